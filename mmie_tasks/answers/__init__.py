@@ -1,0 +1,1 @@
+"""Answers somebody saved: reading their files, finding the one for a sample."""

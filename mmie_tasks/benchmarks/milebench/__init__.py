@@ -1,0 +1,1 @@
+"""MileBench: 29 multi-image long-context datasets, scored by rule."""

@@ -1,0 +1,1 @@
+"""Where data comes from: the Hub, or a local folder."""
