@@ -70,14 +70,15 @@ def common_words(reference: Sequence[str], hypothesis: Sequence[str]) -> set[str
     """The words of *the* longest common subsequence that ``rouge==1.0.1`` reconstructs.
 
     Of several longest ones it takes the one its back-trace meets: from the end, a match goes
-    diagonal; else up (a reference word less) if that loses nothing and left would; else left.
+    diagonal; else left (an answer's word less), unless only up (a reference word less) keeps the
+    length.
 
     One integer holds a row of the table, a cleared bit where the length grows from the column
     before (Hyyrö's bit-parallel recurrence), so a pair costs words x words / 64 machine steps.
     A word that the reference lacks is always skipped by going left: it is dropped beforehand.
 
     >>> sorted(common_words("a b c d".split(), "x a c b d".split()))
-    ['a', 'b', 'd']
+    ['a', 'c', 'd']
     """
     known = set(reference)
     columns = [word for word in hypothesis if word in known]

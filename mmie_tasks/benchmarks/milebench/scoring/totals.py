@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DIAGNOSTIC, REALISTIC, TASK_OF, TASKS
-from mmie_tasks.verdict import Scored, Tally, Unscored, Verdict, tally
+from mmie_tasks.verdict import Tally, Verdict, tally
 
 COVERAGE_FLOOR = 0.9
 """Below this fraction of scored samples a mean is not reported."""
@@ -47,6 +47,7 @@ class Mean:
 def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:
     """Tally per dataset, in the paper's order.
 
+    >>> from mmie_tasks.verdict import Scored, Unscored
     >>> by_dataset([("TQA", Scored(1.0)), ("TQA", Unscored("no_answer"))])
     {'TQA': Tally(mean=1.0, scored=1, unscored=1)}
     """

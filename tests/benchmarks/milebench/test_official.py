@@ -1,0 +1,154 @@
+"""The official scoring against what the official script answered, and against its ROUGE package."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge import Rouge
+from support.golden import vectors
+
+from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
+from mmie_tasks.benchmarks.milebench.scoring import official
+from mmie_tasks.benchmarks.milebench.scoring.choice import label, score_choice
+from mmie_tasks.benchmarks.milebench.scoring.needle import score_needle, score_substring
+from mmie_tasks.benchmarks.milebench.scoring.normalise import normalise
+from mmie_tasks.benchmarks.milebench.scoring.rouge import rouge_l, score_rouge
+from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset
+from mmie_tasks.verdict import Scored, Unscored, tally
+
+GOLDEN = vectors("milebench")
+
+
+def verdict_on(case):
+    gold, answer = case["gt_response"], case["pred_response"]
+    if case["scorer"] == "rouge":
+        return score_rouge(gold, answer)
+    if case["scorer"] == "multi_choice":
+        return score_choice(gold, answer, case["choice_list"])
+    return (score_needle if "Needle" in case["dataset"] else score_substring)(gold, answer)
+
+
+def by_id(cases):
+    return [pytest.param(case, id=case["id"]) for case in cases]
+
+
+SCORED = [case for case in GOLDEN["cases"] if case["expected"]["raises"] is None]
+RAISING = [case for case in GOLDEN["cases"] if case["expected"]["raises"]]
+
+
+@pytest.mark.parametrize("case", by_id(SCORED))
+def test_points_and_reading_are_the_official_ones(case):
+    verdict, expected = verdict_on(case), case["expected"]
+    assert verdict.points == pytest.approx(expected["score"], abs=1e-12)
+    if "extracted" in expected:
+        assert verdict.reading == expected["extracted"]
+
+
+@pytest.mark.parametrize("case", by_id(c for c in RAISING if not c.get("env_dependent")))
+def test_what_raises_in_the_official_code_is_unscored(case):
+    assert isinstance(verdict_on(case), Unscored)
+
+
+@pytest.mark.parametrize("case", by_id(c for c in GOLDEN["cases"] if c.get("env_dependent")))
+def test_what_only_hit_the_recursion_limit_is_scored(case):
+    assert isinstance(verdict_on(case), Scored)
+
+
+@pytest.mark.parametrize("pair", GOLDEN["normaliser"], ids=lambda pair: repr(pair["in"])[:30])
+def test_the_normaliser_is_the_official_one(pair):
+    once = normalise(pair["in"])
+    assert (once, normalise(once)) == (pair["process"], pair["process_twice"])
+
+
+def aggregate_samples(case):
+    for i, entry in enumerate(case["samples"]):
+        kind = "multi-choice" if case["scorer"] == "multi_choice" else "open-ended"
+        sample = Sample(
+            dataset=case["dataset"],
+            sample_id=str(i),
+            rule=rule_of(case["dataset"], kind),
+            instruction="",
+            context="",
+            images=("x",) * entry["n_images"],
+            gold=entry["gt"],
+            choices=tuple(entry.get("choices", ())),
+        )
+        yield sample, None if entry.get("drop_pred") else entry["pred"]
+
+
+@pytest.mark.parametrize("case", GOLDEN["aggregates"], ids=lambda case: case["name"])
+def test_dataset_and_level_means_are_the_official_ones(case):
+    read = [(sample, official(sample, answer)) for sample, answer in aggregate_samples(case)]
+    found = by_dataset((case["dataset"], verdict) for _, verdict in read)
+    expected = case["expected"]
+    if expected.get("raises"):
+        assert not found or found[case["dataset"]].unscored
+        return
+    result = expected["eval_result"]
+    score = result.get("Accuracy", result.get("Rouge-L f"))
+    assert found[case["dataset"]].mean == pytest.approx(score, abs=1e-12)
+    for level, (points, n) in result["image_quantity_level-Result"].items():
+        at = tally(verdict for sample, verdict in read if sample.level == level.lower())
+        assert (at.scored, (at.mean or 0) * at.scored) == (n, pytest.approx(points))
+
+
+@pytest.mark.parametrize(
+    ("index", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA"), (62, "BK")]
+)
+def test_labels_go_on_after_the_alphabet(index, name):
+    assert label(index) == name
+
+
+texts = st.text(max_size=60)
+few_words = st.lists(st.sampled_from("a b c d e 1.5 . ..".split()), min_size=1, max_size=14)
+
+
+@settings(max_examples=400, deadline=None)
+@given(few_words, few_words)
+def test_rouge_l_is_that_of_the_package_the_official_script_calls(hypothesis, reference):
+    ours = rouge_l(" ".join(hypothesis), " ".join(reference))
+    try:
+        theirs = Rouge().get_scores(" ".join(hypothesis), " ".join(reference))
+    except ValueError:
+        assert isinstance(ours, Unscored)
+    else:
+        assert ours.points == theirs[0]["rouge-l"]["f"]
+
+
+@given(texts, st.lists(texts, min_size=1, max_size=6), st.data())
+def test_any_text_gets_a_verdict_on_the_scale(answer, options, data):
+    gold = data.draw(st.sampled_from(options))
+    for verdict in (
+        score_choice(gold, answer, options),
+        score_rouge(gold, answer),
+        score_needle(gold, answer),
+        score_substring(gold, answer),
+    ):
+        assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
+
+
+@pytest.mark.parametrize("answer", [None, 5, 1.5, True, ["a"], {"a": 1}], ids=repr)
+def test_an_answer_that_is_no_text_is_unscored(answer):
+    for verdict in (
+        score_choice("a", answer, ["a", "b"]),
+        score_rouge("a", answer),
+        score_needle("a", answer),
+        score_substring("a", answer),
+    ):
+        assert verdict == Unscored("not_text", type(answer).__name__)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["word " * 200_000, "." * 1_000_000, "a" * 1_000_000, "1,000 " * 150_000, "(.*)+$^|[" * 100_000],
+    ids=["words", "periods", "one word", "commas", "regex characters"],
+)
+def test_a_megabyte_is_scored(answer):
+    options = [f"image{k}" for k in range(1, 64)]
+    assert isinstance(score_choice("image9", answer, options), Scored)
+    assert isinstance(score_needle("7984462", answer), Scored)
+    score_rouge("the red mug is on the table", answer)
+
+
+def test_no_recursion_limit():
+    gold = " ".join(f"w{i}" for i in range(3000))
+    assert score_rouge(gold, gold + " end").points > 0.99

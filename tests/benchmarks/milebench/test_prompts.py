@@ -1,0 +1,109 @@
+"""Prompts, byte for byte what the official dataset class builds."""
+
+import pytest
+from support.golden import vectors
+
+from mmie_tasks.benchmarks.milebench.prompts import ImagePlace, Truncation, combined, interleaved
+from mmie_tasks.benchmarks.milebench.sample import BadSample, Sample
+
+CASES = vectors("milebench")["prompts"]
+TOLERATED = {"choice_list_none"}  # the official code raises; the Hub's parquet files have it so
+
+
+class Characters:
+    """The tokenizer of the golden file: one token a character."""
+
+    def encode(self, text, *, add_special_tokens):
+        return [ord(letter) for letter in text]
+
+    def decode(self, token_ids):
+        return "".join(map(chr, token_ids))
+
+
+def sample_of(case):
+    return Sample.from_annotation(
+        case["annotation"],
+        dataset=case["dataset"],
+        rule="rouge",
+        instructions=case["task_instruction"],
+    )
+
+
+def truncation_of(case):
+    return Truncation(
+        tokenizer=Characters(),
+        max_context_tokens=case["max_context_len"],
+        tokens_per_image=case["n_tokens_per_image"],
+    )
+
+
+def assembled(case, truncation):
+    return (combined if case["combine_image"] else interleaved)(sample_of(case), truncation)
+
+
+def by_name(cases):
+    return [pytest.param(case, id=case["name"]) for case in cases]
+
+
+BUILT = [case for case in CASES if not case["expected"].get("raises")]
+
+
+@pytest.mark.parametrize("case", by_name(BUILT))
+def test_text_and_images_are_the_official_ones(case):
+    prompt, sample = assembled(case, truncation_of(case)), sample_of(case)
+    files = sample.combined if case["combine_image"] else sample.images
+    folder = "combined_1_images" if case["combine_image"] else "images"
+    assert prompt.text() == case["expected"]["context"]
+    assert [f"ROOT/{folder}/{files[i]}" for i in prompt.images] == case["expected"]["images"]
+    assert sample.gold == case["expected"]["response"]
+
+
+@pytest.mark.parametrize("case", by_name(c for c in BUILT if c["max_context_len"] >= 10_000))
+def test_without_truncation_nothing_changes_where_everything_fits(case):
+    assert assembled(case, None) == assembled(case, truncation_of(case))
+
+
+@pytest.mark.parametrize("case", by_name(c for c in CASES if c["expected"].get("raises")))
+def test_what_raises_officially_raises_or_is_tolerated_by_name(case):
+    if case["name"] in TOLERATED:
+        assert assembled(case, None).images == [0]
+        return
+    with pytest.raises(BadSample, match="sample 0: `combined_1_images`"):
+        assembled(case, None)
+
+
+def make(context, n_images, **fields):
+    return Sample(
+        dataset=fields.pop("dataset", "DocVQA"),
+        sample_id="0",
+        rule="choice",
+        instruction="Do it.",
+        context=context,
+        images=tuple(f"{k}.png" for k in range(n_images)),
+        gold="a",
+        **fields,
+    )
+
+
+def test_images_stand_at_their_places():
+    prompt = interleaved(make("one {image#1} two {table#2} three", 2))
+    assert prompt.parts == ("Do it.\n", "one ", ImagePlace(0), " two ", ImagePlace(1), " three")
+
+
+def test_a_placeholder_without_an_image_stays_text():
+    prompt = interleaved(make("<ImageHere>{image#1}q", 1))
+    assert prompt.parts == ("Do it.\n", "<ImageHere>", ImagePlace(0), "q")
+
+
+def test_no_image_makes_a_text_prompt():
+    assert interleaved(make("just text", 0)).images == []
+
+
+def test_gpr1200_shows_no_letters():
+    sample = make("q", 0, dataset="GPR1200", choices=("image1", "image2"))
+    assert interleaved(sample).text().endswith("\nimage1\nimage2\nYour answer is: ")
+
+
+def test_a_wrapper_can_number_the_images():
+    prompt = interleaved(make("{image#1}{image#2}q", 2))
+    assert prompt.text(lambda n: f"[image {n}]") == "Do it.\n[image 1][image 2]q"

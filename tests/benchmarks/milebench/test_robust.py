@@ -1,0 +1,150 @@
+"""The robust reading: what an answer evidently says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.benchmarks.milebench.scoring.choice import label, score_choice
+from mmie_tasks.benchmarks.milebench.scoring.robust import read_needle, read_phrase, read_rouge
+from mmie_tasks.benchmarks.milebench.scoring.robust_choice import read_choice
+from mmie_tasks.verdict import Scored, Unscored
+
+CITIES = ["Paris", "New York", "York", "Rome"]
+IMAGES = [f"image{k}" for k in range(1, 64)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        ("B", "B"),
+        ("b.", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("$\\boxed{B}$", "B"),
+        ("B. New York", "B"),
+        ("B\nbecause the skyline is there", "B"),
+        ("The answer is B", "B"),
+        ("Answer: B", "B"),
+        ("answer: (b)", "B"),
+        ("First I thought the answer is A. But the answer is B.", "B"),
+        ("I choose option B, not Rome", "B"),
+        ("new york", "B"),
+        ("It is New York.", "B"),
+        ("It is York.", "C"),
+        ("A man stands in Rome", "D"),
+        ("I think it is Paris", "A"),
+        ("", ""),
+        ("I do not know", ""),
+        ("Paris or Rome", ""),
+        ("Romeo", ""),
+        ("Z", ""),
+    ],
+)
+def test_a_choice_is_read_as_meant(answer, reading):
+    assert read_choice("New York", answer, CITIES).reading == reading
+
+
+@pytest.mark.parametrize("style", ["{text}", "{text}.", "It is {text}", "{name}", "Answer: {name}"])
+def test_options_beyond_the_alphabet_can_be_right(style):
+    for index in (0, 9, 26, 62):
+        answer = style.format(text=IMAGES[index], name=label(index))
+        assert read_choice(IMAGES[index], answer, IMAGES).points == 1
+
+
+@pytest.mark.parametrize("answer", ["image 12", "Image 12", "The anchor is like image12."])
+def test_a_number_is_read_whole(answer):
+    assert read_choice("image12", answer, IMAGES) == Scored(1.0, "L")
+
+
+def test_signs_tell_options_apart():
+    options = ["€5", "$5", "¥5"]
+    assert read_choice("$5", "The answer is $5.", options).points == 1
+    assert read_choice("€5", "The answer is $5.", options).points == 0
+
+
+def test_an_empty_option_is_never_chosen():
+    assert read_choice("x", "something else", ["", "x"]) == Scored(0.0, "")
+
+
+def test_the_second_copy_of_the_gold_is_right_too():
+    assert read_choice("x", "C", ["x", "y", "x"]).points == 1
+
+
+def test_a_gold_spelled_otherwise_among_the_options_is_still_found():
+    options = ["Dr. W. J. Darby", "Dr. X"]
+    assert isinstance(score_choice("Dr. W . J. Darby", "A", options), Unscored)
+    assert read_choice("Dr. W . J. Darby", "A", options).points == 1
+
+
+def test_a_gold_that_is_no_option_is_unscored():
+    assert read_choice("x", "A", ["y"]) == Unscored("bad_gold", "the gold is not among the options")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["7984462", "**7984462**", "number:7984462", "$7,984,462$", "“7984462”。", "7984462.0"],
+)
+def test_a_needle_is_found_whatever_stands_around_it(answer):
+    assert read_needle("7984462", answer).points == 1
+
+
+@pytest.mark.parametrize("answer", ["17984462", "79844620", "798446", ""])
+def test_another_number_is_not_the_needle(answer):
+    assert read_needle("7984462", answer).points == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "points"),
+    [
+        ("no", "I know", 0),
+        ("no", "No.", 1),
+        ("3–1", "it ended 3-1", 1),
+        ("0", "10", 0),
+        ("New York", "in new   york city", 1),
+        ("edi", "medieval", 0),
+        ("?", "why?", 1),
+    ],
+)
+def test_a_phrase_is_found_by_whole_words(gold, answer, points):
+    assert read_phrase(gold, answer).points == points
+
+
+def test_an_empty_gold_scores_nothing():
+    for read in (read_phrase, read_needle, read_rouge):
+        assert isinstance(read(" ", "anything"), Unscored)
+
+
+def test_rouge_does_not_depend_on_one_comma():
+    glued = read_rouge("a man and a half-open door", "a man, 1,000 steps and a half-open door")
+    assert glued.points == pytest.approx(2 * 0.75 / 1.75)  # 6 of 6 and 6 of 8 unique words
+
+
+def test_nothing_but_periods_is_an_empty_answer():
+    assert read_rouge("a b", "...") == Scored(0.0)
+
+
+@given(st.text(max_size=80), st.lists(st.text(max_size=12), min_size=1, max_size=8), st.data())
+def test_any_text_gets_a_verdict(answer, options, data):
+    gold = data.draw(st.sampled_from(options))
+    for verdict in (
+        read_choice(gold, answer, options),
+        read_rouge(gold, answer),
+        read_needle(gold, answer),
+        read_phrase(gold, answer),
+    ):
+        assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
+
+
+@given(st.permutations(CITIES), st.sampled_from(CITIES), st.sampled_from(["{}", "It is {}.", "**{}**"]))
+def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, style):
+    assert read_choice(gold, style.format(gold), options).points == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["the answer is " * 70_000, "option " * 150_000, "A " * 500_000, "(" * 1_000_000],
+    ids=["declarations", "options", "labels", "brackets"],
+)
+def test_a_megabyte_is_read(answer):
+    assert isinstance(read_choice("image9", answer, IMAGES), Scored)
+    assert isinstance(read_needle("7984462", answer), Scored)

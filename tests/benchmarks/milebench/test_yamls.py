@@ -1,0 +1,85 @@
+"""The task files: complete, generated, and at the version the code says."""
+
+import hashlib
+import json
+import re
+
+import pytest
+import yaml
+from support.golden import GOLDEN, vectors
+from support.milebench_yamls import files
+
+from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.prompts import interleaved
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
+from mmie_tasks.benchmarks.milebench.scoring import official, robust
+from mmie_tasks.paths import task_dir
+from mmie_tasks.verdict import Scored
+
+FOLDER = task_dir() / "milebench"
+
+
+@pytest.mark.parametrize(("name", "content"), list(files()), ids=lambda value: value[:40])
+def test_a_task_file_is_what_the_generator_writes(name, content):
+    assert (FOLDER / name).read_text(encoding="utf-8") == content, "run `make yamls`"
+
+
+def test_no_task_file_is_left_over():
+    written = {name for name, _ in files()} | {"_milebench_shared", "stub.json"}
+    assert {path.name for path in FOLDER.iterdir()} == written
+
+
+def test_every_function_a_task_file_names_exists():
+    text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.iterdir())
+    for name in set(re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.task\.(\w+)", text)):
+        assert callable(getattr(task, name)), name
+
+
+def test_no_metric_name_is_part_of_another():
+    """A group picks its metric by substring."""
+    names = set(re.findall(r"metric: (\S+)", (FOLDER / "_milebench_all").read_text("utf-8")))
+    assert not [(a, b) for a in names for b in names if a != b and a in b]
+
+
+def shared():
+    return yaml.safe_load((FOLDER / "_milebench_shared").read_text("utf-8").replace("!function", ""))
+
+
+def behaviour():
+    """A digest of everything that can move a score: prompts, settings and both readings."""
+    golden, lines = vectors("milebench"), [json.dumps(shared()["generation_kwargs"])]
+    for case in golden["prompts"]:
+        if not case["combine_image"]:
+            sample = Sample.from_annotation(
+                case["annotation"],
+                dataset=case["dataset"],
+                rule="rouge",
+                instructions=case["task_instruction"],
+            )
+            lines.append(interleaved(sample).text())
+    for case in golden["cases"]:
+        sample = Sample(
+            dataset=DATASETS[0],
+            sample_id="0",
+            rule={"multi_choice": "choice", "rouge": "rouge", "needle": "needle"}[case["scorer"]],
+            instruction="",
+            context="",
+            images=(),
+            gold=case["gt_response"],
+            choices=tuple(case.get("choice_list") or ()),
+        )
+        for read in (official, robust):
+            verdict = read(sample, case["pred_response"])
+            points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
+            lines.append(f"{case['id']} {read.__name__} {points}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_the_version_moves_when_a_score_can():
+    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["milebench"]
+    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+
+
+def test_yaml_and_code_name_one_version():
+    assert shared()["metadata"]["version"] == task.VERSION

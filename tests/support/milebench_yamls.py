@@ -1,0 +1,91 @@
+"""Writes ``task_yamls/milebench``: ``python tests/support/milebench_yamls.py`` (or `make yamls`).
+
+A test writes them elsewhere and compares, so the files cannot drift from the room's tables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    REALISTIC,
+    TASK_OF,
+    TASKS,
+    VARIANTS,
+    has_variant,
+)
+from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
+
+LEVELS = ("few", "medium", "many")
+OF_DATASET, OF_ALL = "_milebench_dataset", "_milebench_all"  # no .yaml: not tasks
+TASK_PY = "mmie_tasks.benchmarks.milebench.task"
+
+
+def metric(name: str, aggregation: str, *, higher: bool = True) -> str:
+    return (
+        f"  - metric: {name}\n"
+        f"    aggregation: !function {TASK_PY}.{aggregation}\n"
+        f"    higher_is_better: {str(higher).lower()}\n"
+    )
+
+
+def common_metrics() -> str:
+    return metric("coverage", "coverage") + metric("differ", "differ", higher=False)
+
+
+def dataset_template() -> str:
+    rows = [metric(name, "mean") for name in ("official", "robust", *LEVELS)]
+    head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results\n"
+    return f"{head}metric_list:\n{common_metrics()}{''.join(rows)}"
+
+
+def all_template() -> str:
+    rows = []
+    for reading in ("official", "robust"):
+        rows += [metric(f"{reading}_{name}", "mean") for name in (*DATASETS, *LEVELS)]
+        rows += [metric(f"{reading}_{name}", "task_mean") for name in TASKS]
+        rows += [
+            metric(f"{reading}_{name}", name)
+            for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS)
+            if name not in TASKS
+        ]
+    head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results_all\n"
+    return f"{head}metric_list:\n{common_metrics()}{''.join(rows)}"
+
+
+def task(name: str, variant: str) -> tuple[str, str]:
+    """File name and content of one task; `name` is a dataset, or ``all``."""
+    whole = "milebench" if name == "all" else f"milebench_{name}"
+    full = whole if variant == "test" else f"{whole}_{variant}"
+    wanted = name if variant == "test" else f"{name}@{variant}"
+    alias = " ".join(part for part in ("MileBench", name, variant) if part not in ("all", "test"))
+    lines = [
+        f"include: {OF_ALL if name == 'all' else OF_DATASET}",
+        f"task: {full}",
+        f"task_alias: {alias}",
+        f"dataset_name: {wanted}",
+    ]
+    if name != "all" and variant == "test":
+        kind = "realistic" if TASK_OF[name] in REALISTIC else "diagnostic"
+        lines.append(f"tag: [milebench_{TASK_OF[name]}, milebench_{kind}]")
+    return f"{full}.yaml", "\n".join(lines) + "\n"
+
+
+def files() -> Iterator[tuple[str, str]]:
+    yield OF_DATASET, dataset_template()
+    yield OF_ALL, all_template()
+    for variant in VARIANTS:
+        yield task("all", variant)
+        yield from (task(name, variant) for name in DATASETS if has_variant(name, variant))
+
+
+def write(folder: Path) -> None:
+    for name, content in files():
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
