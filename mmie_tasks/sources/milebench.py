@@ -54,7 +54,7 @@ def dataset(wanted: str, environment: Mapping[str, str]) -> datasets.Dataset:
     import datasets
 
     names, variant = _parse(wanted)
-    rows = _in_turns(_present(names, variant, environment))
+    rows = _in_turns(_of_one_revision(_present(names, variant, environment)))
     text, texts = datasets.Value("string"), [datasets.Value("string")]
     features = dict.fromkeys((*_TEXTS, "image_set"), text) | dict.fromkeys(_LISTS, texts)
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
@@ -143,6 +143,16 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
         return [str(inside(folder, name)) for name in names]
     except DataBroken as error:
         raise DataBroken(f"Sample {sample.id}: {error}", hint="see above") from error
+
+
+def _of_one_revision(per_dataset: list[list[Row]]) -> list[list[Row]]:
+    """Datasets of several revisions (local files have one each) get a digest of them all."""
+    revisions = {str(rows[0]["dataset"]): str(rows[0]["data"]) for rows in per_dataset}
+    if len(set(revisions.values())) > 1:
+        whole = f"sha256:{_digest([f'{name} {revisions[name]}' for name in sorted(revisions)])}"
+        for row in itertools.chain.from_iterable(per_dataset):
+            row["data"] = whole
+    return per_dataset
 
 
 def _in_turns(per_dataset: Iterable[list[Row]]) -> list[Row]:

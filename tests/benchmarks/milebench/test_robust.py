@@ -135,7 +135,10 @@ def test_any_text_gets_a_verdict(answer, options, data):
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 
-@given(st.permutations(CITIES), st.sampled_from(CITIES), st.sampled_from(["{}", "It is {}.", "**{}**"]))
+styles = st.sampled_from(["{}", "It is {}.", "**{}**"])
+
+
+@given(st.permutations(CITIES), st.sampled_from(CITIES), styles)
 def test_the_order_of_options_does_not_matter_for_their_texts(options, gold, style):
     assert read_choice(gold, style.format(gold), options).points == 1
 

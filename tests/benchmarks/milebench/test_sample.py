@@ -71,7 +71,7 @@ def test_a_gold_becomes_text_and_none_stays_none():
 
 
 def test_an_unknown_question_type_is_named():
-    with pytest.raises(BadSample, match="DocVQA.*'essay'"):
+    with pytest.raises(BadSample, match=r"DocVQA.*'essay'"):
         rule_of("DocVQA", "essay")
 
 

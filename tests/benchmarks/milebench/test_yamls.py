@@ -42,7 +42,8 @@ def test_no_metric_name_is_part_of_another():
 
 
 def shared():
-    return yaml.safe_load((FOLDER / "_milebench_shared").read_text("utf-8").replace("!function", ""))
+    text = (FOLDER / "_milebench_shared").read_text("utf-8")
+    return yaml.safe_load(text.replace("!function", ""))
 
 
 def behaviour():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 _PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
+_MARKED = re.compile(f"[{re.escape(_PUNCTUATION)}.'\n\t]")
 _DIGIT_COMMA_DIGIT = re.compile(r"\d,\d")
 _PERIOD = re.compile(r"\.(?!\d)")
 _PERIODS_DELETED = 32  # `re.UNICODE` stands where `re.sub` takes its count, and its value is 32
@@ -28,6 +29,8 @@ def normalise(text: str) -> str:
     >>> normalise("1,000 a-b"), normalise("a-b"), normalise("The U.S. is 5.")
     ('1000 ab', 'a b', 'the us is 5')
     """
+    if not _MARKED.search(text):  # most options: nothing below would change them
+        return text.strip().lower()
     text = text.replace("\n", " ").replace("\t", " ").strip()
     present = [mark for mark in _PUNCTUATION if mark in text]
     if present:

@@ -22,12 +22,12 @@ def summary(records: Sequence[Record]) -> str:
     """
     official, robust = _tallies(records, "official"), _tallies(records, "robust")
     differing = Counter(str(r["dataset"]) for r in records if r["differ"])
-    lines = [f"{'':<26}{'official':>9}{'robust':>9}{'differ':>8}  scored"]
+    lines = [f"{'':<28}{'official':>9}{'robust':>9}{'differ':>8}  scored"]
     for dataset, found in official.items():
         name = f"{TASK_OF[dataset]} {dataset}"
         counts = f"{found.scored}/{found.scored + found.unscored}"
         pair = _pair(mean_of(found), mean_of(robust[dataset]))
-        lines.append(f"{name:<26}{pair}{differing[dataset]:>8}  {counts}")
+        lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {counts}")
     if len(official) > 1:
         lines += _totals(official, robust)
     lines += [f"unscored, {reason}: {n}" for reason, n in sorted(_unscored(records).items())]
@@ -51,7 +51,7 @@ def _totals(official: Mapping[str, Tally], robust: Mapping[str, Tally]) -> list[
     for name in (*(task for task in TASKS if task in present), *_TOTALS):
         found = total(name, official)
         reason = f"  ({found.why_not})" if found.why_not else ""
-        lines.append(f"{name:<26}{_pair(found, total(name, robust))}{_cut(reason)}")
+        lines.append(f"{name:<28}{_pair(found, total(name, robust))}{_cut(reason)}")
     return lines
 
 

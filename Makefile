@@ -1,0 +1,56 @@
+# Everything runs in a virtual environment that the first target sets up.
+# INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get.
+
+PYTHON  ?= python3
+VENV    ?= .venv
+INSTALL ?= editable
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready-$(INSTALL)
+SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
+EXAMPLE := examples/milebench
+
+.PHONY: demo test check lint bench yamls clean
+
+demo: $(READY)  ## score the bundled answers through lmms-eval
+	@mkdir -p out
+	HF_HUB_OFFLINE=1 MILEBENCH_DATA=$(EXAMPLE)/data $(BIN)/lmms-eval --model predictions \
+	  --model_args path=$(EXAMPLE)/answers --tasks milebench --output_path out/demo --log_samples 2>&1 \
+	  | tee out/demo.log
+	@grep -q '^|MileBench' out/demo.log || { echo 'demo: no table was printed; see out/demo.log'; exit 1; }
+
+test: $(READY)  ## the whole test suite
+	$(BIN)/pytest -n 2 --dist loadfile --pyargs mmie_tasks ./tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: lint test  ## what a developer runs and what CI runs
+
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
+	$(BIN)/python -m pip install --quiet 'scikit-learn' 'rouge==1.0.1'
+	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
+	$(BIN)/python tests/bench/import_cost.py
+
+yamls: $(READY)  ## write task_yamls/milebench from the room's tables
+	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
+
+clean:
+	rm -rf $(VENV) dist out
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || { echo 'hint: on Debian and Ubuntu, `apt-get install python3-venv`'; rm -rf $(VENV); exit 1; }
+
+$(READY): $(VENV)/bin/python $(SOURCES)
+	@echo 'Installing lmms-eval, torch and what they need: about 7 GB, minutes the first time.'
+	rm -f $(VENV)/.ready-*
+ifeq ($(INSTALL),wheel)
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/mmie_tasks-*.whl
+	$(BIN)/python -m pip install --quiet "$$(echo dist/mmie_tasks-*.whl)[dev]"
+else
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+endif
+	@touch $@

@@ -1,0 +1,49 @@
+"""The command ``mmie-tasks``: two words of its own, everything else is the runner's."""
+
+from __future__ import annotations
+
+import sys
+
+from mmie_tasks import __version__
+from mmie_tasks.paths import task_dir
+
+HELP = """\
+mmie-tasks: MMIE, MileBench and MIA-Bench for lmms-eval, scored as their papers score them.
+
+  mmie-tasks path        print the folder of our task files (for `--include_path`)
+  mmie-tasks --version   print the version
+  mmie-tasks --help      print this
+
+Everything else is handed to lmms-eval, with our tasks and launchers known to it:
+
+  mmie-tasks tasks list                          as `lmms-eval tasks list`, which cannot show ours
+  mmie-tasks eval --model ... --tasks milebench  as `lmms-eval eval --model ... --tasks milebench`
+  mmie-tasks eval --help                         what lmms-eval can do
+"""
+
+
+def main() -> None:
+    """Obey ``sys.argv``; what is not ours goes to lmms-eval as it stands.
+
+    The exit status is lmms-eval's own: 0 even for an evaluation that failed (0.7.3).
+    """
+    match sys.argv[1:]:
+        case [] | ["-h" | "--help"]:
+            print(HELP, end="")
+        case ["--version"]:
+            print(f"mmie-tasks {__version__}")
+        case ["path"]:
+            print(task_dir())
+        case ["path", *rest]:
+            raise SystemExit(f"`mmie-tasks path` takes nothing more, and was given {rest}.")
+        case _:
+            _run_lmms_eval()
+
+
+def _run_lmms_eval() -> None:
+    from mmie_tasks.runner.plugin import install_hooks
+
+    install_hooks()  # before the runner imports its tasks
+    from lmms_eval.cli.dispatch import main as run_lmms_eval
+
+    run_lmms_eval()

@@ -1,0 +1,228 @@
+"""``--model predictions --model_args path=...``: saved answers in the place of a model.
+
+The runner treats this as a chat model, whose images are opened by ``doc_to_messages``; that is
+never called here, so a run opens no image and needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from datasets import Dataset
+from lmms_eval.api.model import lmms
+from loguru import logger
+
+from mmie_tasks.answers.content import RequestedSample
+from mmie_tasks.answers.formats import read_answers
+from mmie_tasks.answers.joined import Joined, nothing_found
+from mmie_tasks.answers.joining import Joiner
+from mmie_tasks.answers.saved import Answer
+from mmie_tasks.answers.sentinels import MISSING
+from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+
+_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
+
+
+class Request(Protocol):
+    """What is used of the runner's ``Instance``."""
+
+    @property
+    def args(self) -> tuple[object, ...]:
+        """``(ctx, doc_to_messages, gen_kwargs, doc_id, task, split)`` of a chat task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One request, read."""
+
+    task: str
+    doc_id: int
+    input: str
+    owner: object  # the runner's task object; None where it cannot be had
+
+
+class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
+    """A model that says what was said before.
+
+    Args:
+        path: A file or folder of saved answers, or several joined by ``;``. See
+            `mmie_tasks.answers.formats.UNDERSTOOD`.
+        rename: ``TASK_NOW:TASK_IN_THE_LOG``, several joined by ``;``.
+        batch_size: Passed by the runner, not used; so are the next two.
+        max_batch_size: Not used.
+        device: Not used.
+        unknown: Anything else is an error.
+
+    Raises:
+        SystemExit: Answers or arguments cannot be used. The runner ends every other exception
+            with status 0 (``__main__.py``, ``cli_evaluate``).
+    """
+
+    is_simple = False
+
+    def __init__(
+        self,
+        path: object = "",
+        rename: object = "",
+        batch_size: object = None,  # noqa: ARG002
+        max_batch_size: object = None,  # noqa: ARG002
+        device: object = None,  # noqa: ARG002
+        **unknown: object,
+    ) -> None:
+        super().__init__()
+        self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
+        self.device = self.accelerator.device
+        try:
+            _refuse(unknown)
+            self._rename = _renames(str(rename))
+            reading = read_answers(str(path))
+        except MmieTasksError as error:
+            raise SystemExit(str(error)) from None
+        self._joiner = Joiner(reading.answers)
+        if self.accelerator.is_main_process:
+            for note in reading.notes:
+                logger.warning("predictions: {}", note)
+
+    def generate_until(self, requests: Sequence[Request]) -> list[str | list[str]]:
+        """Give the saved answer to each request, `MISSING` where there is none.
+
+        Raises:
+            SystemExit: Two answers claim one sample, or no sample of a task has an answer.
+        """
+        wanted = [_read(request) for request in requests]
+        tasks: dict[str, dict[int, _Wanted]] = {}
+        for each in wanted:
+            tasks.setdefault(each.task, {})[each.doc_id] = each
+        try:
+            answers = {
+                (task, doc_id): answer
+                for task, samples in tasks.items()
+                for doc_id, answer in self._answers(task, list(samples.values())).items()
+            }
+        except AnswersUnusable as error:
+            raise SystemExit(str(error)) from None
+        return [_for_the_runner(answers[each.task, each.doc_id]) for each in wanted]
+
+    def generate_until_multi_round(self, requests: Sequence[Request]) -> list[str | list[str]]:
+        """As `generate_until`; a saved list of rounds is given as it is."""
+        return self.generate_until(requests)
+
+    def loglikelihood(self, requests: Sequence[Request]) -> NoReturn:
+        """Refuse: saved texts have no likelihoods."""
+        raise _unsupported(requests, "asks for likelihoods")
+
+    def generate_visual_cot(self, requests: Sequence[Request]) -> NoReturn:
+        """Refuse: the images between the steps were not saved."""
+        raise _unsupported(requests, "asks for images between the steps")
+
+    def _answers(self, task: str, wanted: Sequence[_Wanted]) -> dict[int, Answer]:
+        docs = getattr(wanted[0].owner, "eval_docs_no_media", None)
+        columns = _id_columns(docs)
+        targets = any(answer.target is not None for answer in self._joiner.saved)
+        samples = [
+            RequestedSample(
+                task=task,
+                doc_id=each.doc_id,
+                ids=tuple(column[each.doc_id] for column in columns),
+                input=each.input,
+                target=_target(each, docs) if targets else None,
+            )
+            for each in wanted
+        ]
+        all_ids = [each for column in columns for each in column]
+        joined = self._join(samples, all_ids)
+        found = zip(samples, joined.answers, strict=True)
+        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in found}
+
+    def _join(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> Joined:
+        """Join, report in one line, and stop where nothing was found.
+
+        Where the samples are shared among ranks, one rank's share may well be empty-handed; then
+        it stops only if no rank can find anything.
+        """
+        task = samples[0].task
+        logged_as = self._rename.get(task, task)
+        joined = self._joiner.join(samples, logged_as=logged_as, all_ids=all_ids)
+        shared = self.world_size > 1 and self._joiner.knows(all_ids, logged_as=logged_as)
+        if not joined.report.matched and not shared:
+            raise nothing_found(samples, self._joiner.saved)
+        level = "WARNING" if joined.report.doubtful else "INFO"
+        rank = f"rank {self.rank} of {self.world_size}"
+        logger.log(level, "predictions ({}): {}", rank, joined.report.text())
+        return joined
+
+
+def _refuse(unknown: Mapping[str, object]) -> None:
+    if unknown:
+        names = ", ".join(f"`{name}`" for name in unknown)
+        raise SettingWrong(
+            f"The model `predictions` has no argument {names}.",
+            hint="--model_args path=FILE_OR_FOLDER[;MORE][,rename=TASK_NOW:TASK_IN_THE_LOG[;MORE]]",
+        )
+
+
+def _renames(text: str) -> dict[str, str]:
+    renames: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in text.split(";"))):
+        now, _, logged = (side.strip() for side in pair.partition(":"))
+        if not now or not logged or now in renames:
+            raise SettingWrong(
+                f"`rename` holds `{pair}`, which is not one task and its name in the log.",
+                hint="rename=TASK_NOW:TASK_IN_THE_LOG, several joined by `;`",
+            )
+        renames[now] = logged
+    return renames
+
+
+def _read(request: Request) -> _Wanted:
+    match request.args:
+        case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
+            return _Wanted(task, doc_id, text, getattr(messages, "__self__", None))
+    raise _unsupported([request], "sends requests of a kind it cannot read")
+
+
+def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
+    task = getattr(requests[0], "task_name", None) if requests else None
+    error = AnswersUnusable(
+        f"`{task or 'a task'}` {why}, and `predictions` has only texts, saved from "
+        "generate_until and generate_until_multi_round.",
+        hint="leave that task out of `--tasks`",
+    )
+    return SystemExit(str(error))
+
+
+def _id_columns(docs: object) -> list[list[str]]:
+    """The columns that identify a sample, as text: no gaps, no repeats. No other is read."""
+    columns = [_column(docs, name) for name in _ID_COLUMNS]
+    return [
+        [str(value) for value in column]
+        for column in columns
+        if column
+        and all(isinstance(value, (str, int)) and value != "" for value in column)
+        and len(set(map(str, column))) == len(column)
+    ]
+
+
+def _column(docs: object, name: str) -> list[object]:
+    """One column of a `datasets.Dataset` or of a list of dicts; empty where there is none."""
+    if isinstance(docs, Dataset):
+        return list(docs.select_columns([name])[name]) if name in docs.column_names else []
+    if isinstance(docs, list) and all(isinstance(row, Mapping) and name in row for row in docs):
+        return [row[name] for row in docs]
+    return []
+
+
+def _target(wanted: _Wanted, docs: object) -> str | None:
+    """The gold answer as the runner logs it; None where the task has none to give."""
+    doc_to_target = getattr(wanted.owner, "doc_to_target", None)
+    if docs is None or not callable(doc_to_target):
+        return None
+    return str(doc_to_target(docs[wanted.doc_id]))  # type: ignore[index]
+
+
+def _for_the_runner(answer: Answer) -> str | list[str]:
+    return answer if isinstance(answer, str) else list(answer)

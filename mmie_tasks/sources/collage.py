@@ -1,0 +1,109 @@
+"""Many images drawn into one, for models that take only one: MileBench's combined image."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from mmie_tasks.errors import DataBroken
+from mmie_tasks.sources.archives import whole
+from mmie_tasks.sources.images import open_bounded, open_rgb, opened
+
+LAYOUT = "1"  # part of every file name: change it when a drawn pixel would change
+CELL_SIDE_PX = 800
+FONT_SIZE_PX = 8 * 4  # the official script's --font_size, four times enlarged for the caption
+PADDING_PX = 12
+EXTRA_ABOVE_PX = 10
+
+# Modes the official script resizes as they are, before any conversion.
+_RESIZED_AS_THEY_ARE = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
+
+
+def combined_image(images: Sequence[Path], cache: Path) -> Path:
+    """One JPEG with all images in a grid, captioned ``Image 1``, ``Image 2`` and so on.
+
+    As ``data/combine_images.py`` (MileBench/MileBench at 9583e1f): as many columns as the root of
+    the count, rounded up; each image squeezed into 800 x 800 pixels (Lanczos), made RGBA, captioned
+    white on a black box at its bottom centre, and pasted without its alpha, so that what lay hidden
+    under transparency shows. Saved with Pillow's JPEG settings, because a model sees the JPEG.
+
+    It differs in the font: the official ``arialuni.ttf`` is not shipped, so the caption is set in
+    Pillow's built-in font (`ImageFont.load_default`) at the same size.
+
+    Args:
+        images: The image files, in the order of their numbers.
+        cache: The folder for what was drawn. The file's name is a hash of the images' bytes and of
+            the layout, so the same images are drawn once.
+
+    Returns:
+        The JPEG, ``(rows * 800, columns * 800, 3)``.
+
+    Raises:
+        DataMissing: An image is not there.
+        DataBroken: An image cannot be decoded or is too large, or there are none.
+    """
+    if not images:
+        raise DataBroken(
+            "A combined image was asked for and there are no images.",
+            hint="unpack or download the dataset again",
+        )
+    target = cache / f"{_fingerprint(images)}.jpg"
+    if not target.is_file():
+        with whole(target) as part:
+            _grid(images).save(part, format="JPEG")
+    return target
+
+
+def _fingerprint(images: Sequence[Path]) -> str:
+    """A hash of the layout and of the images' bytes, in hex."""
+    whole = hashlib.sha256(f"combined image, layout {LAYOUT}".encode())
+    for path in images:
+        with opened(path) as file:
+            whole.update(hashlib.sha256(file.read()).digest())
+    return whole.hexdigest()
+
+
+def _grid(images: Sequence[Path]) -> Image.Image:
+    columns = math.ceil(math.sqrt(len(images)))
+    rows = math.ceil(len(images) / columns)
+    grid = Image.new("RGB", (columns * CELL_SIDE_PX, rows * CELL_SIDE_PX))
+    for index, path in enumerate(images):
+        row, column = divmod(index, columns)
+        cell = _captioned(_cell(path), f"Image {index + 1}")
+        grid.paste(cell, (column * CELL_SIDE_PX, row * CELL_SIDE_PX))
+    return grid
+
+
+def _cell(path: Path) -> Image.Image:
+    """One image, ``(800, 800, 4)``."""
+    image = open_bounded(path)
+    if image.mode not in _RESIZED_AS_THEY_ARE:
+        image = open_rgb(path)
+    side = (CELL_SIDE_PX, CELL_SIDE_PX)
+    return image.resize(side, Image.Resampling.LANCZOS).convert("RGBA")
+
+
+def _captioned(cell: Image.Image, caption: str) -> Image.Image:
+    """The caption drawn onto the cell.
+
+    The text starts as far above the bottom as its box is high, and its own top margin comes on
+    top: the lowest pixels of a ``g`` are cut off, here as there.
+    """
+    draw = ImageDraw.Draw(cell)
+    font = ImageFont.load_default(FONT_SIZE_PX)
+    left, top, right, bottom = draw.textbbox((0, 0), caption, font=font)
+    width, height = right - left, bottom - top
+    x, y = (cell.width - width) // 2, cell.height - height
+    box = (
+        x - PADDING_PX,
+        y - PADDING_PX - EXTRA_ABOVE_PX,
+        x + width + PADDING_PX,
+        y + height + PADDING_PX,
+    )
+    draw.rectangle(box, fill="black")
+    draw.text((x, y), caption, fill="white", font=font)
+    return cell

@@ -1,0 +1,153 @@
+"""MileBench from the Hub: the one archive that holds a dataset, downloaded, checked, unpacked.
+
+Below `mmie_tasks.paths.cache_dir` there is then::
+
+    milebench/<commit>/MileBench_part0/<dataset>/<dataset>.json, images/, ...
+    milebench/commits/<what was asked>/MileBench_part0.txt          the commit, in words
+
+The text file is written last. With it and the unpacked folder nobody is asked again: the archive in
+the Hub's cache may be deleted, and the machine may be offline. To follow a branch that has moved,
+delete the text file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.paths import cache_dir
+from mmie_tasks.sources.archives import unpack_once, whole
+from mmie_tasks.sources.hub import HubFile, fetch, verify
+
+REPO = "FreedomIntelligence/MileBench"
+
+# Which archive holds which dataset: as the OpenVINO sample that evaluates MileBench has it.
+PARTS: tuple[tuple[str, ...], ...] = (
+    ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
+    ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
+    (
+        "IEdit",
+        "ImageNeedleInAHaystack",
+        "MMCoQA",
+        "MovingAttribute",
+        "MovingDirection",
+        "MultiModalQA",
+    ),
+    (
+        "ObjectExistence",
+        "ObjectInteraction",
+        "ObjectShuffle",
+        "SceneTransition",
+        "StateChange",
+        "nuscenes",
+    ),
+    ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
+    ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pin:
+    size_bytes: int | None
+    sha256: tuple[str, str]  # its first and last hex digits
+
+
+# The archives as of commit a97b35f (16 May 2024); the commit's full name is not known to us, so it
+# is their content that is pinned.
+_PINS = (
+    _Pin(size_bytes=3_974_906_269, sha256=("c7258cc5", "328b40")),
+    _Pin(size_bytes=2_625_281_958, sha256=("e90d5d4e", "27090a")),
+    _Pin(size_bytes=2_018_154_102, sha256=("0e84fef4", "9c9505")),
+    _Pin(size_bytes=2_461_787_975, sha256=("ac682d19", "d2b16")),
+    _Pin(size_bytes=2_512_746_509, sha256=("05471d50", "209be")),
+    _Pin(size_bytes=None, sha256=("77283fae", "")),
+)
+_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
+_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFolder:
+    """The folder that holds ``<dataset>.json``, and the commit (40 hex digits) it is from."""
+
+    folder: Path
+    revision: str
+
+
+def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
+    """A dataset's folder, downloaded and unpacked first where it is not there yet.
+
+    Args:
+        dataset: Its official name, as in `PARTS`.
+        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) takes what the Hub has there;
+            unset, it is ``main`` and the archive must be the one pinned here. And what
+            `mmie_tasks.paths.cache_dir` reads.
+
+    Raises:
+        DataMissing: No such dataset; or the archive cannot be downloaded or unpacked here.
+        DataBroken: The archive, or what it holds, is not what it should be.
+        SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
+    """
+    archive = _archive(_part(dataset), environment.get("MILEBENCH_REVISION", ""))
+    root = cache_dir(environment) / "milebench"
+    stem = archive.filename.removesuffix(".tar.gz")
+    asked = "pinned" if archive.sha256 else f"revision={archive.revision.replace('/', '%2F')}"
+    note = root / "commits" / asked / f"{stem}.txt"
+    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
+    if not (commit and (root / commit / stem).is_dir()):
+        commit = _download(archive, root, stem)
+        with whole(note) as unfinished:
+            unfinished.write_text(f"{commit}\n", encoding="ascii")
+    return HubFolder(folder=_below(root / commit / stem, dataset), revision=commit)
+
+
+def _part(dataset: str) -> int:
+    for part, names in enumerate(PARTS):
+        if dataset in names:
+            return part
+    folded = {name.lower(): name for names in PARTS for name in names}
+    close = difflib.get_close_matches(dataset.lower(), folded, cutoff=0.5) or folded
+    listed = ", ".join(f"`{folded[name]}`" for name in close)
+    raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
+
+
+def _archive(part: int, revision: str) -> HubFile:
+    if revision and (".." in revision or not _REVISION.fullmatch(revision)):
+        raise SettingWrong(
+            f"`MILEBENCH_REVISION` is {revision!r}, which cannot be a revision.",
+            hint="name a branch, a tag or a commit, or unset it",
+        )
+    pin = None if revision else _PINS[part]
+    folder = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
+    return HubFile(
+        repo=REPO,
+        filename=f"MileBench_part{part}.tar.gz",
+        revision=revision or "main",
+        size_bytes=pin.size_bytes if pin else None,
+        sha256=pin.sha256 if pin else None,
+        instead=f"{folder}, or `MILEBENCH_REVISION` to the commit you want" if pin else folder,
+    )
+
+
+def _download(archive: HubFile, root: Path, stem: str) -> str:
+    """Fetch and unpack an archive, unless either was done before; the commit it belongs to."""
+    fetched = fetch(archive)
+    unpack_once(fetched.path, root / fetched.commit / stem, check=partial(verify, archive))
+    return fetched.commit
+
+
+def _below(unpacked: Path, dataset: str) -> Path:
+    for prefix in _PREFIXES:
+        folder = unpacked / prefix / dataset
+        if (folder / f"{dataset}.json").is_file():
+            return folder
+    found = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
+    raise DataBroken(
+        f"`{unpacked}` should hold `{dataset}/{dataset}.json`, and holds {found}.",
+        hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
+    )

@@ -1,0 +1,201 @@
+"""Saved answers are read from whatever form they were saved in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.answers.formats import read_answers
+from mmie_tasks.answers.saved import SavedAnswer
+from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
+from mmie_tasks.errors import AnswersUnusable
+
+LOG = "20260101_120000_samples_mmie.jsonl"
+
+
+def save(path: Path, value: object) -> Path:
+    """As JSON; as JSONL where the name says so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".jsonl" and isinstance(value, Sequence):
+        text = "".join(json.dumps(line) + "\n" for line in value)
+    else:
+        text = json.dumps(value)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def line(doc_id: int = 0, **fields: object) -> dict[str, object]:
+    return {"doc_id": doc_id, "target": "t", "filtered_resps": "said", "input": "i", **fields}
+
+
+def cached(doc_id: int, answer: object, **fields: object) -> dict[str, object]:
+    return {
+        "request_type": "generate_until",
+        "task_name": "mmie",
+        "doc_id": doc_id,
+        "response": json.dumps(answer),
+        "content_hash": "0123",
+        **fields,
+    }
+
+
+def only(path: Path) -> SavedAnswer:
+    (answer,) = read_answers(str(path)).answers
+    return answer
+
+
+def by_id(path: Path) -> dict[str, object]:
+    return {answer.ids[0]: answer.answer for answer in read_answers(str(path)).answers}
+
+
+def test_a_line_of_a_sample_log_knows_all_that_can_identify_it(tmp_path: Path) -> None:
+    metrics = {"official": {"id": "DocVQA/131", "score": 1.0}, "robust": {"id": "DocVQA/131"}}
+    path = save(tmp_path / LOG, [line(7, target="gold", input="question", **metrics)])
+    assert only(path) == SavedAnswer(
+        answer="said",
+        format="lmms-eval sample log",
+        file=str(path),
+        place="line 1",
+        ids=("DocVQA/131",),
+        task="mmie",
+        doc_id=7,
+        input="question",
+        target="gold",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "answer"),
+    [
+        pytest.param({"filtered_resps": ["said"]}, "said", id="wrapped"),
+        pytest.param({"resps": ["<think>b</think>B"]}, "<think>b</think>B", id="raw, in a list"),
+        pytest.param({"resps": "<think>b</think>B"}, "<think>b</think>B", id="raw, as text"),
+        pytest.param({"resps": ["first", "again"]}, "first", id="repeats"),
+        pytest.param({"filtered_resps": ["a", "b"]}, ("a", "b"), id="rounds"),
+        pytest.param(
+            {"filtered_resps": ["a", "b"], "resps": ["<t>a", "b"]}, ("<t>a", "b"), id="raw rounds"
+        ),
+        pytest.param(
+            {"filtered_resps": ["a", "b"], "resps": [["<t>a", "b"]]},
+            ("<t>a", "b"),
+            id="wrapped raw rounds",
+        ),
+    ],
+)
+def test_the_raw_answer_of_a_sample_log_is_unwrapped(
+    tmp_path: Path, fields: Mapping[str, object], answer: object
+) -> None:
+    assert only(save(tmp_path / LOG, [line(**fields)])).answer == answer
+
+
+def test_a_sample_log_under_another_name_is_recognised_and_names_no_task(tmp_path: Path) -> None:
+    assert only(save(tmp_path / "kept.jsonl", [line(3)])).task is None
+
+
+def test_only_the_newest_run_of_a_task_is_read(tmp_path: Path) -> None:
+    save(tmp_path / "m" / "20251231_235959_samples_mmie.jsonl", [line(filtered_resps="old")])
+    save(tmp_path / "m" / LOG, [line(filtered_resps="new")])
+    save(tmp_path / "m" / "20250101_000000_samples_mme.jsonl", [line()])
+    save(tmp_path / "m" / "20260101_120000_results.json", {"results": "text"})
+    reading = read_answers(str(tmp_path))
+    assert {(answer.task, answer.answer) for answer in reading.answers} == {
+        ("mmie", "new"),
+        ("mme", "said"),
+    }
+    (note,) = reading.notes
+    assert note.startswith(f"{tmp_path}/m/20251231_235959_samples_mmie.jsonl was left out")
+    assert LOG in note
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["one folder", "two paths"])
+def test_two_models_answers_to_a_task_are_refused(tmp_path: Path, joined: bool) -> None:
+    save(tmp_path / "one" / LOG, [line()])
+    save(tmp_path / "two" / LOG, [line()])
+    path = f"{tmp_path}/one;{tmp_path}/two" if joined else str(tmp_path)
+    with pytest.raises(AnswersUnusable, match=r"`mmie`: .*one and .*two\.\n\nhint: point"):
+        read_answers(path)
+
+
+def test_a_cache_log_is_read(tmp_path: Path) -> None:
+    lines = [cached(4, "said"), cached(0, [0.1, True], request_type="loglikelihood")]
+    answer = only(save(tmp_path / "rank_0.audit.jsonl", lines))
+    assert (answer.task, answer.doc_id, answer.input_hash) == ("mmie", 4, "0123")
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        pytest.param(json.dumps(["a", "b"]), ("a", "b"), id="rounds"),
+        pytest.param(json.dumps(["a", {"output_tokens": 3}]), "a", id="with token counts"),
+        pytest.param("null", MISSING, id="null"),
+        pytest.param("not json", "not json", id="not JSON"),
+        pytest.param('{"text": 1}', f'{NOT_TEXT} {{"text": 1}}', id="object"),
+    ],
+)
+def test_a_cached_response_is_unpacked(tmp_path: Path, response: str, answer: object) -> None:
+    path = save(tmp_path / "cache.audit.jsonl", [cached(0, "") | {"response": response}])
+    assert only(path).answer == answer
+
+
+def test_cache_logs_of_ranks_and_their_merger_are_one(tmp_path: Path) -> None:
+    save(tmp_path / "cache.audit.jsonl", [cached(0, "a"), cached(1, "b")])
+    save(tmp_path / "runs" / "r" / "rank_0.audit.jsonl", [cached(0, "a")])
+    save(tmp_path / "runs" / "r" / "rank_1.audit.jsonl", [cached(1, "b")])
+    save(tmp_path / "out" / LOG, [line(1, filtered_resps="b")])
+    answers = [(each.doc_id, each.answer) for each in read_answers(str(tmp_path)).answers]
+    assert sorted(answers) == [(0, "a"), (1, "b")]
+
+
+def test_an_answer_beats_a_failure_in_cache_logs(tmp_path: Path) -> None:
+    failed = "[LMMS_EVAL_REQUEST_FAILED after 3 retries]"
+    lines = [cached(0, failed), cached(0, "a"), cached(1, "b"), cached(1, None)]
+    save(tmp_path / "rank_0.audit.jsonl", lines)
+    assert {each.answer for each in read_answers(str(tmp_path)).answers} == {"a", "b"}
+
+
+def test_different_cached_answers_to_a_sample_are_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "rank_0.audit.jsonl", [cached(0, "a"), cached(0, "b")])
+    with pytest.raises(AnswersUnusable, match=r"sample 0 of `mmie`: .*line 1, and .*line 2"):
+        read_answers(str(path))
+
+
+def test_milebench_answers_are_identified_by_the_folder_of_their_dataset(tmp_path: Path) -> None:
+    item = {"sample_id": 131, "question": "q", "gt_response": "B", "pred_response": "A"}
+    folder = tmp_path / "model" / "DocVQA"
+    save(folder / "pred.json", [item, {"sample_id": 132, "pred_response": None}])
+    save(folder / "pred_with_extracted.json", [item])
+    save(folder / "DocVQA.json", {"meta_data": {"dataset": "DocVQA"}, "data": []})
+    save(folder / "scores.json", {"131": 1.0})
+    save(folder / "eval.json", {"Accuracy": 0.5})
+    save(folder / "eval_score.json", [{"id": "131", "score": "1.0"}])
+    save(folder / "gold.json", [{"sample_id": 131, "task_instance": {}, "response": "B"}])
+    save(tmp_path / "model" / "IEdit-adv" / "runs" / "answers.x.json", [item])
+    save(tmp_path / "model" / "elsewhere" / "pred.json", [{"sample_id": "9", "pred_response": ""}])
+    assert by_id(tmp_path) == {"DocVQA/131": "A", "DocVQA/132": MISSING, "IEdit/131": "A", "9": ""}
+
+
+def test_mmie_answers_become_parts_in_their_order(tmp_path: Path) -> None:
+    parts = [{"text": "First.", "image": "images/0.png"}, {"text": "Then.", "image": None}]
+    item = {"id": "SA-1", "model": "m", "question": [], "answer": parts, "gt_answer": []}
+    saved = by_id(save(tmp_path / "data.json", [item, {**item, "id": "SA-2", "answer": "text"}]))
+    assert json.loads(str(saved["SA-1"])) == {"content": parts}
+    assert saved["SA-2"] == "text"
+
+
+def test_mia_bench_answers_keep_every_id(tmp_path: Path) -> None:
+    lines = [
+        {"url": "http://h/a/1.jpg?w=2", "text": "x", "question_id": 5},
+        {"url": "http://h/b/2.jpg", "text": "y"},
+        {"url": "http://h/c/2.jpg", "text": "z"},
+        {"question_id": 9, "prompt": "p", "text": "w"},
+    ]
+    saved = read_answers(str(save(tmp_path / "a.jsonl", lines))).answers
+    assert [answer.ids for answer in saved] == [
+        ("http://h/a/1.jpg?w=2", "1.jpg", "5"),
+        ("http://h/b/2.jpg",),
+        ("http://h/c/2.jpg",),
+        ("9",),
+    ]

@@ -1,0 +1,158 @@
+"""Records of id and answer, and files that are damaged or no answers at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.answers.formats import read_answers
+from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
+from mmie_tasks.errors import AnswersUnusable
+
+
+def write(path: Path, data: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def by_id(path: Path) -> dict[str, object]:
+    return {answer.ids[0]: answer.answer for answer in read_answers(str(path)).answers}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("a.json", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="list"),
+        pytest.param(
+            "a.jsonl", '{"id": 1, "answer": "x"}\n\n{"id": "b", "answer": "y"}', id="lines"
+        ),
+        pytest.param(
+            "a.jsonl", '[{"id": 1, "answer": "x"}, {"id": "b", "answer": "y"}]', id="wrong"
+        ),
+        pytest.param("a.json", '{"id": 1, "answer": "x"}\n{"id": "b", "answer": "y"}\n', id="also"),
+        pytest.param("a.json", '{"1": "x", "b": "y"}', id="object"),
+        pytest.param("a.txt", '{"1": "x",\n "b": "y"}', id="other name"),
+        pytest.param("a.json", b'\xef\xbb\xbf{"1": "x", "b": "y"}', id="byte order mark"),
+        pytest.param(
+            "a.jsonl",
+            b'{"question_id": 1.0, "text": "x"}\r\n{"sample_id": "b","prediction": "y"}\r\n',
+            id="other fields",
+        ),
+    ],
+)
+def test_ids_and_answers_are_read_in_any_layout(tmp_path: Path, name: str, data: str) -> None:
+    assert by_id(write(tmp_path / name, data)) == {"1": "x", "b": "y"}
+
+
+def test_one_record_is_a_file_of_one(tmp_path: Path) -> None:
+    assert by_id(write(tmp_path / "a.json", '{"id": 1, "answer": "x"}')) == {"1": "x"}
+
+
+def test_what_is_not_text_is_said_to_be_not_text(tmp_path: Path) -> None:
+    data = '{"a": "x", "b": 3, "c": null, "d": NaN, "e": "\\ud800", "f": ["1", "2"]}'
+    assert by_id(write(tmp_path / "a.json", data)) == {
+        "a": "x",
+        "b": f"{NOT_TEXT} 3",
+        "c": MISSING,
+        "d": f"{NOT_TEXT} NaN",
+        "e": "\ufffd",
+        "f": ("1", "2"),
+    }
+
+
+def test_a_record_without_an_answer_is_null(tmp_path: Path) -> None:
+    data = '{"id": 1, "error": "timeout"}\n{"id": 2, "answer": "x"}\n'
+    assert by_id(write(tmp_path / "a.jsonl", data)) == {"1": MISSING, "2": "x"}
+
+
+def test_an_answer_of_a_megabyte_is_read(tmp_path: Path) -> None:
+    answer = "long " * 250_000
+    assert by_id(write(tmp_path / "a.json", json.dumps({"1": answer}))) == {"1": answer}
+
+
+@pytest.mark.parametrize("end", ['{"id": 2, "ans', '{"id": 2, "answer": "\xe9'])
+def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, end: str) -> None:
+    path = write(tmp_path / "a.jsonl", b'{"id": 1, "answer": "x"}\n' + end.encode()[:-1])
+    reading = read_answers(str(path))
+    assert len(reading.answers) == 1
+    assert reading.notes == (f"{path}: line 2, the last, is cut off and was left out",)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        pytest.param("a.jsonl", '{"id": 1, "answer": "x"}\n{"id"\n', "line 2: not JSON", id="line"),
+        pytest.param(
+            "a.jsonl",
+            b'{"id": 1, "answer": "\xff"}\n',
+            "line 1: .*byte 21 is not UTF-8",
+            id="not UTF-8",
+        ),
+        pytest.param("a.json", '[{"id": 1', "a.json: not JSON", id="cut list"),
+        pytest.param("a.json", "[" * 200_000, "a.json: not JSON", id="deep"),
+        pytest.param("a.json", "", "holds nothing", id="empty"),
+        pytest.param("a.jsonl", "\n", "holds nothing", id="blank"),
+        pytest.param("a.json", "[]", "holds nothing", id="empty list"),
+        pytest.param("a.json", "3", "no answers in a form", id="number"),
+        pytest.param("a.json", '{"1": 1.0, "2": 0.0}', "no answers in a form", id="scores"),
+        pytest.param("a.json", '{"meta_data": {}, "data": []}', "no answers in a form", id="data"),
+        pytest.param("a.json", '{"1": "x", "1": "y"}', "key '1' stands there twice", id="repeated"),
+        pytest.param(
+            "a.json",
+            '[{"id": 1, "answer": "x", "output": "y"}]',
+            "entry 1: it has `answer` and `output`",
+            id="ambiguous",
+        ),
+        pytest.param(
+            "a.json", '[{"id": 1, "answer": "x"}, {"answer": "y"}]', "entry 2: it lacks", id="no id"
+        ),
+        pytest.param("a.json", '[{"id": true, "answer": "x"}]', "the id is True", id="odd id"),
+        pytest.param(
+            "a.json", '[{"id": 1, "answer": "x"}, 2]', "entry 2: it is int", id="number in"
+        ),
+        pytest.param(
+            "a.jsonl", '{"doc_id": "x", "filtered_resps": "y"}', "`doc_id` is 'x'", id="odd doc_id"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, data: str, message: str) -> None:
+    path = write(tmp_path / name, data)
+    with pytest.raises(AnswersUnusable, match=message) as raised:
+        read_answers(str(path))
+    assert str(raised.value).startswith((str(path), f"{path}, "))
+    assert "\n\nhint: " in str(raised.value)
+
+
+def test_a_path_that_does_not_exist_is_named_with_what_is_understood(tmp_path: Path) -> None:
+    with pytest.raises(AnswersUnusable, match=r"nowhere` does not exist[\s\S]*MIA-Bench jsonl"):
+        read_answers(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("path", ["", " ; "])
+def test_an_empty_path_is_an_error(path: str) -> None:
+    with pytest.raises(AnswersUnusable, match="`path` is empty"):
+        read_answers(path)
+
+
+def test_a_folder_without_answers_is_an_error_that_lists_what_is_understood(tmp_path: Path) -> None:
+    write(tmp_path / "config.json", '{"name": "x", "layers": 3}')
+    write(tmp_path / "empty.jsonl", "")
+    with pytest.raises(AnswersUnusable, match=r"No saved answers in[\s\S]*hint: understood are"):
+        read_answers(str(tmp_path))
+
+
+def test_in_a_folder_an_ambiguous_file_is_left_out_with_a_note(tmp_path: Path) -> None:
+    write(tmp_path / "data.json", '[{"id": 1, "answer": "gold", "text": "question"}]')
+    write(tmp_path / "said.json", '[{"id": 1, "answer": "x"}]')
+    reading = read_answers(str(tmp_path))
+    assert [answer.answer for answer in reading.answers] == ["x"]
+    assert "data.json was left out" in reading.notes[0]
+
+
+def test_several_paths_are_read_and_a_file_only_once(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.json", '{"1": "x"}')
+    two = write(tmp_path / "two" / "two.json", '{"2": "y"}')
+    assert by_id(Path(f"{one};{two.parent}; {two}")) == {"1": "x", "2": "y"}

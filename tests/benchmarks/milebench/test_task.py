@@ -1,0 +1,171 @@
+"""The functions the YAMLs name, without the runner."""
+
+import math
+
+import pytest
+from PIL import Image
+from support.example import DATA, copy_of
+
+from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.sample import DATASETS
+from mmie_tasks.errors import DataMissing, SettingWrong
+from mmie_tasks.sources.milebench import dataset
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
+    for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
+        monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
+
+
+def docs(wanted="DocVQA", root=DATA):
+    return dataset(wanted, {"MILEBENCH_DATA": str(root)})
+
+
+def test_a_chat_model_gets_images_at_their_places_and_no_file_name():
+    doc = docs()[0]
+    (turn,) = task.doc_to_messages(doc)
+    images = [part for part in turn["content"] if part["type"] == "image"]
+    text = "".join(part.get("text", "") for part in turn["content"])
+    assert turn["content"][0] == {"type": "text", "text": doc["instruction"] + "\n"}
+    assert [part["type"] for part in turn["content"]].index("image") == 1
+    assert len(images) == len(doc["images"])
+    assert all(isinstance(part["url"], Image.Image) for part in images)
+    assert ".png" not in text
+    assert "DocVQA" not in text
+
+
+def test_a_wrapper_gets_placeholders_it_can_honour_or_labels():
+    doc = docs()[0]
+    n = len(doc["images"])
+    assert task.doc_to_text(doc).count("<image>") == n == len(task.doc_to_visual(doc))
+    labelled = task.doc_to_text(doc, {"image_token": "[image {n}]"})
+    assert "[image 1][image 2]" in labelled
+    assert "<image>" not in labelled
+
+
+def test_the_combined_picture_is_drawn_where_the_archive_has_none():
+    doc = docs("DocVQA@combined1")[0]
+    (picture,) = task.doc_to_visual(doc)
+    columns = math.ceil(math.sqrt(len(doc["images"])))
+    assert picture.width == 800 * columns
+    assert task.doc_to_text(doc).startswith("<image>\n")
+    assert "<Image 1> <Image 2> " in task.doc_to_text(doc)
+
+
+def test_a_published_combined_picture_is_used(tmp_path):
+    doc = dict(docs("DocVQA@combined1")[0])
+    own = tmp_path / "0.jpg"
+    Image.new("RGB", (10, 10)).save(own)
+    assert task.doc_to_visual({**doc, "combined": [str(own)]})[0].size == (10, 10)
+
+
+def test_images_that_are_not_there_are_counted_before_anything_is_generated(tmp_path):
+    root = copy_of("DocVQA", tmp_path)
+    task.before_requests(docs(root=root))
+    (root / "DocVQA" / "images" / "3.png").unlink()
+    with pytest.raises(DataMissing, match=r"images of MileBench are missing.*3\.png.*DocVQA/"):
+        task.before_requests(docs(root=root))
+
+
+def test_missing_data_stops_the_runner_in_words(monkeypatch):
+    monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
+    stub = docs()
+    stub.info.config_name = "DocVQA"
+    with pytest.raises(SystemExit, match="no such folder"):
+        task.process_docs(stub)
+
+
+def test_a_right_answer_scores_in_every_row_it_counts_for():
+    doc = docs()[0]
+    rows = task.process_results_all(doc, [doc["gold"]])
+    assert rows["official_DocVQA"]["score"] == 1
+    assert rows["official_S-2"] == rows["official_real"] == {"dataset": "DocVQA", "points": 1.0}
+    assert "official_diag" not in rows
+    signature = rows["coverage"]["signature"]
+    assert signature.startswith("task:milebench@1-A|variant:test|prompt:official|")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("[PREDICTIONS_MISSING]", "no_answer"),
+        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] 503", "no_answer"),
+        ("[PREDICTIONS_NOT_TEXT] 5", "not_text"),
+        ("[PREDICTIONS_NOT_TEXT] [1, 2]", "not_text"),
+    ],
+)
+def test_what_is_no_answer_has_no_score_key(answer, reason):
+    rows = task.process_results(docs()[0], [answer])
+    assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
+    assert "score" not in rows["official"]
+    assert task.coverage([rows["coverage"]]) == 0
+    assert math.isnan(task.mean([rows["official"]]))
+
+
+def test_several_rounds_are_no_text():
+    rows = task.process_results(docs()[0], ["one", "two"])
+    assert rows["official"]["unscored"] == "not_text"
+
+
+def test_readings_that_differ_are_counted():
+    doc = docs("ImageNeedleInAHaystack")[0]
+    rows = task.process_results(doc, [f"**{doc['gold']}**"])
+    assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 1)
+    assert task.differ([rows["differ"], {"differ": False}]) == 1
+
+
+def test_perfect_answers_to_everything_give_ones_where_the_scorer_allows():
+    rows = [task.process_results_all(doc, [doc["gold"]]) for doc in docs("all")]
+    parts = [row["robust_real"] for row in rows if "robust_real" in row]
+    assert task.real(parts) == pytest.approx(1, abs=1e-6)
+    assert math.isnan(task.real(parts[1:-1:2][:20]))
+    assert {row["coverage"]["dataset"] for row in rows} == set(DATASETS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"TOKENIZER": "x"},
+        {"TOKENIZER": "x", "MAX_CONTEXT_TOKENS": "a", "TOKENS_PER_IMAGE": "1"},
+        {"MAX_CONTEXT_TOKENS": "4096", "TOKENS_PER_IMAGE": "576"},
+    ],
+)
+def test_half_a_truncation_is_an_error(values):
+    with pytest.raises(SettingWrong, match="MILEBENCH_MAX_CONTEXT_TOKENS"):
+        task.truncation_settings({f"MILEBENCH_{name}": value for name, value in values.items()})
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    """A tokenizer of words, saved as the Hub has them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    text = " ".join(f"{doc['instruction']} {task.doc_to_text(doc)}" for doc in docs())
+    split = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit()])
+    words = sorted({word for word, _ in split.pre_tokenize_str(text)})
+    whole = Tokenizer(models.WordLevel({w: i for i, w in enumerate(["?", *words])}, unk_token="?"))
+    whole.pre_tokenizer = split
+    PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="?").save_pretrained(tmp_path / "t")
+    return str(tmp_path / "t")
+
+
+def test_truncation_drops_images_from_the_left_with_a_real_tokenizer(monkeypatch, tokenizer):
+    doc = docs()[0]
+    monkeypatch.setenv("MILEBENCH_TOKENIZER", tokenizer)
+    monkeypatch.setenv("MILEBENCH_TOKENS_PER_IMAGE", "100")
+    monkeypatch.setenv("MILEBENCH_MAX_CONTEXT_TOKENS", "250")
+    shown = task.doc_to_visual(doc)
+    assert len(shown) == task.doc_to_text(doc).count("<image>") == 2 < len(doc["images"])
+    assert task.doc_to_text(doc).startswith(doc["instruction"])
+
+
+def test_truncation_is_off_by_default_and_in_the_signature_when_on(monkeypatch):
+    assert task.truncation_settings({}) is None
+    monkeypatch.setenv("MILEBENCH_TOKENIZER", "some/model")
+    monkeypatch.setenv("MILEBENCH_MAX_CONTEXT_TOKENS", "4096")
+    monkeypatch.setenv("MILEBENCH_TOKENS_PER_IMAGE", "576")
+    assert "|prompt:official,cut=4096x576@some/model|" in task.signature(docs()[0])

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from mmie_tasks.runner.post_import import after_import
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to import modules from; the import system is afterwards as it was."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def name(folder: Path, request: pytest.FixtureRequest) -> str:
+    """A module that nobody has waited for yet."""
+    name = "waited_for_by_" + re.sub(r"\W", "_", request.node.name)
+    (folder / f"{name}.py").write_text("value = 1\n")
+    return name
+
+
+def test_the_function_gets_the_finished_module_once(name: str) -> None:
+    seen = []
+    after_import(name, lambda module: seen.append(module.value))
+    assert seen == []
+    importlib.import_module(name)
+    importlib.import_module(name)
+    assert seen == [1]
+
+
+def test_a_module_imported_earlier_is_handed_over_at_once(name: str) -> None:
+    module = importlib.import_module(name)
+    seen: list[ModuleType] = []
+    after_import(name, seen.append)
+    assert seen == [module]
+
+
+def test_asking_twice_is_asking_once(name: str) -> None:
+    seen: list[ModuleType] = []
+    function = seen.append
+    after_import(name, function)
+    after_import(name, function)
+    importlib.import_module(name)
+    after_import(name, function)
+    assert len(seen) == 1
+
+
+def test_two_can_wait_for_one_module(name: str) -> None:
+    first: list[ModuleType] = []
+    second: list[int] = []
+    after_import(name, first.append)
+    after_import(name, lambda module: second.append(module.value))
+    importlib.import_module(name)
+    assert (len(first), second) == (1, [1])
+
+
+def test_a_reloaded_module_is_handed_over_again(name: str) -> None:
+    seen: list[ModuleType] = []
+    after_import(name, seen.append)
+    module = importlib.import_module(name)
+    assert importlib.reload(module) is module
+    assert seen == [module, module]
+
+
+def test_the_module_looks_as_if_nobody_had_waited(name: str) -> None:
+    after_import(name, lambda _module: None)
+    module = importlib.import_module(name)
+    assert module.__spec__ is not None
+    assert type(module.__spec__.loader) is type(module.__loader__) is SourceFileLoader
+    assert "exec_module" not in vars(module.__loader__)
+    assert inspect.getsource(module) == "value = 1\n"
+
+
+def test_who_only_looks_for_the_spec_can_use_its_loader(name: str, folder: Path) -> None:
+    after_import(name, lambda _module: None)
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.loader is not None
+    assert spec.loader.get_filename() == str(folder / f"{name}.py")
+
+
+def test_a_half_made_module_is_handed_over_once_it_is_finished(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    asking = ModuleType("asking")
+    asking.ask = lambda: after_import(name, lambda module: seen.append(module.value))
+    monkeypatch.setitem(sys.modules, "asking", asking)
+    (folder / f"{name}.py").write_text("import asking\nasking.ask()\nimport inner\nvalue = 2\n")
+    (folder / "inner.py").touch()
+    (folder / "later.py").touch()
+    importlib.import_module(name)
+    importlib.import_module("later")
+    assert seen == [2]
+
+
+def test_a_failed_import_is_nobodys_and_the_next_one_counts(name: str, folder: Path) -> None:
+    seen: list[ModuleType] = []
+    after_import(name, seen.append)
+    (folder / f"{name}.py").write_text("raise ValueError('not today')\n")
+    with pytest.raises(ValueError, match="not today"):
+        importlib.import_module(name)
+    assert seen == []
+    (folder / f"{name}.py").write_text("value = 'repaired'\n")
+    importlib.import_module(name)
+    assert len(seen) == 1
+
+
+def test_a_module_that_is_not_there_stays_not_there() -> None:
+    after_import("not_there_at_all", lambda _module: None)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("not_there_at_all")
+
+
+@pytest.mark.parametrize("place", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
+def test_a_finder_of_our_kind_that_asks_everybody_is_borne(name: str, place: int) -> None:
+    class Another:
+        """Wraps nothing, but finds by asking all others, ours among them."""
+
+        def find_spec(self, fullname, path=None, target=None):
+            if fullname != name:
+                return None
+            found = (finder.find_spec(name, path) for finder in sys.meta_path if finder is not self)
+            return next(filter(None, found))
+
+    seen: list[ModuleType] = []
+    after_import(name, seen.append)
+    sys.meta_path.insert(place, Another())
+    importlib.import_module(name)
+    assert len(seen) == 1
+
+
+def test_many_threads_that_import_at_once_get_a_finished_module(name: str, folder: Path) -> None:
+    (folder / f"{name}.py").write_text("import time\ntime.sleep(0.05)\nvalue = 1\n")
+    handed, got = [], []
+    after_import(name, lambda module: handed.append(module.value))
+    threads = [
+        threading.Thread(target=lambda: got.append(importlib.import_module(name).value))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (handed, got) == ([1], [1] * 8)

@@ -1,0 +1,148 @@
+"""The model that says what was said before, alone: requests in, answers out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from datasets import Dataset, Image
+from loguru import logger
+
+from mmie_tasks.answers.sentinels import MISSING
+from mmie_tasks.runner.predictions import Predictions
+
+
+@dataclass
+class Task:
+    """What is used of the runner's task object."""
+
+    eval_docs_no_media: object
+
+    def doc_to_messages(self, doc: object) -> object:
+        raise AssertionError("opened an image")
+
+    def doc_to_target(self, doc: dict[str, object]) -> object:
+        return doc["gold"]
+
+
+@dataclass
+class Request:
+    args: tuple[object, ...]
+    task_name: str = "t"
+    metadata: dict[str, object] = field(default_factory=dict)
+
+
+ROWS = [
+    {"id": f"DocVQA/{n}", "index": 0, "gold": n, "image": f"not/there/{n}.png"} for n in range(3)
+]
+
+
+def requests(docs: object, *doc_ids: int, task: str = "t") -> list[Request]:
+    owner = Task(docs)
+    return [
+        Request((f"Question {n}?", owner.doc_to_messages, {"until": []}, n, task, "test"))
+        for n in doc_ids
+    ]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.json"
+    path.write_text(json.dumps({"DocVQA/0": "zero", "2": ["two", "rounds"]}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(str(line)), format="{level} {message}")
+    yield lines
+    logger.remove(sink)
+
+
+@pytest.mark.parametrize("docs", [Dataset.from_list(ROWS), ROWS], ids=["dataset", "list"])
+def test_saved_answers_are_given_in_the_order_of_the_requests(
+    saved: Path, docs: object, logged: list[str]
+) -> None:
+    model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
+    asked = requests(docs, 2, 0, 1, 0)
+    assert model.generate_until_multi_round(asked) == [["two", "rounds"], "zero", MISSING, "zero"]
+    report = "t: 2 of 3 answers found (2 by id; id and answer); 1 missing"
+    assert logged == [f"WARNING predictions (rank 0 of 1): {report}\n"]
+
+
+def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None:
+    line = {"doc_id": 2, "target": "2", "filtered_resps": "two", "input": "Question 2?"}
+    other = {**line, "doc_id": 1, "target": "another", "input": "Question 9?"}
+    path = tmp_path / "20260101_000000_samples_old.jsonl"
+    path.write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n", encoding="utf-8")
+    model = Predictions(path=path, rename="t:old")
+    docs = Dataset.from_list([{"gold": n} for n in range(3)])
+    assert model.generate_until(requests(docs, 2, 1)) == ["two", MISSING]
+
+
+def test_no_image_column_is_decoded(saved: Path) -> None:
+    docs = Dataset.from_list(ROWS).cast_column("image", Image())
+    with pytest.raises(FileNotFoundError):
+        _ = docs[0]
+    assert Predictions(path=saved).generate_until(requests(docs, 0)) == ["zero"]
+
+
+def test_a_column_that_repeats_itself_identifies_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    path.write_text('{"0": "a", "1": "b"}', encoding="utf-8")
+    docs = Dataset.from_list([{"question_id": "0", "index": n} for n in range(2)])
+    assert Predictions(path=path).generate_until(requests(docs, 0, 1)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({}, "`path` is empty", id="no path"),
+        pytest.param({"path": "nowhere"}, "`nowhere` does not exist", id="no such path"),
+        pytest.param({"path": 1, "temperature": 0}, "no argument `temperature`", id="unknown"),
+        pytest.param({"path": 1, "rename": "a"}, "`rename` holds `a`", id="half a rename"),
+        pytest.param({"path": 1, "rename": "a:b;a:c"}, "`a:c`", id="renamed twice"),
+    ],
+)
+def test_what_is_set_up_wrong_ends_the_run_with_a_hint(
+    arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(SystemExit, match=rf"{message}[\s\S]*\n\nhint: "):
+        Predictions(**arguments)
+
+
+def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:
+    docs = [{"id": "ALFRED/0"}, {"id": "IEdit/1"}]
+    with pytest.raises(SystemExit, match=r"id `ALFRED/0`. Saved, for example: id `DocVQA/0`"):
+        Predictions(path=saved).generate_until(requests(docs, 0, 1))
+
+
+def test_an_empty_share_of_one_rank_does_not_end_the_run(saved: Path) -> None:
+    model = Predictions(path=saved)
+    model._world_size = 2  # as the runner sets it
+    assert model.generate_until(requests(ROWS, 1)) == [MISSING]
+    with pytest.raises(SystemExit, match="None of the 2 saved answers"):
+        model.generate_until(requests([{"id": "ALFRED/0"}, {"id": "IEdit/1"}], 1))
+
+
+def test_two_answers_to_one_sample_end_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "DocVQA/0", "answer": "x"}\n' * 2, encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"a\.jsonl, line 1, and .*a\.jsonl, line 2"):
+        Predictions(path=path).generate_until(requests(ROWS, 0))
+
+
+def test_other_kinds_of_request_are_refused(saved: Path) -> None:
+    model = Predictions(path=saved)
+    agentic = Request(("text", {"until": []}, lambda: None, 0, "t", "test"))
+    for ask in (model.loglikelihood, model.generate_visual_cot, model.generate_until):
+        with pytest.raises(SystemExit, match=r"`t` .* has only texts"):
+            ask([agentic])
+
+
+def test_no_requests_have_no_answers(saved: Path) -> None:
+    assert Predictions(path=saved).generate_until([]) == []

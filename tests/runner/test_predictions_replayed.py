@@ -1,0 +1,132 @@
+"""Answers saved by one run of lmms-eval are scored by another, to the same numbers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.runner import Ran, Workplace, write
+
+TASK = """\
+task: {name}
+dataset_path: json
+dataset_kwargs:
+  data_files:
+    test: {name}.json
+test_split: test
+output_type: generate_until
+doc_to_visual: !function utils.doc_to_visual
+doc_to_text: "Which word is on it?"
+doc_to_target: gold
+process_results: !function utils.process_results
+generation_kwargs:
+  max_new_tokens: 8
+  until: []
+metric_list:
+  - metric: official
+    aggregation: !function utils.mean
+    higher_is_better: true
+metadata:
+  version: 1.0
+"""
+
+UTILS = """\
+def doc_to_visual(doc):
+    raise AssertionError("asked for the image")
+
+
+def process_results(doc, results):
+    return {"official": {"id": doc["id"], "score": float(results[0] == doc["gold"])}}
+
+
+def mean(records):
+    return sum(record["score"] for record in records) / len(records)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A folder where a model's answers were saved and then scored again, each run to its folder."""
+
+    folder: Path
+    output: str  # of the runs that scored saved answers
+    status: int
+
+    def score(self, run: str, task: str) -> object:
+        (path,) = (self.folder / run).rglob("*_results.json")
+        return json.loads(path.read_text(encoding="utf-8"))["results"][task]["official,none"]
+
+
+def draw(folder: Path) -> None:
+    """Six samples and what stands for their images; the task `turned` has them backwards."""
+    samples = [
+        {"id": f"Tiny/{n}", "gold": f"word {n}", "image": f"images/{n}.png"} for n in range(6)
+    ]
+    for name, rows in (("tiny", samples), ("turned", samples[::-1])):
+        write(folder / "tasks" / f"{name}.json", json.dumps(rows))
+        write(folder / "tasks" / f"{name}.yaml", TASK.format(name=name))
+    write(folder / "tasks" / "utils.py", UTILS)
+    for sample in samples:
+        write(folder / sample["image"], "")
+
+
+def run(place: Workplace, *settings: dict[str, object]) -> Ran:
+    """Several evaluations in one process: starting it takes longest."""
+    common = {"include_path": "tasks", "tasks": "tiny"}
+    write(place.folder / "runs.yaml", json.dumps([{**common, **each} for each in settings]))
+    return place.run("python", "-m", "lmms_eval", "--config", "runs.yaml")
+
+
+def leave_a_crashed_run(folder: Path) -> None:
+    """What is left of a run that was killed while it wrote the last answer to its cache."""
+    (log,) = (folder / "cache").rglob("rank_0.audit.jsonl")
+    lines = log.read_text(encoding="utf-8").splitlines()
+    write(folder / "crashed" / log.name, "\n".join([*lines[:5], lines[5][:40]]))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    folder = tmp_path_factory.mktemp("predictions")
+    place = Workplace(folder=folder)
+    place.install_entry_point("lmms_eval.models", "telling", "support.telling_model:TELLING")
+    draw(folder)
+    told = run(
+        place,
+        {"model": "telling", "output_path": "full", "log_samples": True, "use_cache": "cache"},
+        {"model": "telling", "output_path": "answers", "predict_only": True},
+    )
+    assert told.status == 0, told.output
+    leave_a_crashed_run(folder)
+    shutil.rmtree(folder / "images")
+    again = [
+        {"model_args": "path=answers", "output_path": "by_content"},
+        {"model_args": "path=full", "output_path": "by_id", "tasks": "turned"},
+        {"model_args": "path=crashed", "output_path": "rescued"},
+        {"model_args": "path=nowhere"},
+    ]
+    scored = run(place, *({"model": "predictions", **each} for each in again))
+    return Desk(folder, scored.output, scored.status)
+
+
+def test_answers_of_a_predict_only_run_are_scored_as_in_a_direct_one(desk: Desk) -> None:
+    assert "tiny: 6 of 6 answers found (6 by content; lmms-eval sample log)" in desk.output
+    assert desk.score("by_content", "tiny") == desk.score("full", "tiny") == 4 / 6
+
+
+def test_answers_with_ids_are_found_in_another_order_of_the_data(desk: Desk) -> None:
+    assert "turned: 6 of 6 answers found (6 by id; lmms-eval sample log)" in desk.output
+    assert desk.score("by_id", "turned") == desk.score("full", "tiny")
+
+
+def test_a_run_that_crashed_is_rescued_from_its_cache_log(desk: Desk) -> None:
+    assert "line 6, the last, is cut off and was left out" in desk.output
+    assert "tiny: 5 of 6 answers found" in desk.output
+    assert desk.score("rescued", "tiny") == 3 / 6
+
+
+def test_a_wrong_path_ends_the_command_with_status_1_and_a_hint(desk: Desk) -> None:
+    assert desk.status == 1
+    assert "`nowhere` does not exist.\n\nhint: check the path" in desk.output

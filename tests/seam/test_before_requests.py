@@ -1,0 +1,78 @@
+"""A task of ours looks at its data after the model is known and before anything is generated."""
+
+from __future__ import annotations
+
+import pytest
+from support.runner import Ran, Workplace
+from support.sketch import sketched
+
+BROKEN = "2 of 4 images of `sketch` are not there.\n\nhint: draw them"
+LOOKED = "sketch: looked at 4 samples before requests"
+
+FROM_PYTHON = """
+import os, sys
+from loguru import logger
+from lmms_eval.evaluator import simple_evaluate
+from lmms_eval.tasks import TaskManager
+from mmie_tasks.errors import DataMissing
+
+logger.add(sys.stdout, level="INFO")
+manager = TaskManager(model_name="predictions")
+(task,) = manager.load_task_or_group(["sketch"], "chat").values()
+task.build_all_requests()
+print("predictions:", len(task.instances), "requests")
+os.environ["SKETCH_BROKEN"] = "1"
+manager.model_name = "stub"
+try:
+    simple_evaluate(model="stub", tasks=["sketch"], task_manager=manager)
+except DataMissing as error:
+    print("caught:", error)
+del os.environ["SKETCH_BROKEN"]
+print("looking again")
+simple_evaluate(model="stub", tasks=["sketches"], task_manager=manager, predict_only=True)
+config = manager.task_index["sketch"]["yaml_path"]
+(task,) = manager.load_config({"task": "sketch", "task_alias": "changed"}).values()
+task.build_all_requests()
+"""
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return sketched(tmp_path_factory.mktemp("before_requests"))
+
+
+@pytest.fixture(scope="module")
+def from_python(workplace: Workplace) -> Ran:
+    return workplace.run("python", "-c", FROM_PYTHON)
+
+
+def test_a_model_that_generates_needs_the_look_and_gets_it_once(workplace: Workplace) -> None:
+    ran = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", "--limit", "2")
+    assert ran.output.count("sketch: looked at") == 1
+    assert ran.output.index(LOOKED) < ran.output.index("stub: generating 2 answers")
+
+
+def test_what_is_wrong_stops_a_command_with_status_1_before_generation(
+    workplace: Workplace,
+) -> None:
+    ran = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", SKETCH_BROKEN="1")
+    assert ran.status == 1
+    assert BROKEN in ran.output
+    assert "Traceback" not in ran.output
+    assert "stub: generating" not in ran.output
+
+
+def test_what_is_wrong_is_an_exception_in_python(from_python: Ran) -> None:
+    assert f"caught: {BROKEN}" in from_python.output
+
+
+def test_the_model_predictions_needs_no_look(from_python: Ran) -> None:
+    before, _after = from_python.output.split("predictions: 4 requests")
+    assert "sketch: looked at" not in before
+
+
+def test_members_of_a_tag_answers_only_and_changed_tasks_are_looked_at_too(
+    from_python: Ran,
+) -> None:
+    _before, after = from_python.output.split("looking again")
+    assert after.count(LOOKED) == 3  # sketch and mmie by their tag, the changed sketch

@@ -1,0 +1,132 @@
+"""MileBench through lmms-eval itself, on the bundled example."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.example import ANSWERS, DATA, copy_of
+from support.runner import Ran, Workplace
+
+from mmie_tasks.benchmarks.milebench.sample import DATASETS
+
+WHOLE = "MileBench"
+TABLE = {  # what the example gives: half of it is there for the readings to differ
+    "coverage": "1",
+    "differ": "10",
+    "official_real": "0.5972",
+    "robust_real": "0.7454",
+    "official_diag": "0.5",
+    "robust_diag": "1",
+    "official_T-1": "0.3333",
+    "official_S-3": "0.75",
+    "official_tasks12": "0.5729",
+    "official_datasets26": "0.5769",
+    "official_GPR1200": "0.5",
+    "robust_GPR1200": "1",
+    "official_nuscenes": "0.5",
+    "official_many": "0.6579",
+}
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    workplace = Workplace(folder=tmp_path_factory.mktemp("milebench"))
+    workplace.install_stub_model()
+    return workplace
+
+
+def play_back(workplace: Workplace, path: Path, *options: str, data: Path = DATA) -> Ran:
+    answers = ("--model", "predictions", "--model_args", f"path={path}")
+    return workplace.run("lmms-eval", *answers, *options, MILEBENCH_DATA=str(data))
+
+
+@pytest.fixture(scope="module")
+def whole(workplace: Workplace) -> Ran:
+    options = ("--tasks", "milebench", "--output_path", "out", "--log_samples")
+    return play_back(workplace, ANSWERS, *options)
+
+
+def rounded(ran: Ran, task: str = WHOLE) -> dict[str, float]:
+    return {metric: float(value) for (name, metric), value in ran.values.items() if name == task}
+
+
+def test_the_printed_table_is_the_expected_one(whole: Ran) -> None:
+    printed = rounded(whole)
+    assert {name: printed.get(name) for name in TABLE} == {
+        name: float(value) for name, value in TABLE.items()
+    }, whole.output
+
+
+def test_the_log_shows_both_readings_coverage_and_signature(whole: Ran) -> None:
+    assert "T-4 CounterfactualInference    0.0000   0.5000       1  2/2" in whole.output
+    assert whole.output.count("task:milebench@1-A|variant:test|prompt:official") == 1
+    assert "58 of 58 answers found" in whole.output
+
+
+def test_every_sample_is_logged_with_what_scores_it_again(workplace: Workplace, whole: Ran) -> None:
+    (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    records = [line["coverage"] for line in lines]
+    assert {record["dataset"] for record in records} == set(DATASETS)
+    fields = {"id", "gold", "choices", "rule", "official", "robust", "signature"}
+    assert all(fields <= record.keys() for record in records)
+    assert whole.status == 0
+
+
+def test_logged_answers_score_the_same_again_also_one_dataset_alone(
+    workplace: Workplace, whole: Ran
+) -> None:
+    again = play_back(workplace, workplace.folder / "out", "--tasks", "milebench,milebench_DocVQA")
+    assert rounded(again) == rounded(whole)
+    assert rounded(again, "MileBench DocVQA")["official"] == 1
+    assert "2 of 2 answers found" in again.output
+
+
+def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
+    torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
+    tasks = "milebench_T-1,milebench_GPR1200_combined1,milebench_adv"
+    ran = workplace.run(
+        *torchrun.split(), "--model", "stub", "--tasks", tasks, MILEBENCH_DATA=str(DATA)
+    )
+    assert rounded(ran, "MileBench adv")["coverage"] == 1, ran.output
+    assert rounded(ran, "MileBench GPR1200 combined1")["official"] == 0
+    assert {f"MileBench Action{name}" for name in ("Localization", "Prediction", "Sequence")} <= {
+        task for task, _ in ran.values
+    }
+
+
+def test_missing_images_stop_a_model_before_it_generates_but_not_saved_answers(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    data = copy_of("DocVQA", tmp_path)
+    shutil.rmtree(data / "DocVQA" / "images")
+    task = ("--tasks", "milebench_DocVQA")
+    stopped = workplace.run("lmms-eval", "--model", "stub", *task, MILEBENCH_DATA=str(data))
+    assert stopped.status == 1
+    assert "images of MileBench are missing" in stopped.output
+    assert "stub: generating" not in stopped.output
+    assert rounded(play_back(workplace, ANSWERS, *task, data=data), "MileBench DocVQA")
+
+
+def test_a_missing_answer_is_counted_and_below_the_floor_there_is_no_number(
+    workplace: Workplace, tmp_path: Path
+) -> None:
+    entries = [{"sample_id": 0, "pred_response": "B"}, {"sample_id": 1, "pred_response": None}]
+    (tmp_path / "pred.json").write_text(json.dumps(entries), encoding="utf-8")
+    ran = play_back(workplace, tmp_path / "pred.json", "--tasks", "milebench_TQA")
+    printed = rounded(ran, "MileBench TQA")
+    assert printed["coverage"] == 0.5
+    assert printed["official"] != printed["official"]  # NaN
+    assert "unscored, no_answer: 1" in ran.output
+
+
+def test_broken_data_stops_the_run_in_words(workplace: Workplace, tmp_path: Path) -> None:
+    data = copy_of("DocVQA", tmp_path)
+    (data / "DocVQA" / "DocVQA.json").write_text("{", encoding="utf-8")
+    ran = play_back(workplace, ANSWERS, "--tasks", "milebench_DocVQA", data=data)
+    assert ran.status == 1
+    assert "DocVQA.json`: not JSON" in ran.output
+    assert "Traceback" not in ran.output

@@ -1,0 +1,101 @@
+"""Whose task a name means: built-in < ours < the user's own ``--include_path``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.runner import Workplace
+from support.sketch import sketched, write_users
+
+ASK_THE_INDEX = """
+import json, os, sys
+import lmms_eval.models
+from lmms_eval.tasks import TaskManager
+from mmie_tasks.paths import task_dir
+
+users = sys.argv[1]
+
+def look(override, **asked):
+    os.environ["MMIE_TASKS_OVERRIDE"] = override
+    index = TaskManager(**asked).task_index
+    paths = {name: index[name]["yaml_path"] for name in ("mmie", "sketch", "mine") if name in index}
+    return {**paths, "tag": index.get("sketches", {}).get("task")}
+
+print(json.dumps({
+    "default": look("1"),
+    "off": look("0"),
+    "users": look("1", include_path=users),
+    "users, off": look("0", include_path=[users]),
+    "our folder": look("1", include_path=str(task_dir())),
+    "only users": look("1", include_path=users, include_defaults=False),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    return sketched(tmp_path_factory.mktemp("precedence"))
+
+
+@pytest.fixture(scope="module")
+def users(workplace: Workplace) -> Path:
+    return write_users(workplace.folder / "users", mmie="MMIE of a user", mine="A user's")
+
+
+@pytest.fixture(scope="module")
+def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
+    ran = workplace.run("python", "-c", ASK_THE_INDEX, str(users))
+    seen: dict[str, dict[str, str]] = json.loads(ran.output.splitlines()[-1])
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("case", "owner"),
+    [
+        pytest.param("default", "mmie_tasks/task_yamls/sketch", id="ours-beats-the-built-in"),
+        pytest.param("off", "lmms_eval/tasks/mmie", id="the-built-in-when-switched-off"),
+        pytest.param("users", "users", id="the-users-beats-ours-and-the-built-in"),
+        pytest.param("users, off", "lmms_eval/tasks/mmie", id="the-runners-own-rule-when-off"),
+        pytest.param("our folder", "mmie_tasks/task_yamls/sketch", id="ours-by-include-path-too"),
+        pytest.param("only users", "users", id="only-the-users-without-defaults"),
+    ],
+)
+def test_a_name_that_several_have_means_the_task_of(
+    index: dict[str, dict[str, str]], case: str, owner: str
+) -> None:
+    assert Path(index[case]["mmie"]).parent.as_posix().endswith(owner)
+
+
+@pytest.mark.parametrize("case", ["default", "off", "users", "users, off"])
+def test_a_name_only_we_have_is_always_there(index: dict[str, dict[str, str]], case: str) -> None:
+    assert "sketch" in index[case]
+
+
+def test_ours_stay_away_when_the_defaults_are_not_wanted(index: dict[str, dict[str, str]]) -> None:
+    assert set(index["only users"]) == {"mmie", "mine", "tag"}
+
+
+def test_a_tag_has_the_members_of_the_user_and_ours(index: dict[str, dict[str, str]]) -> None:
+    assert set(index["users"]["tag"]) == {"mmie", "mine", "sketch"}
+
+
+def test_an_evaluation_takes_the_users_own_task_and_says_nothing(
+    workplace: Workplace, users: Path
+) -> None:
+    ran = workplace.run(
+        *("lmms-eval", "--model", "stub", "--tasks", "mmie", "--include_path", str(users))
+    )
+    assert ran.values == {("MMIE of a user", "local_acc"): "0.5"}, ran.output
+    assert "instead of the built-in" not in ran.output
+
+
+def test_the_old_listing_has_the_built_in_and_says_nothing_when_switched_off(
+    workplace: Workplace,
+) -> None:
+    listed = workplace.run("lmms-eval", "--tasks", "list_subtasks", MMIE_TASKS_OVERRIDE="0")
+    (line,) = [line for line in listed.output.splitlines() if line.startswith("|mmie ")]
+    assert "lmms_eval/tasks/mmie" in line
+    assert str(workplace.task_dir / "sketch" / "sketch.yaml") in listed.output
+    assert "instead of the built-in" not in listed.output

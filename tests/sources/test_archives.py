@@ -1,0 +1,254 @@
+import contextlib
+import errno
+import gzip
+import io
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.errors import DataBroken, DataMissing
+from mmie_tasks.sources import archives
+from mmie_tasks.sources.archives import unpack_once, whole
+
+# Unpacks, and says so and waits for a word once the first member is on disk.
+SLOW = """
+import sys
+from pathlib import Path
+from mmie_tasks.sources import archives
+check_next = archives._Rules.check
+def check(rules, member):
+    if rules._members == 1:
+        print("half way", flush=True)
+        sys.stdin.readline()
+    check_next(rules, member)
+archives._Rules.check = check
+archive, destination, count = map(Path, sys.argv[1:])
+archives.unpack_once(archive, destination, lambda _: count.open("a").write("x"))
+print("done", flush=True)
+"""
+
+
+def member(name, kind=tarfile.REGTYPE, link="", content=b"", pax=None):
+    info = tarfile.TarInfo(name)
+    info.pax_headers = pax or {}
+    info.type, info.linkname, info.size = kind, link, len(content)
+    return info, content
+
+
+def packed(path, *members, mode="w:gz"):
+    with tarfile.open(path, mode) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+def some(count=3, size=5_000):
+    return [member(f"SET/images/{k}.png", content=os.urandom(size)) for k in range(count)]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", SLOW, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(process, words):
+    for line in process.stdout:
+        if words in line:
+            return
+    pytest.fail(f"the process ended without saying {words!r}")
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_what_was_packed_is_unpacked(tmp_path, mode):
+    members = some()
+    folder = unpack_once(packed(tmp_path / "a.tar", *members, mode=mode), tmp_path / "deep" / "a")
+    assert folder == tmp_path / "deep" / "a"
+    for info, content in members:
+        assert (folder / info.name).read_bytes() == content
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["a", "a.lock"]
+
+
+def test_a_folder_that_is_there_is_taken_as_it_is(tmp_path):
+    (tmp_path / "a").mkdir()
+    folder = unpack_once(tmp_path / "deleted.tar.gz", tmp_path / "a", check=pytest.fail)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_check_that_fails_comes_before_unpacking(tmp_path):
+    def check(archive):
+        raise DataBroken(f"{archive.name} is another.", hint="delete it")
+
+    with pytest.raises(DataBroken, match="is another"):
+        unpack_once(packed(tmp_path / "a.tar.gz", *some()), tmp_path / "a", check)
+    assert not (tmp_path / "a").exists()
+
+
+EVIL = [
+    pytest.param([member("../x", content=b"1")], "../x", id="dots"),
+    pytest.param([member("SET/../../x", content=b"1")], "SET/../../x", id="dots in the middle"),
+    pytest.param([member("/x", content=b"1")], "/x", id="absolute"),
+    pytest.param([member("l", tarfile.SYMTYPE, "../x")], "l", id="link out"),
+    pytest.param([member("l", tarfile.SYMTYPE, "/etc")], "l", id="link to an absolute path"),
+    pytest.param([member("l", tarfile.LNKTYPE, "../x")], "l", id="hard link out"),
+    pytest.param([member("l", tarfile.LNKTYPE, "/etc/passwd")], "l", id="hard link, absolute"),
+    pytest.param([member("dev", tarfile.CHRTYPE)], "dev", id="device"),
+    pytest.param([member("pipe", tarfile.FIFOTYPE)], "pipe", id="fifo"),
+    pytest.param(
+        [member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d"), member("l/x")],
+        "l/x",
+        id="through a link",
+    ),
+    pytest.param(
+        [member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d"), member("d/../l/x")],
+        "d/../l/x",
+        id="through a link, by a detour",
+    ),
+    pytest.param([member("a", pax={"path": "b\0c"})], "b\0c", id="NUL"),
+    pytest.param(
+        [member("x"), member("l", tarfile.SYMTYPE, "x"), member("l", content=b"1")],
+        "l",
+        id="over a link",
+    ),
+    pytest.param(
+        [member("x"), member("l", tarfile.SYMTYPE, "."), member("h", tarfile.LNKTYPE, "l/x")],
+        "h",
+        id="hard link through a link",
+    ),
+]
+
+
+@pytest.mark.parametrize(("members", "name"), EVIL)
+def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, members, name):
+    (tmp_path / "x").write_text("mine")
+    archive = packed(tmp_path / "a.tar.gz", *members)
+    with pytest.raises(DataBroken) as caught:
+        unpack_once(archive, tmp_path / "out" / "a")
+    assert f"`{archive}` holds {name!r}" in str(caught.value)
+    assert (tmp_path / "x").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+
+
+def test_links_that_stay_inside_are_kept(tmp_path):
+    file = member("SET/1.png", content=b"one")
+    links = [
+        member("SET/soft.png", tarfile.SYMTYPE, "1.png"),
+        member("SET/hard.png", tarfile.LNKTYPE, "SET/1.png"),
+    ]
+    folder = unpack_once(packed(tmp_path / "a.tar.gz", file, *links), tmp_path / "a")
+    assert (folder / "SET/soft.png").read_bytes() == b"one"
+    assert (folder / "SET/hard.png").read_bytes() == b"one"
+
+
+def truncated(content):
+    return content[: len(content) // 2]
+
+
+def flipped(content):
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("mode", "damage"),
+    [
+        pytest.param("w:gz", truncated, id="gzip cut off"),
+        pytest.param("w:gz", lambda content: content[:-4], id="gzip cut off at the very end"),
+        pytest.param("w:gz", flipped, id="gzip with one bit changed"),
+        pytest.param("w:xz", truncated, id="xz cut off"),
+        pytest.param("w", truncated, id="tar cut off in a member"),
+        pytest.param("w", lambda content: content[: 512 + 5120], id="tar cut off between members"),
+        pytest.param("w", lambda content: content[: 512 + 5120 + 99], id="tar cut off in a header"),
+        pytest.param(
+            "w",
+            lambda content: content[: 512 + 5120] + b"?" * 512 + content[512 + 5120 + 512 :],
+            id="tar with a damaged header",
+        ),
+        pytest.param("w", lambda _: b"", id="nothing"),
+        pytest.param("w", lambda _: b"<html>busy</html>" * 99, id="a page"),
+        pytest.param("w", lambda _: gzip.compress(b"not a tar" * 999), id="gzip of something else"),
+    ],
+)
+def test_a_damaged_archive_is_named_and_leaves_nothing(tmp_path, mode, damage):
+    archive = packed(tmp_path / "a.tar.gz", *some(), mode=mode)
+    archive.write_bytes(damage(archive.read_bytes()))
+    with pytest.raises(DataBroken) as caught:
+        unpack_once(archive, tmp_path / "out" / "a")
+    assert f"The archive `{archive}` (" in str(caught.value)
+    assert f"delete that file and run again: `rm '{archive}'`" in str(caught.value)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MAX_MEMBERS", 2), ("MAX_UNPACKED_BYTES", 14_999)])
+def test_an_absurdly_large_archive_is_refused(tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(archives, limit, value)
+    with pytest.raises(DataBroken, match="would unpack to more than"):
+        unpack_once(packed(tmp_path / "a.tar.gz", *some(3, 5_000)), tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_full_disk_says_how_much_room_is_needed(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    archive = packed(tmp_path / "a.tar.gz", *some(3, 50_000))
+    monkeypatch.setattr(tarfile.TarFile, "extract", full)
+    with pytest.raises(DataMissing, match=r"No space left(.|\n)*at least 14\d\.\d KiB free"):
+        unpack_once(archive, tmp_path / "out" / "a")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+
+
+def test_an_archive_that_is_not_there_is_missing(tmp_path):
+    with pytest.raises(DataMissing, match=r"no archive `.*a\.tar\.gz`"):
+        unpack_once(tmp_path / "a.tar.gz", tmp_path / "a")
+
+
+def test_a_killed_unpack_is_not_taken_for_a_finished_one(tmp_path):
+    archive, folder = packed(tmp_path / "a.tar.gz", *some()), tmp_path / "a"
+    with start(archive, folder, tmp_path / "count") as process:
+        wait_for(process, "half way")
+        process.kill()
+    assert not folder.exists()
+    left = tmp_path / "a.unpacking"
+    assert [path.name for path in left.rglob("*.png")] == ["0.png"]
+    (left / "junk").touch()
+    unpack_once(archive, folder)
+    names = sorted(path.name for path in folder.rglob("*") if path.is_file())
+    assert names == ["0.png", "1.png", "2.png"]
+    assert not left.exists()
+
+
+def test_of_two_processes_one_unpacks_and_the_other_waits(tmp_path):
+    archive = packed(tmp_path / "a.tar.gz", *some())
+    arguments = (archive, tmp_path / "a", tmp_path / "count")
+    with start(*arguments) as first:
+        wait_for(first, "half way")
+        with start(*arguments) as second:
+            wait_for(second, "Another process is unpacking")
+            print("go on", file=first.stdin, flush=True)
+            wait_for(first, "done")
+            second.stdin.close()
+            wait_for(second, "done")
+    assert (tmp_path / "count").read_text() == "x"
+    assert len(list((tmp_path / "a").rglob("*.png"))) == 3
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "new" / "note.txt"
+    with contextlib.suppress(InterruptedError), whole(target) as part:
+        part.write_text("ha")
+        raise InterruptedError
+    assert list(target.parent.iterdir()) == []
+    with whole(target) as part:
+        part.write_text("whole")
+    assert [(path.name, path.read_text()) for path in Path(target.parent).iterdir()] == [
+        ("note.txt", "whole")
+    ]

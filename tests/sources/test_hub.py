@@ -1,0 +1,155 @@
+import os
+from pathlib import Path
+
+import pytest
+from support.hub_server import COMMIT, HubServer, ask
+
+from mmie_tasks.errors import DataBroken
+from mmie_tasks.sources.hub import HubFile, content_hash, verify
+
+REPO = "owner/drawings"
+CONTENT = os.urandom(50_000)
+FETCH = """
+from mmie_tasks.sources.hub import HubFile, fetch, verify
+file = HubFile(repo="owner/drawings", filename="a/one.bin", instead="set `DRAWINGS=DIR`", **{})
+got = fetch(file)
+verify(file, got.path)
+answer = {{"content": got.path.read_bytes().hex(), "commit": got.commit, "path": str(got.path)}}
+"""
+
+
+@pytest.fixture
+def hub():
+    with HubServer() as server:
+        server.holds(REPO, "a/one.bin", CONTENT)
+        yield server
+
+
+def fetch(hub, home, **known):
+    return ask(hub.url, home, FETCH.format(known))
+
+
+def test_a_file_is_downloaded_once_and_its_commit_is_known(hub, tmp_path):
+    first = fetch(hub, tmp_path)
+    second = fetch(hub, tmp_path)
+    assert first == second
+    assert bytes.fromhex(first["content"]) == CONTENT
+    assert first["commit"] == COMMIT
+    assert hub.asked_for("GET") == ["one.bin"]
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_stopped(hub, tmp_path):
+    hub.cuts_off(after=20_000, times=2)
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
+    ranges = [request.range for request in hub.requests if request.method == "GET"]
+    assert ranges == [None, "bytes=19456-", "bytes=38912-"]
+
+
+def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
+    hub.cuts_off(after=0, times=float("inf"))
+    answer = fetch(hub, tmp_path)
+    assert answer["error"] == "DataMissing"
+    assert "download failed" in answer["message"]
+    assert "set `DRAWINGS=DIR`" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        pytest.param(401, "GatedRepo", "is gated and the Hub answered HTTP 401", id="no token"),
+        pytest.param(403, "GatedRepo", "is gated and the Hub answered HTTP 403", id="gated"),
+        pytest.param(401, "RepoNotFound", "HTTP 401: no such dataset", id="hidden"),
+        pytest.param(404, "RepoNotFound", "HTTP 404: no such dataset", id="no repository"),
+        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no revision"),
+        pytest.param(404, "EntryNotFound", "no such file at revision `main`", id="no file"),
+        pytest.param(403, "", "the Hub answered HTTP 403", id="forbidden"),
+        pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
+    ],
+)
+def test_a_refusal_says_what_was_asked_and_what_helps(hub, tmp_path, status, code, said):
+    hub.answers(status, code)
+    answer = fetch(hub, tmp_path)
+    assert answer["error"] == "DataMissing"
+    assert said in answer["message"]
+    assert f"`a/one.bin` of the dataset `{REPO}`" in answer["message"]
+    assert answer["message"].endswith("or set `DRAWINGS=DIR`")
+
+
+def test_a_gated_dataset_is_opened_by_terms_and_login(hub, tmp_path):
+    hub.answers(403, "GatedRepo")
+    message = fetch(hub, tmp_path)["message"]
+    assert f"accept the terms on https://huggingface.co/datasets/{REPO}" in message
+    assert "`hf auth login`" in message
+
+
+def test_a_hub_that_is_down_for_a_moment_is_asked_again(hub, tmp_path):
+    hub.answers(503, times=2)
+    assert fetch(hub, tmp_path)["commit"] == COMMIT
+
+
+def test_a_hub_that_fails_when_the_download_begins_names_its_status(hub, tmp_path):
+    hub.answers(500, methods=("GET",))
+    assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
+
+
+def test_nobody_listening_is_said_plainly(tmp_path):
+    answer = ask("http://127.0.0.1:9", tmp_path, FETCH.format({}))
+    assert answer["error"] == "DataMissing"
+    assert "the Hub cannot be reached (ConnectError" in answer["message"]
+
+
+def test_offline_a_cached_file_is_found_and_another_is_missed(hub, tmp_path):
+    fetch(hub, tmp_path / "full")
+    asked = len(hub.requests)
+    cached = ask(hub.url, tmp_path / "full", FETCH.format({}), HF_HUB_OFFLINE="1")
+    missed = ask(hub.url, tmp_path / "empty", FETCH.format({}), HF_HUB_OFFLINE="1")
+    assert cached["commit"] == COMMIT
+    assert "downloads are switched off (`HF_HUB_OFFLINE`)" in missed["message"]
+    assert len(hub.requests) == asked
+
+
+def test_wrong_bytes_of_the_right_length_are_found_and_the_content_is_to_be_deleted(hub, tmp_path):
+    hub.sends_wrong_bytes(REPO, "a/one.bin")
+    answer = fetch(hub, tmp_path)
+    expected = hub.hashes[REPO, "a/one.bin"]
+    assert answer["error"] == "DataBroken"
+    assert f"expected SHA-256 {expected}" in answer["message"]
+    assert f"rm '{tmp_path}/hf/hub/datasets--owner--drawings/blobs/{expected}'" in answer["message"]
+
+
+def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
+    hub.sends_wrong_bytes(REPO, "a/one.bin")
+    message = fetch(hub, tmp_path)["message"]
+    Path(message.split("rm '")[1].rstrip("'`")).unlink()
+    hub.holds(REPO, "a/one.bin", CONTENT)
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        pytest.param({"size_bytes": 49_999}, "expected 49999 bytes, got 50000", id="size"),
+        pytest.param({"sha256": ("zz", "")}, "expected SHA-256 zz…, got ", id="first digits"),
+        pytest.param({"sha256": ("", "zz")}, "expected SHA-256 …zz, got ", id="last digits"),
+    ],
+)
+def test_a_file_other_than_the_pinned_one_is_refused(hub, tmp_path, known, said):
+    answer = fetch(hub, tmp_path, **known)
+    assert answer["error"] == "DataBroken"
+    assert said in answer["message"]
+    assert "if the Hub has another version now, set `DRAWINGS=DIR`" in answer["message"]
+
+
+def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
+    digits = hub.hashes[REPO, "a/one.bin"]
+    known = {"size_bytes": len(CONTENT), "sha256": (digits[:8], digits[-5:])}
+    assert fetch(hub, tmp_path, **known)["commit"] == COMMIT
+
+
+def test_without_links_in_the_cache_the_pinned_digits_are_compared_with_the_content(tmp_path):
+    path = tmp_path / "one.bin"
+    path.write_bytes(b"other")
+    file = HubFile(repo=REPO, filename="one.bin", sha256=("00000000", ""), instead="look")
+    assert content_hash(path) is None
+    with pytest.raises(DataBroken, match="expected SHA-256 00000000…"):
+        verify(file, path)

@@ -1,0 +1,208 @@
+import contextlib
+import io
+import os
+import struct
+import warnings
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from mmie_tasks.errors import DataBroken, DataMissing
+from mmie_tasks.sources.images import inside, open_bounded, open_rgb
+
+
+def encoded(image, kind, **options):
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+NOISE = Image.frombytes("RGB", (40, 40), os.urandom(4_800))
+
+
+@pytest.mark.parametrize(
+    ("relative", "where"),
+    [
+        ("0.png", "0.png"),
+        ("left/4504_frame52/a b.jpg", "left/4504_frame52/a b.jpg"),
+        (r"left\0.png", "left/0.png"),
+        ("./a//b.png", "a/b.png"),
+        ("a/../b.png", "b.png"),
+        ("..a/b..png", "..a/b..png"),
+        ("ü·图.png", "ü·图.png"),
+    ],
+)
+def test_a_name_below_the_folder_is_a_path_in_it(tmp_path, relative, where):
+    assert inside(tmp_path, relative) == tmp_path / where
+
+
+@pytest.mark.parametrize(
+    "relative",
+    [
+        "",
+        ".",
+        "a/..",
+        "..",
+        "../x.png",
+        "a/../../x.png",
+        r"..\x.png",
+        r"a\..\..\x.png",
+        "/etc/passwd",
+        "//host/share/x.png",
+        r"\x.png",
+        r"\\host\share\x.png",
+        "C:/x.png",
+        "c:x.png",
+        "a\0.png",
+    ],
+)
+def test_a_name_that_leaves_the_folder_is_refused(tmp_path, relative):
+    with pytest.raises(DataBroken, match="not a file inside"):
+        inside(tmp_path, relative)
+
+
+def test_links_must_end_inside_the_folder(tmp_path):
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "good").symlink_to("sub/0.png")
+    (folder / "out").symlink_to("../secret")
+    (folder / "round").symlink_to("round")
+    assert inside(folder, "good") == folder / "good"
+    for bad in ("out", "out/x.png"):
+        with pytest.raises(DataBroken, match="not a file inside"):
+            inside(folder, bad)
+
+
+def test_a_folder_that_is_itself_a_link_is_fine(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert inside(tmp_path / "link", "0.png") == tmp_path / "link" / "0.png"
+
+
+@given(st.text(alphabet="ab./\\\0: C~", max_size=12))
+def test_whatever_the_name_says_the_path_stays_inside(tmp_path_factory, relative):
+    folder = tmp_path_factory.getbasetemp() / "nowhere"
+    try:
+        path = inside(folder, relative)
+    except DataBroken:
+        return
+    assert path.resolve().is_relative_to(folder)
+    assert path != folder
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "I", "F"])
+def test_every_colour_mode_becomes_rgb(tmp_path, mode):
+    path = tmp_path / "a.tiff"
+    path.write_bytes(encoded(Image.new(mode, (3, 2)), "TIFF"))
+    image = open_rgb(path)
+    assert (image.mode, image.size) == ("RGB", (3, 2))
+
+
+@pytest.mark.parametrize(("value", "grey"), [(0, 0), (200, 0), (0x8000, 128), (0xFFFF, 255)])
+def test_grey_of_16_bits_is_scaled_and_not_clipped(tmp_path, value, grey):
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(Image.new("I;16", (1, 1), value), "PNG"))
+    assert open_rgb(path).getpixel((0, 0)) == (grey, grey, grey)
+
+
+def test_alpha_is_dropped_as_the_official_scripts_drop_it(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(Image.new("RGBA", (1, 1), (10, 20, 30, 0)), "PNG"))
+    assert open_rgb(path).getpixel((0, 0)) == (10, 20, 30)
+
+
+def test_a_palette_with_transparency_gives_no_warning(tmp_path):
+    palette = Image.new("P", (2, 1))
+    palette.putpalette([10, 20, 30, 40, 50, 60])
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(palette, "PNG", transparency=b"\x00\x80"))
+    assert open_rgb(path).getpixel((0, 0)) == (10, 20, 30)
+
+
+def test_rotation_in_exif_is_left_alone(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    path = tmp_path / "a.jpg"
+    path.write_bytes(encoded(Image.new("RGB", (3, 2)), "JPEG", exif=exif))
+    assert open_rgb(path).size == (3, 2)
+
+
+def test_of_an_animation_the_first_frame_is_taken(tmp_path):
+    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
+    path = tmp_path / "a.gif"
+    path.write_bytes(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    assert open_rgb(path).getpixel((0, 0)) == (255, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["absent.png", ".", "a" * 5_000])
+def test_a_missing_file_is_missing(tmp_path, name):
+    with pytest.raises(DataMissing, match="cannot be read"):
+        open_rgb(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"<html>busy</html>", id="a page"),
+        pytest.param(encoded(NOISE, "PNG")[:2_000], id="png cut off"),
+        pytest.param(encoded(NOISE, "JPEG")[:800], id="jpeg cut off"),
+        pytest.param(encoded(NOISE, "WEBP", lossless=True)[:800], id="webp cut off"),
+        pytest.param(encoded(NOISE, "BMP")[:800], id="bmp cut off"),
+    ],
+)
+def test_what_cannot_be_decoded_is_named(tmp_path, content):
+    path = tmp_path / "a.png"
+    path.write_bytes(content)
+    with pytest.raises(DataBroken, match=f"The image `{path}` cannot be used"):
+        open_rgb(path)
+
+
+def png_header(width, height):
+    def chunk(kind, body):
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
+
+    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+
+
+def test_too_many_pixels_are_refused_before_decoding(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(png_header(60_000, 60_000))
+    with pytest.raises(DataBroken, match="60000 x 60000 pixels, more than 200,000,000"):
+        open_rgb(path)
+
+
+def test_pillows_own_limit_neither_warns_nor_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(NOISE, "PNG"))
+    assert open_rgb(path).size == (40, 40)
+    assert Image.MAX_IMAGE_PIXELS == 100
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_damaged_bytes_give_an_image_or_an_error_of_ours(tmp_path_factory, data):
+    kind = data.draw(st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]))
+    content = bytearray(encoded(Image.new("RGB", (8, 8), "red"), kind))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's remarks on odd TIFF and EXIF
+        with contextlib.suppress(DataBroken):
+            assert open_rgb(path, max_pixels=10_000).mode == "RGB"
+
+
+def test_the_colour_mode_of_the_file_can_be_kept(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(Image.new("LA", (1, 1)), "PNG"))
+    assert open_bounded(path).mode == "LA"

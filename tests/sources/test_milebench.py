@@ -1,0 +1,158 @@
+"""MileBench from a local folder: the layouts that exist, and what can be wrong in them."""
+
+import json
+
+import pytest
+from support.example import DATA, change, copy_of
+
+from mmie_tasks.benchmarks.milebench.sample import DATASETS
+from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.sources.milebench import dataset
+
+
+def load(root, wanted="DocVQA"):
+    return dataset(wanted, {"MILEBENCH_DATA": str(root)})
+
+
+@pytest.fixture
+def root(tmp_path):
+    return copy_of("DocVQA", tmp_path)
+
+
+def test_a_row_carries_what_scoring_needs_and_paths_for_images():
+    row = load(DATA)[0]
+    assert row["id"] == "DocVQA/0"
+    assert row["gold"] in row["choices"]
+    assert all(path.startswith(str(DATA / "DocVQA" / "images")) for path in row["images"])
+    assert row["data"].startswith("sha256:")
+
+
+def test_all_goes_round_the_datasets():
+    rows = load(DATA, "all")
+    assert len(set(rows["data"])) == 1
+    assert len(rows) == 2 * len(DATASETS)
+    assert {row["dataset"] for row in rows.select(range(29))} == set(DATASETS)
+
+
+def test_the_adversarial_file_is_another():
+    plain, shuffled = load(DATA)[0], load(DATA, "DocVQA@adv")[0]
+    assert plain["choices"] == shuffled["choices"][::-1]
+    assert len(load(DATA, "all@adv")) == 2 * 26
+
+
+@pytest.mark.parametrize("prefix", ["MileBench", "MLBench"])
+def test_a_folder_around_the_datasets_is_seen_through(prefix, tmp_path):
+    copy_of("DocVQA", tmp_path / prefix)
+    assert len(load(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"), [("action_localization", "action_localization"), ("ACTIONLOCALIZATION", "x")]
+)
+def test_old_spellings_are_recognised(name, stem, tmp_path):
+    copy_of("ActionLocalization", tmp_path)
+    folder = (tmp_path / "ActionLocalization").rename(tmp_path / name)
+    if stem != "x":
+        (folder / "ActionLocalization.json").rename(folder / f"{stem}.json")
+    assert load(tmp_path, "ActionLocalization")[0]["id"] == "ActionLocalization/0"
+
+
+def test_the_dataset_folder_itself_will_do(root):
+    assert len(load(root / "DocVQA")) == 2
+
+
+def test_all_takes_what_a_local_folder_has(root):
+    assert {row["dataset"] for row in load(root, "all")} == {"DocVQA"}
+
+
+def test_no_image_file_is_needed_to_load(root):
+    for image in (root / "DocVQA" / "images").iterdir():
+        image.unlink()
+    assert len(load(root)) == 2
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(DataMissing, match=r"no such folder[\s\S]*hint: .*MILEBENCH_DATA"):
+        load(tmp_path / "nowhere")
+
+
+def test_a_missing_dataset_is_named_with_what_is_there(root):
+    with pytest.raises(DataMissing, match=r"`TQA` is not in .* there: DocVQA"):
+        load(root, "TQA")
+
+
+def test_a_missing_annotation_file_is_named(root):
+    (root / "DocVQA" / "DocVQA-adv.json").unlink()
+    with pytest.raises(DataMissing, match=r"DocVQA-adv\.json"):
+        load(root, "DocVQA@adv")
+
+
+def test_a_dataset_or_variant_that_does_not_exist_is_named_with_the_nearest():
+    with pytest.raises(SettingWrong, match=r"no dataset `DocVqa`[\s\S]*DocVQA"):
+        load(DATA, "DocVqa")
+    with pytest.raises(SettingWrong, match="no variant `hard`"):
+        load(DATA, "DocVQA@hard")
+    with pytest.raises(SettingWrong, match="not published as `adv`"):
+        load(DATA, "GPR1200@adv")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"", b"[]", b"\xff\xfe", b'{"data": []}', b"[" * 100_000],
+    ids=["cut", "empty", "list", "not UTF-8", "no meta_data", "nested"],
+)
+def test_json_that_is_none_or_not_official_is_named(content, root):
+    path = root / "DocVQA" / "DocVQA.json"
+    path.write_bytes(content)
+    with pytest.raises(DataBroken, match=r"DocVQA\.json"):
+        load(root)
+
+
+def test_a_byte_order_mark_is_no_matter(root):
+    path = root / "DocVQA" / "DocVQA.json"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert len(load(root)) == 2
+
+
+def test_a_sample_id_that_stands_twice_is_named_with_both_places(root):
+    change(root, "DocVQA", lambda whole: whole["data"].append(whole["data"][0]))
+    with pytest.raises(DataBroken, match="`sample_id` 0 stands twice, at 0 and 2"):
+        load(root)
+
+
+def test_an_annotation_without_images_is_named(root):
+    change(root, "DocVQA", lambda whole: whole["data"][1]["task_instance"].pop("images_path"))
+    with pytest.raises(DataBroken, match="sample 1: `images_path`"):
+        load(root)
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "a/../../x.png", "C:\\x"])
+def test_an_image_path_that_escapes_is_named(path, root):
+    def escape(whole):
+        whole["data"][0]["task_instance"]["images_path"][0] = path
+
+    change(root, "DocVQA", escape)
+    with pytest.raises(DataBroken, match="DocVQA/0"):
+        load(root)
+
+
+@pytest.mark.parametrize("field", ["task_instruction", "question_type"])
+def test_meta_data_that_is_not_official_is_named(field, root):
+    change(root, "DocVQA", lambda whole: whole["meta_data"].update({field: 3}))
+    with pytest.raises(DataBroken, match=field):
+        load(root)
+
+
+def test_a_null_gold_is_kept_and_scores_nothing(root):
+    change(root, "DocVQA", lambda whole: whole["data"][0].update(response=None))
+    assert load(root)[0]["gold"] is None
+
+
+def test_an_empty_dataset_is_named(root):
+    (root / "DocVQA" / "DocVQA.json").write_text(
+        json.dumps(
+            {"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []}
+        )
+    )
+    with pytest.raises(DataBroken, match="`data` is empty"):
+        load(root)

@@ -1,0 +1,219 @@
+"""A Hugging Face Hub on the loopback interface, as much of it as `hf_hub_download` needs.
+
+`huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
+process of its own: `ask`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+COMMIT = "c0ffee" * 6 + "c0ff"
+TOKEN = "hf_thisisnotarealtoken"
+
+# Sleeps are cut short; downloads come in small chunks, so that half a file is something to resume.
+PROGRAM = """
+import json, sys, time
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(min(seconds, 0.01))
+from huggingface_hub import constants
+constants.DOWNLOAD_CHUNK_SIZE = 1024
+from mmie_tasks.errors import MmieTasksError
+try:
+    scope = {}
+    exec(sys.argv[1], scope)
+    answer = scope["answer"]
+except MmieTasksError as error:
+    answer = {"error": type(error).__name__, "message": str(error)}
+print(json.dumps(answer))
+"""
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    range: str | None
+
+    @property
+    def filename(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass
+class Fault:
+    """What goes wrong, in how many requests yet."""
+
+    times: float
+    methods: tuple[str, ...]
+    status: int = 0
+    error_code: str = ""
+    cut_after: int | None = None
+
+
+class HubServer:
+    """Files by (repository, name), a script of faults, and the list of requests."""
+
+    def __init__(self) -> None:
+        self.files: dict[tuple[str, str], bytes] = {}
+        self.hashes: dict[tuple[str, str], str] = {}
+        self.requests: list[Request] = []
+        self.commit = COMMIT
+        self.faults: list[Fault] = []
+        handler = type("Handler", (_Handler,), {"hub": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> HubServer:
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def holds(self, repo: str, filename: str, content: bytes) -> None:
+        self.files[repo, filename] = content
+        self.hashes[repo, filename] = hashlib.sha256(content).hexdigest()
+
+    def sends_wrong_bytes(self, repo: str, filename: str) -> None:
+        """As many bytes as promised, the middle one another; the hash is that of the true ones."""
+        content = bytearray(self.files[repo, filename])
+        content[len(content) // 2] ^= 1
+        self.files[repo, filename] = bytes(content)
+
+    def cuts_off(self, after: int, times: float = 1) -> None:
+        """Hang up in the middle of a download, `after` bytes into it."""
+        self.faults.append(Fault(times=times, methods=("GET",), cut_after=after))
+
+    def answers(
+        self,
+        status: int,
+        error_code: str = "",
+        times: float = float("inf"),
+        methods: tuple[str, ...] = ("HEAD", "GET"),
+    ) -> None:
+        """Refuse, as the Hub does: a status, and a code in a header."""
+        fault = Fault(times=times, methods=methods, status=status, error_code=error_code)
+        self.faults.append(fault)
+
+    def asked_for(self, method: str = "GET") -> list[str]:
+        """The names of the files that were asked for, in order."""
+        return [request.filename for request in self.requests if request.method == method]
+
+    def next_fault(self, method: str) -> Fault | None:
+        for fault in self.faults:
+            if fault.times > 0 and method in fault.methods:
+                fault.times -= 1
+                return fault
+        return None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hub: HubServer
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self) -> None:
+        route = re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path)
+        if route is None:  # such as the list of programs that huggingface_hub may ask for
+            self._refuse(404, "")
+            return
+        repo, revision, filename = route.groups()
+        request = Request(self.command, self.path, self.headers["Range"])
+        self.hub.requests.append(request)
+        fault = self.hub.next_fault(self.command)
+        if fault is not None and fault.status:
+            self._refuse(fault.status, fault.error_code)
+        elif missing := self._missing(repo, revision, filename):
+            self._refuse(404, missing)
+        else:
+            self._send((repo, filename), request.range, fault.cut_after if fault else None)
+
+    def _missing(self, repo: str, revision: str, filename: str) -> str:
+        if repo not in {known for known, _ in self.hub.files}:
+            return "RepoNotFound"
+        if revision not in {"main", self.hub.commit}:
+            return "RevisionNotFound"
+        return "" if (repo, filename) in self.hub.files else "EntryNotFound"
+
+    def _refuse(self, status: int, error_code: str) -> None:
+        self.send_response(status)
+        if error_code:
+            self.send_header("X-Error-Code", error_code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _send(self, key: tuple[str, str], wanted: str | None, cut_after: int | None) -> None:
+        content = self.hub.files[key]
+        start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted else 0
+        body = content[start:]
+        self.send_response(206 if wanted else 200)
+        if wanted:
+            end = f"{len(content) - 1}/{len(content)}"
+            self.send_header("Content-Range", f"bytes {start}-{end}")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", f'"{self.hub.hashes[key]}"')
+        self.send_header("X-Linked-Etag", f'"{self.hub.hashes[key]}"')
+        self.send_header("X-Linked-Size", str(len(content)))
+        self.send_header("X-Repo-Commit", self.hub.commit)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body[:cut_after])
+        self.close_connection = cut_after is not None
+
+
+def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
+    """What a process needs to know this hub and no other, with all its caches below `home`."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HF_HOME": str(home / "hf"),
+        "HF_ENDPOINT": hub_url,
+        "HF_TOKEN": TOKEN,
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "MMIE_TASKS_CACHE": str(home / "cache"),
+        "NO_PROXY": "*",
+        **more,
+    }
+
+
+def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
+    """Run `code` in a new process and return what it left in `answer`.
+
+    An error of ours comes back as ``{"error": class name, "message": text}``.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, code],
+        env=environment(hub_url, home, **more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert TOKEN not in done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])

@@ -1,0 +1,119 @@
+"""Start lmms-eval for real, on the CPU and offline, with our package as it is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import mmie_tasks
+from mmie_tasks.paths import task_dir
+
+TESTS = Path(__file__).resolve().parents[1]
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A command that has ended: its exit status, and stdout and stderr together, uncoloured."""
+
+    status: int
+    output: str
+
+    @property
+    def values(self) -> dict[tuple[str, str], str]:
+        """The printed tables: (task, metric) to value. A blank task is that of the row above."""
+        values, task = {}, ""
+        for line in self.output.splitlines():
+            cells = [cell.strip() for cell in line.split("|")]
+            if line.startswith("|") and "Metric" in cells:
+                header = cells
+            elif line.startswith("|") and not line.startswith("|--"):
+                row = dict(zip(header, cells, strict=False))
+                task = row["Tasks"] or task
+                values[task, row["Metric"]] = row["Value"]
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """A folder to start commands in. What lies in ``plugins`` is found before what is installed."""
+
+    folder: Path
+
+    @property
+    def plugins(self) -> Path:
+        return self.folder / "plugins"
+
+    @property
+    def task_dir(self) -> Path:
+        """Where the copy of our package keeps its tasks, as in a wheel."""
+        return self.plugins / "mmie_tasks" / "task_yamls"
+
+    def copy_our_package(self) -> None:
+        """Put a copy of the package first, so that a test can add to it without touching it.
+
+        The entry point of the installed distribution names a module, so it resolves to the copy.
+        """
+        leave = shutil.ignore_patterns("__pycache__")
+        package = Path(mmie_tasks.__file__).parent
+        shutil.copytree(package, self.plugins / "mmie_tasks", ignore=leave)
+        if not self.task_dir.is_dir():  # a checkout: the tasks lie beside the package
+            shutil.copytree(task_dir(), self.task_dir)
+
+    def install_entry_point(self, group: str, name: str, value: str) -> None:
+        """Do what installing a package with this entry point does."""
+        info = self.plugins / f"for_tests_{name}-1.0.dist-info"
+        write(info / "METADATA", f"Metadata-Version: 2.1\nName: for-tests-{name}\nVersion: 1.0\n")
+        write(info / "entry_points.txt", f"[{group}]\n{name} = {value}\n")
+
+    def install_stub_model(self) -> None:
+        """Make `support.stub_model.StubChat` known as ``--model stub``."""
+        self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
+
+    def run(self, *command: str, **variables: str) -> Ran:
+        """Run a command to its end, here, with these variables in addition to our own."""
+        ended = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**self._environment(os.environ), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
+        return Ran(status=ended.returncode, output=_COLOURS.sub("", ended.stdout))
+
+    def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        kept = {
+            name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)
+        }
+        return {
+            **kept,
+            "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(self.plugins), str(TESTS)]),
+            "PYTHONWARNINGS": "ignore",
+            "ACCELERATE_USE_CPU": "true",
+            "CUDA_VISIBLE_DEVICES": "",
+            "HF_HOME": str(self.folder / "hf"),
+            "HF_HUB_OFFLINE": "1",
+            "HF_DATASETS_OFFLINE": "1",
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+        }
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file, and make its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from mmie_tasks import __version__
+from mmie_tasks.cli import main
+from mmie_tasks.paths import task_dir
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["path"], f"{task_dir()}\n", id="path"),
+        pytest.param(["--version"], f"mmie-tasks {__version__}\n", id="version"),
+    ],
+)
+def test_a_word_of_our_own_prints_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", *words])
+    main()
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
+def test_help_names_our_words_and_the_runner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", *words])
+    main()
+    said = capsys.readouterr().out
+    assert all(word in said for word in ("mmie-tasks path", "--version", "lmms-eval", "eval"))
+
+
+def test_path_takes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", "path", "milebench"])
+    with pytest.raises(SystemExit, match="takes nothing more"):
+        main()

@@ -1,0 +1,151 @@
+"""A wheel and an editable install both carry the tasks, and the runner finds them there.
+
+Each is installed into an empty virtual environment of its own, which only afterwards is allowed to
+see the packages of this one, so that nothing installed here is ever touched.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+TASKS = ROOT / "task_yamls"
+
+BUILD = "import sys; from hatchling import build; print(getattr(build, sys.argv[1])(sys.argv[2]))"
+ENTRY_POINT = """
+from importlib.metadata import entry_points
+(ours,) = entry_points(group="lmms_eval.models", name="mmie_tasks")
+print(ours.load().__code__.co_filename)
+"""
+
+
+def output_of(*command: str | Path, cwd: Path) -> str:
+    ended = subprocess.run(
+        command,
+        cwd=cwd,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """An environment with our package, and the names that installing left in site-packages."""
+
+    folder: Path
+    left: frozenset[str]
+
+    def output_of(self, program: str, *words: str) -> str:
+        return output_of(self.folder / "bin" / program, *words, cwd=self.folder)
+
+
+def installed(wheel: Path, folder: Path) -> Installed:
+    output_of(sys.executable, "-m", "venv", "--without-pip", folder, cwd=wheel.parent)
+    python = folder / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index")
+    output_of(*pip, "--disable-pip-version-check", wheel, cwd=wheel.parent)
+    (site_packages,) = folder.glob("lib/python*/site-packages")
+    left = frozenset(path.name for path in site_packages.iterdir())
+    (site_packages / "outer.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return Installed(folder=folder, left=left)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation")
+    output_of(*pip, "--disable-pip-version-check", "-w", folder, ".", cwd=ROOT)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def from_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return installed(wheel, tmp_path_factory.mktemp("from_wheel"))
+
+
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("editable_wheel")
+    name = output_of(sys.executable, "-c", BUILD, "build_editable", str(folder), cwd=ROOT)
+    return installed(folder / name.strip(), tmp_path_factory.mktemp("editable"))
+
+
+@pytest.fixture(params=["from_wheel", "editable"])
+def either(request: pytest.FixtureRequest) -> Installed:
+    chosen: Installed = request.getfixturevalue(request.param)
+    return chosen
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_wheel_holds_every_task_file_and_our_types(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert files_below(TASKS)
+    assert {f"mmie_tasks/task_yamls/{name}" for name in files_below(TASKS)} <= names
+    assert "mmie_tasks/py.typed" in names
+
+
+def test_the_wheel_holds_nothing_beside_our_package(wheel: Path) -> None:
+    top = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    info = {name for name in top if name.endswith(".dist-info")}
+    assert top - info == {"mmie_tasks"}
+    assert len(info) == 1
+
+
+def test_an_editable_install_copies_nothing(editable: Installed) -> None:
+    assert sorted(Path(name).suffix for name in editable.left) == [".dist-info", ".pth"]
+
+
+def test_the_path_that_is_printed_holds_every_task_file(either: Installed) -> None:
+    folder = Path(either.output_of("mmie-tasks", "path").strip())
+    assert files_below(folder) == files_below(TASKS)
+
+
+def test_the_tasks_of_a_wheel_are_its_own_and_those_of_a_checkout_are_the_checkouts(
+    from_wheel: Installed, editable: Installed
+) -> None:
+    assert Path(from_wheel.output_of("mmie-tasks", "path")).is_relative_to(from_wheel.folder)
+    assert Path(editable.output_of("mmie-tasks", "path").strip()) == TASKS
+
+
+def test_the_entry_point_is_there_and_is_the_installed_code(
+    from_wheel: Installed, editable: Installed
+) -> None:
+    assert Path(from_wheel.output_of("python", "-c", ENTRY_POINT)).is_relative_to(from_wheel.folder)
+    assert Path(editable.output_of("python", "-c", ENTRY_POINT)).is_relative_to(ROOT)
+
+
+def test_the_runner_lists_every_task_of_ours(either: Installed) -> None:
+    listed = either.output_of("python", "-m", "lmms_eval", "--tasks", "list").split()
+    ours = {name for path in TASKS.rglob("*.yaml") for name in names_in(path)}
+    assert ours
+    assert ours - set(listed) == set()
+
+
+class AnyTag(yaml.SafeLoader):
+    """Takes `!function` for a word."""
+
+
+AnyTag.add_multi_constructor("!", lambda _loader, _suffix, node: node.value)
+
+
+def names_in(path: Path) -> list[str]:
+    """The name of the task or group in a YAML file; a template has none."""
+    loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=AnyTag)  # noqa: S506 - a SafeLoader
+    return [name for key in ("task", "group") if isinstance(name := loaded.get(key), str)]
