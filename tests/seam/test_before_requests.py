@@ -30,7 +30,6 @@ except DataMissing as error:
 del os.environ["SKETCH_BROKEN"]
 print("looking again")
 simple_evaluate(model="stub", tasks=["sketches"], task_manager=manager, predict_only=True)
-config = manager.task_index["sketch"]["yaml_path"]
 (task,) = manager.load_config({"task": "sketch", "task_alias": "changed"}).values()
 task.build_all_requests()
 """

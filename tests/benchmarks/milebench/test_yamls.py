@@ -3,11 +3,12 @@
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 from support.golden import GOLDEN, vectors
-from support.milebench_yamls import files
+from support.milebench_yamls import files, readme_table
 
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.prompts import interleaved
@@ -39,6 +40,11 @@ def test_no_metric_name_is_part_of_another():
     """A group picks its metric by substring."""
     names = set(re.findall(r"metric: (\S+)", (FOLDER / "_milebench_all").read_text("utf-8")))
     assert not [(a, b) for a in names for b in names if a != b and a in b]
+
+
+def test_the_readme_lists_the_tasks_there_are():
+    readme = Path(task.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert readme_table() in readme
 
 
 def shared():
