@@ -8,7 +8,7 @@ from mmie_tasks import __version__
 from mmie_tasks.paths import task_dir
 
 HELP = """\
-mmie-tasks: MMIE, MileBench and MIA-Bench for lmms-eval, scored as their papers score them.
+mmie-tasks: benchmarks for lmms-eval, scored as their papers score them. In this version: MileBench.
 
   mmie-tasks path        print the folder of our task files (for `--include_path`)
   mmie-tasks --version   print the version

@@ -8,6 +8,7 @@ from typing import Literal
 
 UnscoredReason = Literal[
     "no_answer",  # the tested model gave none: missing, or its API failed
+    "bad_image",  # the tested model was not shown one of the sample's images
     "not_text",  # the answer is null, a number or a list
     "bad_gold",  # the sample itself cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises on this pair of texts

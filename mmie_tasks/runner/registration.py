@@ -112,7 +112,7 @@ def _indexing_ours(initialize_tasks: Method) -> Method:
 
         # By folder: the index has lost a user's task where a built-in has the same name.
         users = inside(asked.arguments["include_path"])
-        settings = read_settings(os.environ)
+        settings = _settings_or_stop()
         overridden = add_tasks(index, inside(str(task_dir())), users, override=settings.override)
         if overridden and settings.speaks:
             logger.info(
@@ -122,6 +122,14 @@ def _indexing_ours(initialize_tasks: Method) -> Method:
         return index
 
     return with_ours
+
+
+def _settings_or_stop() -> Settings:
+    """The settings; a wrong one ends the process in words, where the runner would go on."""
+    try:
+        return read_settings(os.environ)
+    except SettingWrong as error:
+        raise SystemExit(str(error)) from None
 
 
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:

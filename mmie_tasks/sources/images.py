@@ -7,11 +7,12 @@ import posixpath
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
 
+from loguru import logger
 from PIL import Image, UnidentifiedImageError
 
 from mmie_tasks.errors import DataBroken, DataMissing
@@ -94,15 +95,56 @@ def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
         DataBroken: Not an image, cut off, or too many pixels.
     """
     with opened(path) as file:
-        image = _header(file, path)
-        if image.width * image.height > max_pixels:
-            size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
-            raise _broken(path, f"it has {size}")
+        image = _bounded(_header(file, path), path, max_pixels)
         try:
             image.load()
         except _UNREADABLE as error:
             raise _broken(path, str(error)) from error
     return image
+
+
+def problem_with(path: Path, max_pixels: int = 200_000_000) -> str | None:
+    """What is wrong with an image by its header, in a sentence; None for nothing.
+
+    Nothing is decoded, so it is cheap enough for every image of a run. A file that is cut off
+    behind its header is not noticed here.
+    """
+    try:
+        with opened(path) as file:
+            _bounded(_header(file, path), path, max_pixels)
+    except (DataMissing, DataBroken) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+class Opener:
+    """Opens images for a tested model without ever ending its run.
+
+    An image that cannot be opened is replaced by a blank one, and the sample is remembered: it has
+    no score, because the model did not see what was asked about.
+    """
+
+    def __init__(self) -> None:
+        self._failures: dict[str, str] = {}
+
+    def open(self, sample_id: str, find: Callable[[], Path]) -> Image.Image:
+        """The image as `open_rgb` gives it, or a blank.
+
+        Args:
+            sample_id: Whose image it is.
+            find: Gives the file; what it raises counts as well.
+        """
+        try:
+            return open_rgb(find())
+        except (DataMissing, DataBroken) as error:
+            if sample_id not in self._failures:
+                logger.warning(f"Sample {sample_id} will have no score. {error}")
+            self._failures[sample_id] = str(error).partition("\n")[0]
+            return Image.new("RGB", (64, 64))
+
+    def failure(self, sample_id: str) -> str | None:
+        """Why an image of the sample could not be opened, or None."""
+        return self._failures.get(sample_id)
 
 
 def opened(path: Path) -> BinaryIO:
@@ -128,6 +170,13 @@ def _header(file: BinaryIO, path: Path) -> Image.Image:
         raise _broken(path, "it is not an image, or of a kind Pillow does not know") from error
     except _UNREADABLE as error:
         raise _broken(path, str(error)) from error
+
+
+def _bounded(image: Image.Image, path: Path, max_pixels: int) -> Image.Image:
+    if image.width * image.height > max_pixels:
+        size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
+        raise _broken(path, f"it has {size}")
+    return image
 
 
 @contextmanager

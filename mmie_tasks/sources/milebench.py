@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     VARIANTS,
@@ -108,6 +109,9 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[R
             Sample.from_annotation(e, dataset=name, rule=rule, instructions=source.instructions)
             for e in source.entries
         ]
+        if variant == "combined1":
+            for sample in samples:
+                combined(sample)  # says now what it would say in the middle of the run
     except BadSample as error:
         raise DataBroken(
             f"`{source.path}`: {error}.", hint="fetch this annotation file again, or repair it"

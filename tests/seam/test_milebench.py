@@ -106,7 +106,7 @@ def test_missing_images_stop_a_model_before_it_generates_but_not_saved_answers(
     task = ("--tasks", "milebench_DocVQA")
     stopped = workplace.run("lmms-eval", "--model", "stub", *task, MILEBENCH_DATA=str(data))
     assert stopped.status == 1
-    assert "images of MileBench are missing" in stopped.output
+    assert "images of this MileBench task cannot be used" in stopped.output
     assert "stub: generating" not in stopped.output
     assert rounded(play_back(workplace, ANSWERS, *task, data=data), "MileBench DocVQA")
 

@@ -143,6 +143,16 @@ def test_meta_data_that_is_not_official_is_named(field, root):
         load(root)
 
 
+def test_two_combined_pictures_of_one_sample_are_named(root):
+    def add(whole):
+        whole["data"][0]["task_instance"]["combined_1_images"] = ["0.jpg", "1.jpg"]
+
+    change(root, "DocVQA", add)
+    assert len(load(root)) == 2
+    with pytest.raises(DataBroken, match="sample 0: `combined_1_images` names 2 files"):
+        load(root, "DocVQA@combined1")
+
+
 def test_a_null_gold_is_kept_and_scores_nothing(root):
     change(root, "DocVQA", lambda whole: whole["data"][0].update(response=None))
     assert load(root)[0]["gold"] is None

@@ -6,10 +6,8 @@ A task says which samples it wants in ``dataset_name``: ``DocVQA``, ``DocVQA@adv
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,12 +27,13 @@ from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.scoring import metrics
 from mmie_tasks.benchmarks.milebench.scoring.summary import summary
 from mmie_tasks.benchmarks.milebench.scoring.totals import Mean, by_dataset, mean_of, total
-from mmie_tasks.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.errors import DataMissing, MmieTasksError
 from mmie_tasks.messages import user_turn
 from mmie_tasks.paths import cache_dir
 from mmie_tasks.sources import milebench as source
 from mmie_tasks.sources.collage import combined_image
-from mmie_tasks.sources.images import open_rgb
+from mmie_tasks.sources.images import Opener, problem_with
+from mmie_tasks.sources.tokenizers import context_limit, load_tokenizer
 from mmie_tasks.verdict import tally
 
 if TYPE_CHECKING:
@@ -42,37 +41,41 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Doc = Mapping[str, Any]
+_OPENER = Opener()  # of this process: what a model could not be shown is not scored
 VERSION = "1-A"  # of every task here: the number moves with the scores, the letter otherwise
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
     """The samples in place of the stub the YAML loads.
 
-    Data that is missing or broken stops the run in words: the runner would retry an exception.
+    Data that is missing or broken, and a setting that is wrong, stop the run in words: the runner
+    would retry an exception.
     """
     try:
+        truncation(os.environ)
         return source.dataset(stub.config_name, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
 
 
 def before_requests(docs: datasets.Dataset) -> None:
-    """Check that the images are there, before anything is generated.
+    """Look at the header of every image, before anything is generated.
 
     Called by our hook for models that look at images, with the documents of one task.
 
     Raises:
-        DataMissing: Files are not there; says how many and names the first.
+        DataMissing: Files are not there or are no images; says how many and names the first.
     """
-    truncation()  # a wrong setting stops here as well
-    rows = zip(docs["id"], docs["images"], strict=True)
-    wanted = ((i, path) for i, row in rows for path in row)
-    missing = [(i, path) for i, path in wanted if not Path(path).is_file()]
-    if missing:
-        first, path = missing[0]
+    wanted: dict[str, str] = {}
+    for sample_id, row in zip(docs["id"], docs["images"], strict=True):
+        for path in row:
+            wanted.setdefault(path, sample_id)
+    unusable = {path: problem for path in wanted if (problem := problem_with(Path(path)))}
+    if unusable:
+        path, problem = next(iter(unusable.items()))
         raise DataMissing(
-            f"{len(missing)} images of MileBench are missing, the first of them "
-            f"`{path}` of sample {first}.",
+            f"{len(unusable)} of the {len(wanted)} images of this MileBench task cannot be used. "
+            f"The first, of sample {wanted[path]}: {problem}",
             hint="unpack the archive with its images, or unset `MILEBENCH_DATA` to download it",
         )
 
@@ -82,10 +85,9 @@ def doc_to_messages(
 ) -> list[dict[str, object]]:
     """The question as one user turn, images opened and at their places."""
     del lmms_eval_specific_kwargs  # chat models need no placeholders
-    prompt, files = _prompt(doc), _files(doc)
     return user_turn(
-        open_rgb(files[part.index]) if isinstance(part, ImagePlace) else part
-        for part in prompt.parts
+        _open(doc, part.index) if isinstance(part, ImagePlace) else part
+        for part in _prompt(doc).parts
     )
 
 
@@ -100,8 +102,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
     """The images of the question, opened, in the order of their places."""
-    files = _files(doc)
-    return [open_rgb(files[index]) for index in _prompt(doc).images]
+    return [_open(doc, index) for index in _prompt(doc).images]
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -111,7 +112,12 @@ def doc_to_target(doc: Doc) -> str:
 
 def _prompt(doc: Doc) -> Prompt:
     assemble = combined if doc["variant"] == "combined1" else interleaved
-    return assemble(Sample.from_doc(doc), truncation())
+    return assemble(Sample.from_doc(doc), truncation(os.environ))
+
+
+def _open(doc: Doc, index: int) -> Image.Image:
+    """The image at a place of the prompt; a blank where it cannot be opened (see `Opener`)."""
+    return _OPENER.open(doc["id"], lambda: _files(doc)[index])
 
 
 def _files(doc: Doc) -> list[Path]:
@@ -128,43 +134,19 @@ def _files(doc: Doc) -> list[Path]:
     return [combined_image(images, cache_dir(os.environ) / "milebench" / "combined")]
 
 
-def truncation() -> Truncation | None:
-    """The official truncation, if the environment asks for it (see `truncation_settings`)."""
-    settings = truncation_settings(os.environ)
-    return _truncation(*settings) if settings else None
-
-
-def truncation_settings(environment: Mapping[str, str]) -> tuple[str, int, int] | None:
-    """Tokenizer, context length and tokens per image, or None when no variable is set.
-
-    ``MILEBENCH_TOKENIZER`` (a name on the Hub or a folder), ``MILEBENCH_MAX_CONTEXT_TOKENS`` and
-    ``MILEBENCH_TOKENS_PER_IMAGE``; all three or none.
+def truncation(environment: Mapping[str, str]) -> Truncation | None:
+    """The official truncation, if ``MILEBENCH_TOKENIZER`` and its two companions ask for it.
 
     Raises:
-        SettingWrong: Only some are set, or a number is none.
+        SettingWrong: Only some are set, or the tokenizer cannot be loaded.
     """
-    names = ("MILEBENCH_TOKENIZER", "MILEBENCH_MAX_CONTEXT_TOKENS", "MILEBENCH_TOKENS_PER_IMAGE")
-    values = [environment.get(name, "") for name in names]
-    if not any(values):
+    limit = context_limit(environment, "MILEBENCH")
+    if limit is None:
         return None
-    tokenizer, context, per_image = values
-    if not tokenizer or not context.isdecimal() or not per_image.isdecimal():
-        raise SettingWrong(
-            "MileBench's truncation needs a tokenizer and two whole numbers, and found "
-            + ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True)),
-            hint="set all three, or none for no truncation",
-        )
-    return tokenizer, int(context), int(per_image)
-
-
-@lru_cache(maxsize=1)
-def _truncation(tokenizer: str, max_context_tokens: int, tokens_per_image: int) -> Truncation:
-    from transformers import AutoTokenizer
-
     return Truncation(
-        tokenizer=cast("Tokenizer", AutoTokenizer.from_pretrained(tokenizer)),
-        max_context_tokens=max_context_tokens,
-        tokens_per_image=tokens_per_image,
+        tokenizer=cast("Tokenizer", load_tokenizer(limit.tokenizer)),
+        max_context_tokens=limit.max_context_tokens,
+        tokens_per_image=limit.tokens_per_image,
     )
 
 
@@ -186,14 +168,16 @@ def _read(sample: Sample, results: Sequence[object]) -> metrics.Reading:
     """One answer, read both ways; several (a model that answers in rounds) are no text."""
     answer = results[0] if len(results) == 1 else list(results)
     if isinstance(answer, str) and answer.startswith(NOT_TEXT):
-        return metrics.read(sample, json.loads(answer.removeprefix(NOT_TEXT)))
+        return metrics.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if unseen := _OPENER.failure(sample.id):
+        return metrics.unscored("bad_image", unseen)
     return metrics.read(sample, answer, failure_of(answer))
 
 
 def signature(doc: Doc) -> str:
     """Everything that moves the number, in one line."""
-    cut = truncation_settings(os.environ)
-    prompt = "official" if cut is None else f"official,cut={cut[1]}x{cut[2]}@{cut[0]}"
+    limit = context_limit(os.environ, "MILEBENCH")
+    prompt = f"official,cut={limit}" if limit else "official"
     return (
         f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:{prompt}"
         f"|reader:official+robust|data:{doc['data']}|pkg:{__version__}"

@@ -1,6 +1,7 @@
 """The functions the YAMLs name, without the runner."""
 
 import math
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -8,7 +9,8 @@ from support.example import DATA, copy_of
 
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
-from mmie_tasks.errors import DataMissing, SettingWrong
+from mmie_tasks.errors import DataMissing
+from mmie_tasks.sources.images import Opener
 from mmie_tasks.sources.milebench import dataset
 
 
@@ -16,6 +18,7 @@ from mmie_tasks.sources.milebench import dataset
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
+    monkeypatch.setattr(task, "_OPENER", Opener())
     for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
 
@@ -66,8 +69,23 @@ def test_images_that_are_not_there_are_counted_before_anything_is_generated(tmp_
     root = copy_of("DocVQA", tmp_path)
     task.before_requests(docs(root=root))
     (root / "DocVQA" / "images" / "3.png").unlink()
-    with pytest.raises(DataMissing, match=r"images of MileBench are missing.*3\.png.*DocVQA/"):
+    with pytest.raises(DataMissing, match=r"1 of the \d images .* sample DocVQA/.*3\.png"):
         task.before_requests(docs(root=root))
+    (root / "DocVQA" / "images" / "3.png").write_text("<html>")
+    with pytest.raises(DataMissing, match="is not an image"):
+        task.before_requests(docs(root=root))
+
+
+def test_an_image_that_breaks_later_costs_its_sample_and_not_the_run(tmp_path):
+    root = copy_of("DocVQA", tmp_path)
+    doc = docs(root=root)[1]
+    whole = Path(doc["images"][0])
+    whole.write_bytes(whole.read_bytes()[:60])
+    task.before_requests(docs(root=root))
+    assert len(task.doc_to_visual(doc)) == len(doc["images"])
+    rows = task.process_results(doc, [doc["gold"]])
+    assert rows["official"]["unscored"] == "bad_image"
+    assert whole.name in rows["official"]["detail"]
 
 
 def test_missing_data_stops_the_runner_in_words(monkeypatch):
@@ -125,19 +143,6 @@ def test_perfect_answers_to_everything_give_ones_where_the_scorer_allows():
     assert {row["coverage"]["dataset"] for row in rows} == set(DATASETS)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"TOKENIZER": "x"},
-        {"TOKENIZER": "x", "MAX_CONTEXT_TOKENS": "a", "TOKENS_PER_IMAGE": "1"},
-        {"MAX_CONTEXT_TOKENS": "4096", "TOKENS_PER_IMAGE": "576"},
-    ],
-)
-def test_half_a_truncation_is_an_error(values):
-    with pytest.raises(SettingWrong, match="MILEBENCH_MAX_CONTEXT_TOKENS"):
-        task.truncation_settings({f"MILEBENCH_{name}": value for name, value in values.items()})
-
-
 @pytest.fixture
 def tokenizer(tmp_path):
     """A tokenizer of words, saved as the Hub has them."""
@@ -164,7 +169,7 @@ def test_truncation_drops_images_from_the_left_with_a_real_tokenizer(monkeypatch
 
 
 def test_truncation_is_off_by_default_and_in_the_signature_when_on(monkeypatch):
-    assert task.truncation_settings({}) is None
+    assert task.truncation({}) is None
     monkeypatch.setenv("MILEBENCH_TOKENIZER", "some/model")
     monkeypatch.setenv("MILEBENCH_MAX_CONTEXT_TOKENS", "4096")
     monkeypatch.setenv("MILEBENCH_TOKENS_PER_IMAGE", "576")

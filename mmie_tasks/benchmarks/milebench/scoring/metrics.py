@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.scoring import official, robust
 from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.verdict import Scored, Unscored, Verdict
+from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict
 
 Row = dict[str, object]
 _SAME = 1e-9  # two ROUGE-L values closer than this are one
@@ -41,9 +41,14 @@ def read(sample: Sample, answer: object, failure: str | None = None) -> Reading:
         failure: Why there is no answer to read, if there is none; nothing is scored then.
     """
     if failure is not None:
-        missing = Unscored("no_answer", failure)
-        return Reading(missing, missing)
+        return unscored("no_answer", failure)
     return Reading(official(sample, answer), robust(sample, answer))
+
+
+def unscored(reason: UnscoredReason, detail: str) -> Reading:
+    """Neither reading gives points, for a reason outside the answer's text."""
+    verdict = Unscored(reason, detail)
+    return Reading(verdict, verdict)
 
 
 def verdict_row(verdict: Verdict, **fields: object) -> Row:
