@@ -10,31 +10,22 @@ from mmie_tasks.benchmarks.milebench.scoring.robust_choice import read_choice
 from mmie_tasks.benchmarks.milebench.scoring.rouge import score_rouge
 from mmie_tasks.verdict import Verdict
 
+_OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
+_ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
+
 
 def official(sample: Sample, answer: object) -> Verdict:
     """The verdict of the official scorer: 0 or 1, or ROUGE-L F between 0 and 1.
 
     Source: the branches of ``main`` in ``evaluate.py`` of MileBench at 9583e1f.
     """
-    match sample.rule:
-        case "choice":
-            return score_choice(sample.gold, answer, sample.choices)
-        case "rouge":
-            return score_rouge(sample.gold, answer)
-        case "needle":
-            return score_needle(sample.gold, answer)
-        case "substring":
-            return score_substring(sample.gold, answer)
+    if sample.rule == "choice":
+        return score_choice(sample.gold, answer, sample.choices)
+    return _OFFICIAL[sample.rule](sample.gold, answer)
 
 
 def robust(sample: Sample, answer: object) -> Verdict:
     """The verdict the official scorer evidently meant, on the same scale."""
-    match sample.rule:
-        case "choice":
-            return read_choice(sample.gold, answer, sample.choices)
-        case "rouge":
-            return read_rouge(sample.gold, answer)
-        case "needle":
-            return read_needle(sample.gold, answer)
-        case "substring":
-            return read_phrase(sample.gold, answer)
+    if sample.rule == "choice":
+        return read_choice(sample.gold, answer, sample.choices)
+    return _ROBUST[sample.rule](sample.gold, answer)

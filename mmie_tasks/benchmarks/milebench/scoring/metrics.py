@@ -11,6 +11,7 @@ from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, ME
 from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict
 
 Row = dict[str, object]
+_LOGGED = 80  # characters of a reading
 _SAME = 1e-9  # two ROUGE-L values closer than this are one
 
 
@@ -59,9 +60,14 @@ def verdict_row(verdict: Verdict, **fields: object) -> Row:
     """
     match verdict:
         case Scored():
-            return {**fields, "score": verdict.points, "reading": verdict.reading}
+            return {**fields, "score": verdict.points, "reading": _cut(verdict.reading)}
         case Unscored():
             return {**fields, "unscored": verdict.reason, "detail": verdict.detail}
+
+
+def _cut(reading: str) -> str:
+    """A reading for the log: the official one can be as long as the answer."""
+    return reading if len(reading) <= _LOGGED else f"{reading[:_LOGGED]}…"
 
 
 def record(sample: Sample, reading: Reading, signature: str) -> Row:

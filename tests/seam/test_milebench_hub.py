@@ -1,0 +1,57 @@
+"""MileBench from the Hub through lmms-eval, with a Hub on the loopback interface."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.example import ANSWERS, DATA
+from support.hub_server import COMMIT, HubServer
+from support.runner import Ran, Workplace
+
+from mmie_tasks.sources.milebench_hub import PARTS, REPO
+
+
+def archive(datasets: tuple[str, ...]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for dataset in datasets:
+            tar.add(DATA / dataset, arcname=dataset)
+    return content.getvalue()
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[HubServer]:
+    with HubServer() as server:
+        for part, datasets in enumerate(PARTS):
+            server.holds(REPO, f"MileBench_part{part}.tar.gz", archive(datasets))
+        yield server
+
+
+def run(hub: HubServer, folder: Path, *model: str) -> Ran:
+    workplace = Workplace(folder=folder)
+    workplace.install_stub_model()
+    return workplace.run(
+        *("lmms-eval", "--tasks", "milebench_SlideVQA", *model),
+        HF_ENDPOINT=hub.url,
+        HF_HUB_OFFLINE="0",
+        MILEBENCH_REVISION="main",
+    )
+
+
+def test_one_dataset_brings_one_archive_with_its_images(hub: HubServer, tmp_path: Path) -> None:
+    ran = run(hub, tmp_path, "--model", "stub", "--model_args", "answer=A")
+    assert ("MileBench SlideVQA", "official") in ran.values, ran.output
+    assert set(hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
+    assert f"data:{COMMIT}" in ran.output
+
+
+def test_an_archive_that_is_not_there_stops_the_run_in_words(tmp_path: Path) -> None:
+    with HubServer() as empty:
+        ran = run(empty, tmp_path, "--model", "predictions", "--model_args", f"path={ANSWERS}")
+    assert ran.status == 1
+    assert "`MILEBENCH_DATA`" in ran.output
+    assert "Traceback" not in ran.output
