@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock, Timeout
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.errors import DataBroken, DataMissing
+from mmie_tasks.sources.locks import turn
 
 MAX_UNPACKED_BYTES = 200 * 1024**3
 MAX_MEMBERS = 1_000_000
@@ -56,7 +56,8 @@ def unpack_once(
         return destination
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        with _turn(destination):
+        lock_file = destination.with_name(f"{destination.name}.lock")
+        with turn(lock_file, f"unpacking `{destination}`"):
             if not destination.is_dir():
                 if check is not None:
                     check(archive)
@@ -64,21 +65,6 @@ def unpack_once(
     except OSError as error:
         raise _disk_trouble(error, archive, destination) from error
     return destination
-
-
-@contextmanager
-def _turn(destination: Path) -> Iterator[None]:
-    """Hold the lock beside `destination`; the system frees it when its holder dies."""
-    lock = FileLock(destination.with_name(f"{destination.name}.lock"))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        logger.info(f"Another process is unpacking `{destination}`; waiting for it.")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _unpack(archive: Path, destination: Path) -> None:

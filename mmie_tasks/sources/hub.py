@@ -1,105 +1,120 @@
-"""One file of a dataset on the Hugging Face Hub: fetched, and checked to be that file."""
+"""One file of a dataset on the Hugging Face Hub: where it is, and whether it is that file.
+
+To download it is `mmie_tasks.sources.downloads`.
+"""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mmie_tasks.errors import DataBroken, DataMissing
+from loguru import logger
 
-if TYPE_CHECKING:
-    from huggingface_hub.errors import HfHubHTTPError
+from mmie_tasks.errors import DataBroken
+from mmie_tasks.sources.hub_file import HubFile, download_errors, unanswered
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+_FOLDER_NAME = re.compile(r"[\w-]{1,128}", re.ASCII)  # what a server may name a folder of ours
 _CHUNK_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HubFile:
-    """A file in a dataset repository, and what is known of its content beforehand.
+class InCache:
+    """A file in the Hub's own cache, which is not ours to delete.
 
     Attributes:
-        repo: Owner and name, ``FreedomIntelligence/MileBench``.
-        filename: Path inside the repository.
-        revision: Branch, tag or commit.
-        size_bytes: Its exact size, where known.
-        sha256: The first and the last hex digits of its SHA-256, as many of each as are known.
-        instead: What a reader can do when it cannot be had, in words; it ends the hints.
+        path: Where it lies.
+        commit: The commit (40 hex digits) it belongs to.
+        sha256: Of its content, as the Hub gave it; None where it gave none.
     """
-
-    repo: str
-    filename: str
-    revision: str = "main"
-    size_bytes: int | None = None
-    sha256: tuple[str, str] | None = None
-    instead: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """A file on this machine, and the commit (40 hex digits) it belongs to."""
 
     path: Path
     commit: str
+    sha256: str | None
 
 
-def fetch(file: HubFile) -> Fetched:
-    """Download a file into the Hub's own cache, unless it is there, and say where it lies.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnHub:
+    """A file that the Hub has and this machine's Hub cache has not.
 
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are obeyed by
-    `huggingface_hub` itself. A connection that breaks is taken up where it stopped. The content is
-    not read here: see `verify`.
+    Attributes:
+        file: What was asked for.
+        commit: The commit (40 hex digits) it is at.
+        etag: The Hub's name for its content; for a large file, its SHA-256.
+        size_bytes: Its size, where the Hub says it.
+    """
+
+    file: HubFile
+    commit: str
+    etag: str
+    size_bytes: int | None
+
+    @property
+    def sha256(self) -> str | None:
+        """Of its content, as the Hub gave it; None where it gave none."""
+        return self.etag if _SHA256.fullmatch(self.etag) else None
+
+
+def locate(file: HubFile) -> InCache | OnHub:
+    """Ask the Hub which commit and content a file has, and look for that in the Hub's cache.
+
+    Nothing is downloaded, and no content is read: see `verify`. When the Hub gives no answer, what
+    its cache holds for that revision is taken. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
+    ``HF_HUB_OFFLINE`` are obeyed by `huggingface_hub` itself; with nothing in the cache it asks a
+    Hub that is down (429, 5xx, no connection) five times more.
 
     Raises:
-        DataMissing: No access, no such repository, revision or file, no connection, no room.
-        DataBroken: What was fetched is not the file that is pinned, by its size or by the hash
-            that the Hub gives.
+        DataMissing: No access, no such repository, revision or file, or no connection.
+        DataBroken: It is not the file that is pinned, by its size or by the hash that the Hub
+            gives.
     """
-    from huggingface_hub import hf_hub_download
+    match found := _look(file):
+        case InCache(path=path):
+            otherwise = f"; else {_delete(path)}"
+            _compare_pins(file, f"`{path}`", path.stat().st_size, found.sha256, otherwise)
+        case OnHub():
+            name = f"`{file.filename}` of `{file.repo}` at commit {found.commit}"
+            _compare_pins(file, name, found.size_bytes, found.sha256)
+    return found
 
+
+def _look(file: HubFile) -> InCache | OnHub:
+    cached = _in_cache(file, file.revision)
     try:
-        found = hf_hub_download(
-            file.repo, file.filename, repo_type="dataset", revision=file.revision
-        )
-    except _download_errors() as error:
-        raise _explained(file, error) from error
+        there = _ask(file, patiently=cached is None)
+    except download_errors() as error:
+        if cached is None:
+            raise unanswered(file, error) from error
+        logger.info(f"Taking `{cached.path}`: the Hub gave no answer ({type(error).__name__}).")
+        return cached
+    if cached is not None and cached.sha256 is not None and cached.sha256 == there.sha256:
+        return cached  # the branch has moved since, but not this file
+    return _in_cache(file, there.commit) or there
+
+
+def _in_cache(file: HubFile, revision: str) -> InCache | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(file.repo, file.filename, revision=revision, repo_type="dataset")
+    if not isinstance(found, str):
+        return None
     path = Path(found)
-    _compare_pins(file, path, content_hash(path))
-    return Fetched(path=path, commit=path.parents[file.filename.count("/")].name)
+    commit = path.parents[file.filename.count("/")].name
+    return InCache(path=path, commit=commit, sha256=content_hash(path))
 
 
-def _download_errors() -> tuple[type[BaseException], ...]:
-    """What a download raises, for every HTTP library that huggingface_hub has been built on.
+def _ask(file: HubFile, *, patiently: bool) -> OnHub:
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import FileMetadataError
 
-    A refused connection is no OSError in httpx and httpx2; their base class is found as the base of
-    the Hub's own. hf_xet, which carries large files, raises RuntimeError.
-    """
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
-
-
-def verify(file: HubFile, path: Path) -> None:
-    """Read the whole file and compare its SHA-256 with the Hub's and with the pinned digits.
-
-    Takes seconds per gigabyte: to be called once, right before the file is used.
-
-    Raises:
-        DataBroken: The content is another.
-    """
-    digest = hashlib.sha256()
-    with path.open("rb") as content:
-        while chunk := content.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    expected = content_hash(path)
-    if expected is not None and digest.hexdigest() != expected:
-        raise _other_content(path, f"SHA-256 {expected}", digest.hexdigest(), _delete(path))
-    _compare_pins(file, path, digest.hexdigest())
+    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
+    told = get_hf_file_metadata(url, retry_on_errors=patiently)
+    commit, etag = told.commit_hash or "", told.etag or ""
+    if not (_FOLDER_NAME.fullmatch(commit) and _FOLDER_NAME.fullmatch(etag)):
+        raise FileMetadataError("what answers names no commit and content, as a Hub does")
+    return OnHub(file=file, commit=commit, etag=etag, size_bytes=told.size)
 
 
 def content_hash(path: Path) -> str | None:
@@ -114,85 +129,46 @@ def content_hash(path: Path) -> str | None:
     return name if _SHA256.fullmatch(name) else None
 
 
-def _compare_pins(file: HubFile, path: Path, sha256: str | None) -> None:
-    changed = f"if the Hub has another version now, {file.instead}; else {_delete(path)}"
-    size = path.stat().st_size
-    if file.size_bytes not in (None, size):
-        raise _other_content(path, f"{file.size_bytes} bytes", f"{size}", changed)
+def verify(file: HubFile, path: Path, sha256: str | None) -> None:
+    """Read the whole file and compare its SHA-256 with the Hub's and with the pinned digits.
+
+    Takes seconds per gigabyte: to be called once, right before the file is used.
+
+    Args:
+        file: What was asked for.
+        path: Where it lies now.
+        sha256: What `locate` found, in hex; None where the Hub gave none.
+
+    Raises:
+        DataBroken: The content is another.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as content:
+        while chunk := content.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    name, got = f"The downloaded file `{path}`", digest.hexdigest()
+    if sha256 is not None and got != sha256:
+        raise _other_content(name, f"SHA-256 {sha256}", got, _delete(path))
+    _compare_pins(file, name, path.stat().st_size, got, f"; else {_delete(path)}")
+
+
+def _compare_pins(
+    file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = ""
+) -> None:
+    """Raise unless size and hash, where known, are the pinned ones; `otherwise` ends the hint."""
+    hint = f"if the Hub has another version now, {file.instead}{otherwise}"
+    if None not in (file.size_bytes, size_bytes) and file.size_bytes != size_bytes:
+        raise _other_content(name, f"{file.size_bytes} bytes", f"{size_bytes}", hint)
     if file.sha256 is not None and sha256 is not None:
         first, last = file.sha256
         if not (sha256.startswith(first) and sha256.endswith(last)):
-            raise _other_content(path, f"SHA-256 {first}…{last}", sha256, changed)
+            raise _other_content(name, f"SHA-256 {first}…{last}", sha256, hint)
 
 
-def _other_content(path: Path, expected: str, got: str, hint: str) -> DataBroken:
-    return DataBroken(
-        f"The downloaded file `{path}` is not the expected one: expected {expected}, got {got}.",
-        hint=hint,
-    )
+def _other_content(name: str, expected: str, got: str, hint: str) -> DataBroken:
+    return DataBroken(f"{name} is not the expected one: expected {expected}, got {got}.", hint=hint)
 
 
 def _delete(path: Path) -> str:
     """The content must go, not only the cache's link to it."""
     return f"delete it and run again: `rm '{path.resolve()}'`"
-
-
-def _explained(file: HubFile, error: BaseException) -> DataMissing:
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
-
-    if isinstance(error, (HfHubHTTPError, EntryNotFoundError)):
-        found, hint = _said_by_the_hub(file, error)
-    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        found, hint = "the disk is full", "make room, or set `HF_HOME` to a folder on a bigger disk"
-    else:
-        found = f"the download failed: {type(error).__name__}: {_without_urls(error)}"
-        hint = "run again"
-    where = f"`{file.filename}` of the dataset `{file.repo}`"
-    return DataMissing(f"{where} cannot be had: {found}.", hint=f"{hint}, or {file.instead}")
-
-
-def _said_by_the_hub(file: HubFile, error: BaseException) -> tuple[str, str]:
-    """What was found, and what helps."""
-    from huggingface_hub import errors as hub
-
-    page = f"https://huggingface.co/datasets/{file.repo}"
-    match error:
-        case hub.GatedRepoError():
-            found = f"the dataset is gated and the Hub answered {_status(error)}"
-            return found, f"accept the terms on {page}, then `hf auth login`"
-        case hub.RepositoryNotFoundError():
-            found = f"the Hub answered {_status(error)}: no such dataset, or not for this account"
-            return found, f"`hf auth login` with an account that may open {page}"
-        case hub.RevisionNotFoundError():
-            found = f"there is no revision `{file.revision}`"
-            return found, f"name a branch, tag or commit listed on {page}/commits"
-        case hub.LocalEntryNotFoundError():
-            found = f"it is not in the Hub's cache and {_why_unreachable(error)}"
-            return found, "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-        case hub.HfHubHTTPError() if not isinstance(error, hub.EntryNotFoundError):
-            return f"the Hub answered {_status(error)}", "try again later"
-        case _:
-            found = f"there is no such file at revision `{file.revision}`"
-            return found, f"look for it on {page}/tree/{file.revision}"
-
-
-def _why_unreachable(error: BaseException) -> str:
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    match error.__cause__:
-        case OfflineModeIsEnabled() | None:
-            return "downloads are switched off (`HF_HUB_OFFLINE`)"
-        case HfHubHTTPError() as answer:
-            return f"the Hub answered {_status(answer)}"
-        case cause:
-            return f"the Hub cannot be reached ({type(cause).__name__}: {_without_urls(cause)})"
-
-
-def _status(error: HfHubHTTPError) -> str:
-    return f"HTTP {error.response.status_code}"
-
-
-def _without_urls(error: BaseException) -> str:
-    """The first line, no address in full: a signed one is a key."""
-    first_line = (str(error).splitlines() or [""])[0]
-    return _URL.sub(r"\1…", first_line)

@@ -4,25 +4,33 @@ Below `mmie_tasks.paths.cache_dir` there is then::
 
     milebench/<commit>/MileBench_part0/<dataset>/<dataset>.json, images/, ...
     milebench/commits/<what was asked>/MileBench_part0.txt          the commit, in words
+    milebench/downloads/<etag>/MileBench_part0.tar.gz.part          while it is being downloaded
 
-The text file is written last. With it and the unpacked folder nobody is asked again: the archive in
-the Hub's cache may be deleted, and the machine may be offline. To follow a branch that has moved,
-delete the text file.
+The text file is written last. With it and the unpacked folder nobody is asked again, and the
+machine may be offline. To follow a branch that has moved, delete the text file.
+
+An archive that the Hub's own cache holds already is used from there and stays. Any other is
+downloaded by `mmie_tasks.sources.downloads`, which goes on where a killed run stopped, and deleted
+once it is unpacked: nothing is kept twice.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from loguru import logger
+
 from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.paths import cache_dir
 from mmie_tasks.sources.archives import unpack_once, whole
-from mmie_tasks.sources.hub import HubFile, fetch, verify
+from mmie_tasks.sources.downloads import download, remove, turn
+from mmie_tasks.sources.hub import InCache, OnHub, locate, verify
+from mmie_tasks.sources.hub_file import HubFile
 
 REPO = "FreedomIntelligence/MileBench"
 
@@ -100,7 +108,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     note = root / "commits" / asked / f"{stem}.txt"
     commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
     if not (commit and (root / commit / stem).is_dir()):
-        commit = _download(archive, root, stem)
+        commit = _unpacked(archive, root, stem)
         with whole(note) as unfinished:
             unfinished.write_text(f"{commit}\n", encoding="ascii")
     return HubFolder(folder=_below(root / commit / stem, dataset), revision=commit)
@@ -134,11 +142,29 @@ def _archive(part: int, revision: str) -> HubFile:
     )
 
 
-def _download(archive: HubFile, root: Path, stem: str) -> str:
-    """Fetch and unpack an archive, unless either was done before; the commit it belongs to."""
-    fetched = fetch(archive)
-    unpack_once(fetched.path, root / fetched.commit / stem, check=partial(verify, archive))
-    return fetched.commit
+def _unpacked(archive: HubFile, root: Path, stem: str) -> str:
+    """Download and unpack an archive, unless either was done before; the commit it belongs to."""
+    found = locate(archive)
+    folder = root / found.commit / stem
+    check = partial(verify, archive, sha256=found.sha256)
+    match found:
+        case InCache(path=path):
+            unpack_once(path, folder, check)
+        case OnHub():
+            with turn(archive, root / "downloads"):
+                _download_and_unpack(found, root / "downloads", folder, check)
+    return found.commit
+
+
+def _download_and_unpack(
+    found: OnHub, downloads: Path, folder: Path, check: Callable[[Path], None]
+) -> None:
+    """The archive goes when the folder is there; what else fails leaves it for the next run."""
+    if not folder.is_dir():
+        archive = download(found, downloads)
+        unpack_once(archive, folder, check)
+        logger.info(f"Deleting `{archive}`: it is unpacked, and no later run needs it.")
+    remove(found.file, downloads)
 
 
 def _below(unpacked: Path, dataset: str) -> Path:

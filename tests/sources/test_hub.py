@@ -1,48 +1,26 @@
-import os
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, HubServer, ask
+from support.drawings_hub import (
+    CONTENT,
+    FETCH,
+    INTO_THE_HUBS_CACHE,
+    REPO,
+    drawings_hub,
+    fetch,
+    part_of,
+)
+from support.hub_server import COMMIT, SIGNATURE, TOKEN, ask
 
 from mmie_tasks.errors import DataBroken
-from mmie_tasks.sources.hub import HubFile, content_hash, verify
-
-REPO = "owner/drawings"
-CONTENT = os.urandom(50_000)
-FETCH = """
-from mmie_tasks.sources.hub import HubFile, fetch, verify
-file = HubFile(repo="owner/drawings", filename="a/one.bin", instead="set `DRAWINGS=DIR`", **{})
-got = fetch(file)
-verify(file, got.path)
-answer = {{"content": got.path.read_bytes().hex(), "commit": got.commit, "path": str(got.path)}}
-"""
+from mmie_tasks.sources.hub import content_hash, verify
+from mmie_tasks.sources.hub_file import HubFile
 
 
 @pytest.fixture
 def hub():
-    with HubServer() as server:
-        server.holds(REPO, "a/one.bin", CONTENT)
+    with drawings_hub() as server:
         yield server
-
-
-def fetch(hub, home, **known):
-    return ask(hub.url, home, FETCH.format(known))
-
-
-def test_a_file_is_downloaded_once_and_its_commit_is_known(hub, tmp_path):
-    first = fetch(hub, tmp_path)
-    second = fetch(hub, tmp_path)
-    assert first == second
-    assert bytes.fromhex(first["content"]) == CONTENT
-    assert first["commit"] == COMMIT
-    assert hub.asked_for("GET") == ["one.bin"]
-
-
-def test_a_download_that_breaks_off_goes_on_where_it_stopped(hub, tmp_path):
-    hub.cuts_off(after=20_000, times=2)
-    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    ranges = [request.range for request in hub.requests if request.method == "GET"]
-    assert ranges == [None, "bytes=19456-", "bytes=38912-"]
 
 
 def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
@@ -50,6 +28,7 @@ def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
     assert "download failed" in answer["message"]
+    assert "run again: it goes on where it stopped" in answer["message"]
     assert "set `DRAWINGS=DIR`" in answer["message"]
 
 
@@ -98,8 +77,74 @@ def test_nobody_listening_is_said_plainly(tmp_path):
     assert "the Hub cannot be reached (ConnectError" in answer["message"]
 
 
+def test_an_answer_that_is_not_a_hubs_is_said_plainly(hub, tmp_path):
+    hub.commit = "../elsewhere"
+    message = fetch(hub, tmp_path)["message"]
+    assert "what answers names no commit and content, as a Hub does" in message
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_token_is_for_the_hub_and_a_signed_address_for_nobody(hub, tmp_path):
+    hub.forwards = True
+    assert bytes.fromhex(fetch(hub, tmp_path / "one")["content"]) == CONTENT
+    hub.answers(403)
+    refused = fetch(hub, tmp_path / "two")["message"]
+    hub.faults.clear()
+    hub.cuts_off(after=0, times=float("inf"))
+    broken = fetch(hub, tmp_path / "three")["message"]
+    assert {request.token for request in hub.requests} == {None}
+    assert all(SIGNATURE in request.path for request in hub.requests)
+    assert "HTTP 403" in refused
+    assert "download failed" in broken
+    assert SIGNATURE not in refused + broken
+
+
+def test_the_hub_itself_gets_the_token(hub, tmp_path):
+    fetch(hub, tmp_path)
+    assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")
+def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
+    part = part_of(hub, tmp_path)
+    part.parent.mkdir(parents=True)
+    part.symlink_to("/dev/full")
+    message = fetch(hub, tmp_path)["message"]
+    assert "cannot be had: the disk is full" in message
+    assert "set `MMIE_TASKS_CACHE` to a folder on a bigger disk" in message
+
+
+def test_a_folder_that_cannot_be_made_is_named(hub, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    assert f"{tmp_path}/cache" in fetch(hub, tmp_path)["message"]
+
+
+def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):
+    path = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    answer = fetch(hub, tmp_path)
+    assert answer == {"content": CONTENT.hex(), "commit": COMMIT, "path": path}
+    assert hub.asked_for("GET") == ["one.bin"]
+    assert Path(path).is_file()
+
+
+def test_a_branch_that_moved_without_changing_the_file_downloads_nothing(hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    hub.commit = "beef" * 10
+    assert fetch(hub, tmp_path)["commit"] == COMMIT
+    assert hub.asked_for("GET") == ["one.bin"]
+
+
+def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    hub.commit, new = "beef" * 10, b"newer"
+    hub.holds(REPO, "a/one.bin", new)
+    hub.answers(503, times=1)
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
+    assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
+
+
 def test_offline_a_cached_file_is_found_and_another_is_missed(hub, tmp_path):
-    fetch(hub, tmp_path / "full")
+    ask(hub.url, tmp_path / "full", INTO_THE_HUBS_CACHE)
     asked = len(hub.requests)
     cached = ask(hub.url, tmp_path / "full", FETCH.format({}), HF_HUB_OFFLINE="1")
     missed = ask(hub.url, tmp_path / "empty", FETCH.format({}), HF_HUB_OFFLINE="1")
@@ -114,7 +159,15 @@ def test_wrong_bytes_of_the_right_length_are_found_and_the_content_is_to_be_dele
     expected = hub.hashes[REPO, "a/one.bin"]
     assert answer["error"] == "DataBroken"
     assert f"expected SHA-256 {expected}" in answer["message"]
-    assert f"rm '{tmp_path}/hf/hub/datasets--owner--drawings/blobs/{expected}'" in answer["message"]
+    assert f"rm '{tmp_path}/cache/{expected}/a%2Fone.bin'" in answer["message"]
+
+
+def test_wrong_bytes_in_the_hubs_cache_name_the_content_and_not_the_link(hub, tmp_path):
+    hub.sends_wrong_bytes(REPO, "a/one.bin")
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    message = fetch(hub, tmp_path)["message"]
+    digits = hub.hashes[REPO, "a/one.bin"]
+    assert f"rm '{tmp_path}/hf/hub/datasets--owner--drawings/blobs/{digits}'" in message
 
 
 def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
@@ -133,11 +186,18 @@ def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
         pytest.param({"sha256": ("", "zz")}, "expected SHA-256 …zz, got ", id="last digits"),
     ],
 )
-def test_a_file_other_than_the_pinned_one_is_refused(hub, tmp_path, known, said):
+def test_a_file_other_than_the_pinned_one_is_not_even_downloaded(hub, tmp_path, known, said):
     answer = fetch(hub, tmp_path, **known)
     assert answer["error"] == "DataBroken"
     assert said in answer["message"]
     assert "if the Hub has another version now, set `DRAWINGS=DIR`" in answer["message"]
+    assert hub.asked_for("GET") == []
+
+
+def test_a_cached_file_other_than_the_pinned_one_may_be_deleted(hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    message = fetch(hub, tmp_path, size_bytes=49_999)["message"]
+    assert "if the Hub has another version now, set `DRAWINGS=DIR`; else delete it" in message
 
 
 def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
@@ -152,4 +212,4 @@ def test_without_links_in_the_cache_the_pinned_digits_are_compared_with_the_cont
     file = HubFile(repo=REPO, filename="one.bin", sha256=("00000000", ""), instead="look")
     assert content_hash(path) is None
     with pytest.raises(DataBroken, match="expected SHA-256 00000000…"):
-        verify(file, path)
+        verify(file, path, None)

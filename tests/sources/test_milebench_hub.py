@@ -1,5 +1,6 @@
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from support.hub_server import COMMIT, PROGRAM, HubServer, ask, environment
+from support.hub_server import COMMIT, PROGRAM, HubServer, ask, ask_and_kill, environment, watch
 
 from mmie_tasks.errors import DataMissing, SettingWrong
 from mmie_tasks.sources.milebench_hub import PARTS, REPO, dataset_folder
@@ -19,15 +20,23 @@ milebench_hub._PINS = {pins}
 got = milebench_hub.dataset_folder("{dataset}", os.environ)
 answer = {{"folder": str(got.folder), "revision": got.revision}}
 """
+INTO_THE_HUBS_CACHE = """
+from huggingface_hub import hf_hub_download
+answer = hf_hub_download("{repo}", "{filename}", repo_type="dataset")
+"""
 
 
-def archive(*datasets, prefix=""):
+def archive(*datasets, prefix="", filler=0):
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for dataset in datasets:
             info = tarfile.TarInfo(f"{prefix}{dataset}/{dataset}.json")
             info.size = 2
             tar.addfile(info, io.BytesIO(b"{}"))
+        if filler:
+            info = tarfile.TarInfo("filler")
+            info.size = filler
+            tar.addfile(info, io.BytesIO(os.urandom(filler)))
     return content.getvalue()
 
 
@@ -45,6 +54,17 @@ def code(dataset, pins="milebench_hub._PINS"):
 
 def unpinned(hub, home, dataset, **more):
     return ask(hub.url, home, code(dataset), **{"MILEBENCH_REVISION": "main", **more})
+
+
+def left_of_downloads(home):
+    """Every file in the folder of downloads but the locks."""
+    files = (home / "cache/milebench/downloads").rglob("*")
+    return [path for path in files if path.is_file() and path.suffix != ".lock"]
+
+
+def into_the_hubs_cache(hub, home, part):
+    filename = f"MileBench_part{part}.tar.gz"
+    return Path(ask(hub.url, home, INTO_THE_HUBS_CACHE.format(repo=REPO, filename=filename)))
 
 
 def pins_of(hub):
@@ -121,23 +141,73 @@ def test_wrong_bytes_are_found_before_anything_is_unpacked(hub, tmp_path):
     assert not list((tmp_path / "cache").rglob("*.json"))
 
 
+def test_what_the_hint_says_to_delete_is_downloaded_again(hub, tmp_path):
+    true = hub.files[REPO, "MileBench_part5.tar.gz"]
+    hub.sends_wrong_bytes(REPO, "MileBench_part5.tar.gz")
+    message = unpinned(hub, tmp_path, "TQA")["message"]
+    Path(message.split("rm '")[1].rstrip("'`")).unlink()
+    hub.holds(REPO, "MileBench_part5.tar.gz", true)
+    assert unpinned(hub, tmp_path, "TQA")["revision"] == COMMIT
+
+
+def test_a_damaged_archive_stays_until_it_is_deleted(hub, tmp_path):
+    hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA")[:-20])
+    message = unpinned(hub, tmp_path, "TQA")["message"]
+    assert "is cut off or damaged" in message
+    [damaged] = left_of_downloads(tmp_path)
+    assert f"`rm '{damaged}'`" in message
+
+
+def test_an_archive_is_deleted_once_it_is_unpacked(hub, tmp_path):
+    unpinned(hub, tmp_path, "TQA")
+    assert left_of_downloads(tmp_path) == []
+    assert not (tmp_path / "hf/hub").exists()
+
+
+def test_an_archive_that_a_killed_run_left_unpacked_is_deleted_by_the_next(hub, tmp_path):
+    unpinned(hub, tmp_path, "TQA")
+    shutil.rmtree(tmp_path / "cache/milebench/commits")
+    etag = hub.hashes[REPO, "MileBench_part5.tar.gz"]
+    left = tmp_path / "cache/milebench/downloads" / etag / "MileBench_part5.tar.gz"
+    left.parent.mkdir()
+    left.write_bytes(hub.files[REPO, "MileBench_part5.tar.gz"])
+    unpinned(hub, tmp_path, "TQA")
+    assert left_of_downloads(tmp_path) == []
+    assert len(hub.ranges()) == 1
+
+
+def test_a_killed_download_of_an_archive_goes_on(hub, tmp_path):
+    content = archive("TQA", filler=100_000)
+    hub.holds(REPO, "MileBench_part5.tar.gz", content)
+    hub.hangs(after=60_000)
+    main = {"MILEBENCH_REVISION": "main"}
+
+    def arrived():
+        return sum(path.stat().st_size for path in left_of_downloads(tmp_path))
+
+    ask_and_kill(hub.url, tmp_path, code("TQA"), when=lambda: arrived() > 40_000, **main)
+    left = arrived()
+    assert unpinned(hub, tmp_path, "TQA")["folder"].endswith("MileBench_part5/TQA")
+    assert hub.ranges() == [None, f"bytes={left}-"]
+
+
 def test_an_archive_is_read_for_its_hash_only_once(hub, tmp_path):
     counted = code("TQA").replace(
         "got =",
         "calls = []\nverify = milebench_hub.verify\n"
-        "milebench_hub.verify = lambda *a: (calls.append(1), verify(*a))\ngot =",
+        "milebench_hub.verify = lambda *a, **k: (calls.append(1), verify(*a, **k))\ngot =",
     )
     counted += "\nanswer = len(calls)"
     main = {"MILEBENCH_REVISION": "main"}
     assert ask(hub.url, tmp_path, counted, **main) == 1
     shutil.rmtree(tmp_path / "cache/milebench/commits")  # the folder is there, the note is not
     assert ask(hub.url, tmp_path, counted, **main) == 0
+    assert len(hub.ranges()) == 1
 
 
-def test_offline_what_is_unpacked_is_used_even_when_its_archive_was_deleted(hub, tmp_path):
+def test_offline_what_is_unpacked_is_used(hub, tmp_path):
     online = unpinned(hub, tmp_path, "WebQA")
     asked = len(hub.requests)
-    shutil.rmtree(tmp_path / "hf")
     assert unpinned(hub, tmp_path, "WebQA", HF_HUB_OFFLINE="1") == online
     assert unpinned(hub, tmp_path, "WikiVQA") == {
         "folder": online["folder"].replace("WebQA", "WikiVQA"),
@@ -146,10 +216,12 @@ def test_offline_what_is_unpacked_is_used_even_when_its_archive_was_deleted(hub,
     assert len(hub.requests) == asked
 
 
-def test_offline_an_archive_in_the_hubs_cache_is_unpacked(hub, tmp_path):
-    online = unpinned(hub, tmp_path, "WebQA")
-    shutil.rmtree(tmp_path / "cache")
-    assert unpinned(hub, tmp_path, "WebQA", HF_HUB_OFFLINE="1") == online
+def test_an_archive_in_the_hubs_cache_is_unpacked_from_there_and_stays(hub, tmp_path):
+    cached = into_the_hubs_cache(hub, tmp_path, part=5)
+    answer = unpinned(hub, tmp_path, "WebQA", HF_HUB_OFFLINE="1")
+    assert answer["folder"].endswith("MileBench_part5/WebQA")
+    assert cached.is_file()
+    assert not (tmp_path / "cache/milebench/downloads").exists()
 
 
 def test_offline_with_nothing_says_what_helps(hub, tmp_path):
@@ -159,20 +231,28 @@ def test_offline_with_nothing_says_what_helps(hub, tmp_path):
     assert "set `MILEBENCH_DATA` to a folder" in answer["message"]
 
 
-def test_two_processes_at_once_get_the_same_folder(hub, tmp_path):
-    known = environment(hub.url, tmp_path, MILEBENCH_REVISION="main")
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, code("GPR1200")],
-            env=known,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    answers = {process.communicate(timeout=60)[0] for process in both}
+def test_one_process_downloads_and_another_waits_for_its_folder(hub, tmp_path):
+    hub.holds(REPO, "MileBench_part1.tar.gz", archive("GPR1200", filler=100_000))
+    hub.hangs(after=50_000)
+    first = start(hub, tmp_path)
+    watch(first, until=lambda: hub.asked_for("GET") != [])
+    second = start(hub, tmp_path)
+    assert any("Another process is downloading" in line for line in second.stderr)
+    hub.hangs_up()
+    answers = {process.communicate(timeout=60)[0] for process in (first, second)}
     assert len(answers) == 1
     assert "MileBench_part1/GPR1200" in answers.pop()
+    assert hub.ranges() == [None, "bytes=49152-"]
+
+
+def start(hub, home):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, code("GPR1200")],
+        env=environment(hub.url, home, MILEBENCH_REVISION="main"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A Hugging Face Hub on the loopback interface, as much of it as `hf_hub_download` needs.
+"""A Hugging Face Hub on the loopback interface, as much of it as downloading a file needs.
 
 `huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
 process of its own: `ask`.
@@ -10,9 +10,12 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +23,7 @@ from typing import Any
 
 COMMIT = "c0ffee" * 6 + "c0ff"
 TOKEN = "hf_thisisnotarealtoken"
+SIGNATURE = "thisopensthefile"
 
 # Sleeps are cut short; downloads come in small chunks, so that half a file is something to resume.
 PROGRAM = """
@@ -44,10 +48,11 @@ class Request:
     method: str
     path: str
     range: str | None
+    token: str | None
 
     @property
     def filename(self) -> str:
-        return self.path.rsplit("/", 1)[-1]
+        return self.path.split("?")[0].rsplit("/", 1)[-1]
 
 
 @dataclass
@@ -59,6 +64,7 @@ class Fault:
     status: int = 0
     error_code: str = ""
     cut_after: int | None = None
+    hang: bool = False
 
 
 class HubServer:
@@ -70,6 +76,9 @@ class HubServer:
         self.requests: list[Request] = []
         self.commit = COMMIT
         self.faults: list[Fault] = []
+        self.obeys_ranges = True
+        self.forwards = False
+        self.patience_ends = threading.Event()
         handler = type("Handler", (_Handler,), {"hub": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -82,6 +91,7 @@ class HubServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.hangs_up()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -100,6 +110,13 @@ class HubServer:
         """Hang up in the middle of a download, `after` bytes into it."""
         self.faults.append(Fault(times=times, methods=("GET",), cut_after=after))
 
+    def hangs(self, after: int) -> None:
+        """Send nothing more, once, `after` bytes into a download, until it `hangs_up`."""
+        self.faults.append(Fault(times=1, methods=("GET",), cut_after=after, hang=True))
+
+    def hangs_up(self) -> None:
+        self.patience_ends.set()
+
     def answers(
         self,
         status: int,
@@ -110,6 +127,10 @@ class HubServer:
         """Refuse, as the Hub does: a status, and a code in a header."""
         fault = Fault(times=times, methods=methods, status=status, error_code=error_code)
         self.faults.append(fault)
+
+    def ranges(self) -> list[str | None]:
+        """What part of a file each download asked for, in order."""
+        return [request.range for request in self.requests if request.method == "GET"]
 
     def asked_for(self, method: str = "GET") -> list[str]:
         """The names of the files that were asked for, in order."""
@@ -137,20 +158,36 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _answer(self) -> None:
-        route = re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path)
-        if route is None:  # such as the list of programs that huggingface_hub may ask for
+        if route := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
+            signed = ""
+        elif route := re.fullmatch(r"/signed/([^/]+/[^/]+)/([^/]+)/([^?]+)\?(.+)", self.path):
+            signed = SIGNATURE
+        else:  # such as the list of programs that huggingface_hub may ask for
             self._refuse(404, "")
             return
-        repo, revision, filename = route.groups()
-        request = Request(self.command, self.path, self.headers["Range"])
-        self.hub.requests.append(request)
+        repo, revision, filename, *_ = route.groups()
+        if self.hub.forwards and not signed:
+            self._forward(repo, revision, filename)
+            return
+        wanted, token = self.headers["Range"], self.headers["Authorization"]
+        self.hub.requests.append(Request(self.command, self.path, wanted, token))
         fault = self.hub.next_fault(self.command)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
         elif missing := self._missing(repo, revision, filename):
             self._refuse(404, missing)
         else:
-            self._send((repo, filename), request.range, fault.cut_after if fault else None)
+            self._send((repo, filename), wanted if self.hub.obeys_ranges else None, fault)
+
+    def _forward(self, repo: str, revision: str, filename: str) -> None:
+        """To another host, as the Hub forwards to where large files are."""
+        port = self.server.server_address[1]
+        self.send_response(302)
+        self._describe((repo, filename))
+        path = f"signed/{repo}/{revision}/{filename}"
+        self.send_header("Location", f"http://localhost:{port}/{path}?Signature={SIGNATURE}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _missing(self, repo: str, revision: str, filename: str) -> str:
         if repo not in {known for known, _ in self.hub.files}:
@@ -166,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _send(self, key: tuple[str, str], wanted: str | None, cut_after: int | None) -> None:
+    def _send(self, key: tuple[str, str], wanted: str | None, fault: Fault | None) -> None:
         content = self.hub.files[key]
         start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted else 0
         body = content[start:]
@@ -176,14 +213,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {start}-{end}")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Accept-Ranges", "bytes")
-        self.send_header("ETag", f'"{self.hub.hashes[key]}"')
-        self.send_header("X-Linked-Etag", f'"{self.hub.hashes[key]}"')
-        self.send_header("X-Linked-Size", str(len(content)))
-        self.send_header("X-Repo-Commit", self.hub.commit)
+        self._describe(key)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body[:cut_after])
-        self.close_connection = cut_after is not None
+            self.wfile.write(body[: fault.cut_after] if fault else body)
+        if fault is not None and fault.hang:
+            self.hub.patience_ends.wait()
+        self.close_connection = fault is not None
+
+    def _describe(self, key: tuple[str, str]) -> None:
+        self.send_header("ETag", f'"{self.hub.hashes[key]}"')
+        self.send_header("X-Linked-Etag", f'"{self.hub.hashes[key]}"')
+        self.send_header("X-Linked-Size", str(len(self.hub.files[key])))
+        self.send_header("X-Repo-Commit", self.hub.commit)
 
 
 def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
@@ -217,3 +259,27 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
     assert done.returncode == 0, done.stderr
     assert TOKEN not in done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
+    """Return as soon as something holds, while a process is at it."""
+    deadline = time.monotonic() + 60
+    while not until():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def ask_and_kill(
+    hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
+) -> None:
+    """Run `code` in a new process, and kill that with no warning as soon as `when` holds."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, code],
+        env=environment(hub_url, home, **more),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    watch(process, until=when)
+    process.kill()
+    assert process.wait(timeout=60) == -signal.SIGKILL

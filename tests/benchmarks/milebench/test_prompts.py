@@ -72,6 +72,9 @@ def test_what_raises_officially_raises_or_is_tolerated_by_name(case):
         assembled(case, None)
 
 
+LARGE = {"tokenizer": Characters(), "max_context_tokens": 999, "tokens_per_image": 1}
+
+
 def make(context, n_images, **fields):
     return Sample(
         dataset=fields.pop("dataset", "DocVQA"),
@@ -88,6 +91,12 @@ def make(context, n_images, **fields):
 def test_images_stand_at_their_places():
     prompt = interleaved(make("one {image#1} two {table#2} three", 2))
     assert prompt.parts == ("Do it.\n", "one ", ImagePlace(0), " two ", ImagePlace(1), " three")
+
+
+@pytest.mark.parametrize("truncation", [None, Truncation(**LARGE)], ids=["whole", "cut"])
+def test_an_image_without_a_place_stands_before_the_context(truncation):
+    prompt = interleaved(make("q", 1), truncation)
+    assert prompt.parts == ("Do it.\n", ImagePlace(0), "q")
 
 
 def test_a_placeholder_without_an_image_stays_text():

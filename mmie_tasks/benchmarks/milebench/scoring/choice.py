@@ -92,7 +92,7 @@ def _leftmost(text: str, literals: Sequence[str]) -> str | None:
     best, winner = len(text) + 1, None
     for literal in literals:
         at = text.find(literal, 0, best + len(literal) - 1)  # only what begins before the best
-        if 0 <= at < best:
+        if at >= 0:
             best, winner = at, literal
             if at == 0:
                 break

@@ -1,0 +1,62 @@
+"""A file of 50 kB on a loopback Hub, and how a process of its own fetches it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.hub_server import HubServer, ask, ask_and_kill
+
+REPO = "owner/drawings"
+CONTENT = os.urandom(50_000)
+FETCH = """
+import os
+from pathlib import Path
+from mmie_tasks.sources.downloads import download, turn
+from mmie_tasks.sources.hub_file import HubFile
+from mmie_tasks.sources.hub import InCache, locate, verify
+file = HubFile(repo="owner/drawings", filename="a/one.bin", instead="set `DRAWINGS=DIR`", **{})
+got, folder = locate(file), Path(os.environ["MMIE_TASKS_CACHE"])
+if isinstance(got, InCache):
+    path = got.path
+else:
+    with turn(file, folder):
+        path = download(got, folder)
+verify(file, path, got.sha256)
+answer = {{"content": path.read_bytes().hex(), "commit": got.commit, "path": str(path)}}
+"""
+INTO_THE_HUBS_CACHE = """
+from huggingface_hub import hf_hub_download
+answer = hf_hub_download("owner/drawings", "a/one.bin", repo_type="dataset")
+"""
+
+
+@contextmanager
+def drawings_hub() -> Iterator[HubServer]:
+    with HubServer() as server:
+        server.holds(REPO, "a/one.bin", CONTENT)
+        yield server
+
+
+def fetch(hub: HubServer, home: Path, **known: object) -> dict[str, Any]:
+    return ask(hub.url, home, FETCH.format(known))
+
+
+def part_of(hub: HubServer, home: Path) -> Path:
+    return home / "cache" / hub.hashes[REPO, "a/one.bin"] / "a%2Fone.bin.part"
+
+
+def fetch_and_kill(hub: HubServer, home: Path, bytes_on_disk: int = 16_000) -> int:
+    """A download that stalls and is then killed; how many bytes it left."""
+    part = part_of(hub, home)
+    hub.hangs(after=bytes_on_disk + 10_000)  # 8 KiB may wait in the process, and die with it
+    ask_and_kill(
+        hub.url,
+        home,
+        FETCH.format({}),
+        when=lambda: part.exists() and part.stat().st_size >= bytes_on_disk,
+    )
+    return part.stat().st_size
