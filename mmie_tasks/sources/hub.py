@@ -155,14 +155,24 @@ def verify(file: HubFile, path: Path, sha256: str | None) -> None:
 def _compare_pins(
     file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = ""
 ) -> None:
-    """Raise unless size and hash, where known, are the pinned ones; `otherwise` ends the hint."""
-    hint = f"if the Hub has another version now, {file.instead}{otherwise}"
+    """Raise, or log, unless size and hash, where known, are the pinned ones.
+
+    `otherwise` ends the hint.
+    """
+    pinned = got = ""
     if None not in (file.size_bytes, size_bytes) and file.size_bytes != size_bytes:
-        raise _other_content(name, f"{file.size_bytes} bytes", f"{size_bytes}", hint)
-    if file.sha256 is not None and sha256 is not None:
+        pinned, got = f"{file.size_bytes} bytes", f"{size_bytes}"
+    elif file.sha256 is not None and sha256 is not None:
         first, last = file.sha256
         if not (sha256.startswith(first) and sha256.endswith(last)):
-            raise _other_content(name, f"SHA-256 {first}…{last}", sha256, hint)
+            pinned, got = f"SHA-256 {first}…{last}", sha256
+    if not pinned:
+        return
+    hint = f"if the Hub has another version now, {file.instead}{otherwise}"
+    error = _other_content(name, pinned, got, hint)
+    if file.binding:
+        raise error
+    logger.warning(f"{error}".partition("\n")[0])
 
 
 def _other_content(name: str, expected: str, got: str, hint: str) -> DataBroken:

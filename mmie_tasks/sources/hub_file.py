@@ -24,6 +24,7 @@ class HubFile:
         revision: Branch, tag or commit.
         size_bytes: Its exact size, where known.
         sha256: The first and the last hex digits of its SHA-256, as many of each as are known.
+        binding: Whether another size or hash is an error; else it is logged.
         instead: What a reader can do when it cannot be had, in words; it ends the hints.
     """
 
@@ -32,6 +33,7 @@ class HubFile:
     revision: str = "main"
     size_bytes: int | None = None
     sha256: tuple[str, str] | None = None
+    binding: bool = True
     instead: str
 
 

@@ -33,6 +33,7 @@ from mmie_tasks.sources.hub import InCache, OnHub, locate, verify
 from mmie_tasks.sources.hub_file import HubFile
 
 REPO = "FreedomIntelligence/MileBench"
+_HUB = "https://huggingface.co"
 
 # Which archive holds which dataset: as the OpenVINO sample that evaluates MileBench has it.
 PARTS: tuple[tuple[str, ...], ...] = (
@@ -93,16 +94,21 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     Args:
         dataset: Its official name, as in `PARTS`.
         environment: ``MILEBENCH_REVISION`` (branch, tag or commit) takes what the Hub has there;
-            unset, it is ``main`` and the archive must be the one pinned here. And what
-            `mmie_tasks.paths.cache_dir` reads.
+            unset, it is ``main`` and the archive must be the one pinned here. From another Hub
+            (``HF_ENDPOINT``) a different archive is taken with a warning, and kept apart: whoever
+            set it answers for what it serves. And what `mmie_tasks.paths.cache_dir` reads.
 
     Raises:
         DataMissing: No such dataset; or the archive cannot be downloaded or unpacked here.
         DataBroken: The archive, or what it holds, is not what it should be.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
-    archive = _archive(_part(dataset), environment.get("MILEBENCH_REVISION", ""))
+    mirror = _mirror(environment)
+    revision = environment.get("MILEBENCH_REVISION", "")
+    archive = _archive(_part(dataset), revision, binding=not mirror)
     root = cache_dir(environment) / "milebench"
+    if mirror and not revision:
+        root /= f"mirror-{mirror}"
     stem = archive.filename.removesuffix(".tar.gz")
     asked = "pinned" if archive.sha256 else f"revision={archive.revision.replace('/', '%2F')}"
     note = root / "commits" / asked / f"{stem}.txt"
@@ -124,7 +130,13 @@ def _part(dataset: str) -> int:
     raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
 
 
-def _archive(part: int, revision: str) -> HubFile:
+def _mirror(environment: Mapping[str, str]) -> str:
+    """A name for the Hub that ``HF_ENDPOINT`` points to; empty for the real one."""
+    endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
+    return "" if endpoint in ("", _HUB) else re.sub(r"[^\w.-]+", "_", endpoint)
+
+
+def _archive(part: int, revision: str, *, binding: bool) -> HubFile:
     if revision and (".." in revision or not _REVISION.fullmatch(revision)):
         raise SettingWrong(
             f"`MILEBENCH_REVISION` is {revision!r}, which cannot be a revision.",
@@ -138,6 +150,7 @@ def _archive(part: int, revision: str) -> HubFile:
         revision=revision or "main",
         size_bytes=pin.size_bytes if pin else None,
         sha256=pin.sha256 if pin else None,
+        binding=binding,
         instead=f"{folder}, or `MILEBENCH_REVISION` to the commit you want" if pin else folder,
     )
 
