@@ -5,7 +5,7 @@ import json
 import pytest
 from support.example import DATA, change, copy_of
 
-from mmie_tasks.benchmarks.milebench.sample import DATASETS
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
 from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.sources.milebench import dataset
 
@@ -151,6 +151,11 @@ def test_two_combined_pictures_of_one_sample_are_named(root):
     assert len(load(root)) == 2
     with pytest.raises(DataBroken, match="sample 0: `combined_1_images` names 2 files"):
         load(root, "DocVQA@combined1")
+
+
+def test_a_sample_id_may_be_any_text(root):
+    change(root, "DocVQA", lambda whole: whole["data"][0].update(sample_id="a/b"))
+    assert Sample.from_doc(load(root)[0]).id == "DocVQA/a/b"
 
 
 def test_a_null_gold_is_kept_and_scores_nothing(root):

@@ -137,7 +137,7 @@ class Sample:
             instruction=_instruction(fields, instructions, where),
             context=_text(task.get("context"), f"{where}: `context`"),
             images=_texts(task.get("images_path"), f"{where}: `images_path`"),
-            gold=None if gold is None else str(gold),
+            gold=None if gold is None else _text(str(gold), f"{where}: `response`"),
             choices=_texts(task.get("choice_list") or [], f"{where}: `choice_list`"),
             combined=_texts(task.get("combined_1_images") or [], f"{where}: `combined_1_images`"),
         )
@@ -145,7 +145,8 @@ class Sample:
     @classmethod
     def from_doc(cls, doc: Mapping[str, object]) -> Sample:
         """Read a row of the dataset that lmms-eval iterates (see ``task.py``)."""
-        dataset, _, sample_id = str(doc["id"]).rpartition("/")
+        dataset = str(doc["dataset"])
+        sample_id = str(doc["id"]).removeprefix(f"{dataset}/")
         gold = doc["gold"]
         where = f"{dataset}, sample {sample_id}"
         return cls(
@@ -187,6 +188,10 @@ def _mapping(value: object, where: str) -> Mapping[str, object]:
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise BadSample(f"{where} is {type(value).__name__}, not text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
+        raise BadSample(f"{where} holds a lone surrogate at {error.start}") from error
     return value
 
 

@@ -53,6 +53,7 @@ def test_the_level_counts_the_annotated_images(n, level):
         pytest.param(entry(task={"images_path": None}), "`images_path`", id="no images"),
         pytest.param(entry(task={"images_path": "a.png"}), "`images_path`", id="images as text"),
         pytest.param(entry(task={"images_path": [1]}), r"`images_path`\[0\]", id="image number"),
+        pytest.param(entry(response="\ud800"), "`response` holds a lone surrogate", id="surrogate"),
         pytest.param(entry(task={"choice_list": ["x", None]}), r"`choice_list`\[1\]", id="option"),
     ],
 )
