@@ -1,4 +1,4 @@
-"""What we do to ``lmms_eval.tasks``: our tasks win over built-ins, and check their data first.
+"""What we do to ``lmms_eval.tasks``: our tasks win over built-ins.
 
 In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
 of our names are taken: the built-in ``mmie`` is a token F1, the judge of ``mia_bench`` never sees
@@ -10,16 +10,16 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.errors import MmieTasksError, SettingWrong
+from mmie_tasks.errors import SettingWrong
 from mmie_tasks.paths import task_dir
+from mmie_tasks.runner.loading import preparing_ours
 
 Index: TypeAlias = dict[str, dict[str, Any]]  # the runner's: name -> type, task, yaml_path
 Method: TypeAlias = Callable[..., Any]
@@ -83,7 +83,7 @@ def register_tasks(tasks: ModuleType) -> None:
     for name in _NEEDED:
         method = getattr(manager, name)
         if not hasattr(method, "_mmie_tasks"):
-            wrap = _indexing_ours if name == "initialize_tasks" else _checking_ours
+            wrap = _indexing_ours if name == "initialize_tasks" else preparing_ours
             wrapped = wrap(method)
             wrapped._mmie_tasks = True  # type: ignore[attr-defined]
             setattr(manager, name, wrapped)
@@ -162,63 +162,3 @@ def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tup
             if name not in users:
                 overridden.append(name)
     return tuple(sorted(overridden))
-
-
-def _checking_ours(load: Method) -> Method:
-    """Let the tasks of ours among the loaded ones look at their data before any generation."""
-
-    @functools.wraps(load)
-    def checked(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
-        loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
-        for task in _leaves(loaded):
-            check_before_requests(task)
-        return loaded
-
-    return checked
-
-
-def _leaves(loaded: Mapping[Any, Any]) -> Iterator[Any]:
-    for value in loaded.values():
-        if isinstance(value, Mapping):
-            yield from _leaves(value)
-        else:
-            yield value[1] if isinstance(value, tuple) else value
-
-
-def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's object, untyped
-    """Let a task of ours call its ``before_requests(docs)`` when its requests are built.
-
-    That is after ``--predict_only`` and ``--limit`` are known and before any generation
-    (``evaluator.py:1128``). ``before_requests`` is a function of the task's room, the module of its
-    ``process_docs``; a task without it, or not ours, is left as it is. Not called for the model
-    ``predictions``, which generates nothing and needs no images.
-
-    On the command line an `MmieTasksError` ends the process with its text and status 1; the runner
-    would print an exception and end with 0. Called from Python the error gets out as it is.
-    """
-    before_requests = getattr(_room(task), "before_requests", None)
-    if before_requests is None or getattr(task, "model_name", None) == "predictions":
-        return
-    build = task.build_all_requests
-
-    @functools.wraps(build)
-    def build_all_requests(*args: object, **kwargs: object) -> None:
-        try:
-            before_requests(task.eval_docs_no_media)
-        except MmieTasksError as error:
-            if getattr(task, "args", None) is None:  # set by the command line only
-                raise
-            raise SystemExit(str(error)) from None
-        build(*args, **kwargs)
-
-    task.build_all_requests = build_all_requests
-
-
-def _room(task: object) -> ModuleType | None:
-    """The module of the task's functions if it is ours. Read now: predict_only clears them."""
-    config = getattr(task, "config", None)
-    for key in ("process_docs", "process_results"):
-        name = getattr(getattr(config, key, None), "__module__", None) or ""
-        if name.startswith("mmie_tasks."):
-            return sys.modules.get(name)
-    return None

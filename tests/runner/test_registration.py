@@ -9,10 +9,10 @@ from loguru import logger
 
 from mmie_tasks.errors import SettingWrong
 from mmie_tasks.paths import task_dir
+from mmie_tasks.runner.loading import check_before_requests
 from mmie_tasks.runner.registration import (
     Index,
     add_tasks,
-    check_before_requests,
     read_settings,
     register_tasks,
 )

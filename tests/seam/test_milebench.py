@@ -76,6 +76,13 @@ def test_every_sample_is_logged_with_what_scores_it_again(workplace: Workplace, 
     assert whole.status == 0
 
 
+def test_the_results_file_says_what_the_numbers_are_of(workplace: Workplace, whole: Ran) -> None:
+    (results,) = (workplace.folder / "out").rglob("*_results.json")
+    config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
+    assert config["metadata"]["version"] == "1-A"
+    assert config["metadata"]["provenance"] in whole.output
+
+
 def test_logged_answers_score_the_same_again_also_one_dataset_alone(
     workplace: Workplace, whole: Ran
 ) -> None:

@@ -174,14 +174,19 @@ def _read(sample: Sample, results: Sequence[object]) -> metrics.Reading:
     return metrics.read(sample, answer, failure_of(answer))
 
 
-def signature(doc: Doc) -> str:
-    """Everything that moves the number, in one line."""
+def provenance(doc: Doc) -> str:
+    """Task version, prompt, readings and data, in one line; saved with the results."""
     limit = context_limit(os.environ, "MILEBENCH")
     prompt = f"official,cut={limit}" if limit else "official"
     return (
         f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:{prompt}"
-        f"|reader:official+robust|data:{doc['data']}|pkg:{__version__}"
+        f"|reader:official+robust|data:{doc['data']}"
     )
+
+
+def signature(doc: Doc) -> str:
+    """Everything that moves the number: `provenance` and the version of this package."""
+    return f"{provenance(doc)}|pkg:{__version__}"
 
 
 def coverage(records: Sequence[metrics.Row]) -> float:
