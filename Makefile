@@ -29,7 +29,6 @@ lint: $(READY)
 check: lint test  ## what a developer runs and what CI runs
 
 bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
-	$(BIN)/python -m pip install --quiet 'scikit-learn' 'rouge==1.0.1'
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python tests/bench/import_cost.py
 
