@@ -127,7 +127,7 @@ def test_a_missing_answer_is_counted_and_below_the_floor_there_is_no_number(
     printed = rounded(ran, "MileBench TQA")
     assert printed["coverage"] == 0.5
     assert printed["official"] != printed["official"]  # NaN
-    assert "unscored, no_answer: 1" in ran.output
+    assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in ran.output
 
 
 def test_broken_data_stops_the_run_in_words(workplace: Workplace, tmp_path: Path) -> None:

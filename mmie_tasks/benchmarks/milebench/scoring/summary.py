@@ -26,8 +26,9 @@ def summary(records: Sequence[Record]) -> str:
     for dataset, found in official.items():
         name = f"{TASK_OF[dataset]} {dataset}"
         counts = f"{found.scored}/{found.scored + found.unscored}"
-        pair = _pair(mean_of(found), mean_of(robust[dataset]))
-        lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {counts}")
+        mean = mean_of(found)
+        pair, why_not = _pair(mean, mean_of(robust[dataset])), _reason(mean)
+        lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {counts}{why_not}")
     if len(official) > 1:
         lines += _totals(official, robust)
     lines += [f"unscored, {reason}: {n}" for reason, n in sorted(_unscored(records).items())]
@@ -50,12 +51,14 @@ def _totals(official: Mapping[str, Tally], robust: Mapping[str, Tally]) -> list[
     lines = []
     for name in (*(task for task in TASKS if task in present), *_TOTALS):
         found = total(name, official)
-        reason = f"  ({found.why_not})" if found.why_not else ""
-        lines.append(f"{name:<28}{_pair(found, total(name, robust))}{_cut(reason)}")
+        lines.append(f"{name:<28}{_pair(found, total(name, robust))}{_reason(found)}")
     return lines
 
 
-def _cut(reason: str, width: int = 90) -> str:
+def _reason(mean: Mean, width: int = 90) -> str:
+    if not mean.why_not:
+        return ""
+    reason = f"  ({mean.why_not})"
     return reason if len(reason) <= width else f"{reason[: width - 4]}...)"
 
 
