@@ -29,13 +29,13 @@ class Ran:
 
     @property
     def values(self) -> dict[tuple[str, str], str]:
-        """The printed tables: (task, metric) to value. A blank task is that of the row above."""
-        values, task = {}, ""
+        """The printed tables of tasks: (task, metric) to value. A blank task is that above it."""
+        values, task, header = {}, "", [""]
         for line in self.output.splitlines():
             cells = [cell.strip() for cell in line.split("|")]
             if line.startswith("|") and "Metric" in cells:
                 header = cells
-            elif line.startswith("|") and not line.startswith("|--"):
+            elif line.startswith("|") and "Tasks" in header and not line.startswith("|--"):
                 row = dict(zip(header, cells, strict=False))
                 task = row["Tasks"] or task
                 values[task, row["Metric"]] = row["Value"]

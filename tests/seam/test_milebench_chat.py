@@ -1,0 +1,64 @@
+"""MileBench asked of a real chat model of the runner's: what arrives at the other end."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from support.chat_server import ChatServer, chat_server
+from support.example import DATA
+from support.runner import Ran, Workplace
+
+
+@pytest.fixture
+def chat() -> Iterator[ChatServer]:
+    with chat_server(answer="B") as server:
+        yield server
+
+
+def run(chat: ChatServer, folder: Path, dataset: str) -> Ran:
+    settings = "model=m,api_key=none,max_retries=1,retry_backoff_s=0"
+    return Workplace(folder=folder).run(
+        *("lmms-eval", "--model", "openai", "--tasks", f"milebench_{dataset}"),
+        *("--model_args", f"{settings},base_url={chat.url}"),
+        MILEBENCH_DATA=str(DATA),
+    )
+
+
+def pixels(part: dict[str, dict[str, str]]) -> bytes:
+    encoded = part["image_url"]["url"].partition("base64,")[2]
+    return Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB").tobytes()
+
+
+def test_the_official_prompt_arrives_with_every_image_at_its_place(
+    chat: ChatServer, tmp_path: Path
+) -> None:
+    ran = run(chat, tmp_path, "GPR1200")
+    whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
+    first = whole["data"][0]["task_instance"]
+    requests = [request["messages"][0]["content"] for request in chat.asked]
+    (content,) = [parts for parts in requests if len(parts) == 2 * len(first["images_path"]) + 1]
+    assert content[0]["text"] == "Look at the shapes and answer.\nImage1:"
+    assert [part["text"] for part in content[2:6:2]] == [" Image2:", " Image3:"]
+    assert content[-1]["text"].endswith("\nChoice list: \n" + "\n".join(first["choice_list"])
+                                        + "\nYour answer is: ")  # fmt: skip
+    folder = DATA / "GPR1200" / "images"
+    files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
+    assert [pixels(part) for part in content[1::2]] == files
+    assert {request["max_tokens"] for request in chat.asked} == {512}
+    assert ran.values["MileBench GPR1200", "coverage"] == "1", ran.output
+
+
+def test_a_model_whose_server_fails_has_no_answers_and_no_number(
+    chat: ChatServer, tmp_path: Path
+) -> None:
+    chat.status = 400
+    ran = run(chat, tmp_path, "TQA")
+    assert ran.values["MileBench TQA", "coverage"] == "0", ran.output
+    assert ran.values["MileBench TQA", "official"] == "NaN"
+    assert "unscored, no_answer: 2" in ran.output
