@@ -67,9 +67,9 @@ def before_requests(docs: datasets.Dataset) -> None:
         DataMissing: Files are not there or are no images; says how many and names the first.
     """
     wanted: dict[str, str] = {}
-    for sample_id, row in zip(docs["id"], docs["images"], strict=True):
-        for path in row:
-            wanted.setdefault(path, sample_id)
+    for doc in docs:
+        for path in _published(doc) or doc["images"]:
+            wanted.setdefault(path, doc["id"])
     unusable = {path: problem for path in wanted if (problem := problem_with(Path(path)))}
     if unusable:
         path, problem = next(iter(unusable.items()))
@@ -125,13 +125,16 @@ def _files(doc: Doc) -> list[Path]:
 
     Where the archive has no combined picture, it is drawn once and kept.
     """
-    images = [Path(path) for path in doc["images"]]
-    if doc["variant"] != "combined1":
-        return images
-    published = [Path(path) for path in doc["combined"]]
-    if published and published[0].is_file():
-        return published
-    return [combined_image(images, cache_dir(os.environ) / "milebench" / "combined")]
+    files = [Path(path) for path in _published(doc) or doc["images"]]
+    if doc["variant"] != "combined1" or _published(doc):
+        return files
+    return [combined_image(files, cache_dir(os.environ) / "milebench" / "combined")]
+
+
+def _published(doc: Doc) -> list[str]:
+    """The combined picture of the archive, where the task wants one and the archive has it."""
+    wanted = doc["variant"] == "combined1"
+    return [path for path in doc["combined"] if wanted and Path(path).is_file()]
 
 
 def truncation(environment: Mapping[str, str]) -> Truncation | None:

@@ -58,11 +58,15 @@ def test_the_combined_picture_is_drawn_where_the_archive_has_none():
     assert "<Image 1> <Image 2> " in task.doc_to_text(doc)
 
 
-def test_a_published_combined_picture_is_used(tmp_path):
-    doc = dict(docs("DocVQA@combined1")[0])
+def test_a_published_combined_picture_is_used_and_nothing_else_needed(tmp_path):
     own = tmp_path / "0.jpg"
     Image.new("RGB", (10, 10)).save(own)
-    assert task.doc_to_visual({**doc, "combined": [str(own)]})[0].size == (10, 10)
+    row = docs("DocVQA@combined1")[0]
+    doc = {**row, "combined": [str(own)], "images": ["/nowhere.png"]}
+    assert task.doc_to_visual(doc)[0].size == (10, 10)
+    task.before_requests([doc])
+    with pytest.raises(DataMissing, match=r"nowhere\.png"):
+        task.before_requests([{**doc, "variant": "test"}])
 
 
 def test_images_that_are_not_there_are_counted_before_anything_is_generated(tmp_path):
