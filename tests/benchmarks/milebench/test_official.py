@@ -153,7 +153,7 @@ def test_a_megabyte_is_scored(answer):
     options = [f"image{k}" for k in range(1, 64)]
     assert isinstance(score_choice("image9", answer, options), Scored)
     assert isinstance(score_needle("7984462", answer), Scored)
-    score_rouge("the red mug is on the table", answer)
+    assert isinstance(score_rouge("the red mug is on the table", answer), (Scored, Unscored))
 
 
 def test_no_recursion_limit():

@@ -15,13 +15,31 @@ from mmie_tasks.benchmarks.milebench.scoring.totals import (
 from mmie_tasks.verdict import Scored, Tally, Unscored, tally
 
 PUBLISHED = {  # percent, tasks T-1..I-1, then Real and Diag as printed in the v2 table
+    "GPT-4V": "51.7 50.1 22.3 58.5 82.8 77.3 11.1 42.4 81.0 99.7 99.1 86.7 53.0 99.4",
+    "GPT-4o": "61.8 56.8 38.0 68.3 85.3 83.3 15.3 47.2 86.5 99.7 99.1 88.8 60.3 99.4",
     "Gemini 1.0": "41.5 46.0 27.3 51.6 74.4 64.7 16.9 47.8 73.0 73.1 27.5 12.5 49.2 37.7",
     "Gemini 1.5": "55.0 54.5 34.0 57.3 73.9 72.7 17.8 44.7 82.5 99.4 96.3 88.0 54.7 94.5",
+    "Claude 3 Opus": "37.7 42.1 21.0 48.6 64.8 59.7 13.3 44.0 58.5 98.1 72.5 25.0 43.3 65.2",
+    "ALLaVA-Longer-3B": "20.8 32.4 28.0 31.3 33.9 20.7 12.1 17.7 25.5 8.1 0.0 9.3 24.7 5.8",
+    "Yi-VL-6B": "26.8 34.9 31.5 41.1 57.1 34.2 11.4 33.5 35.5 12.5 0.0 10.7 34.0 7.7",
+    "Cheetor-7B": "24.2 23.3 18.3 28.0 28.5 24.8 21.9 27.5 32.0 17.8 0.0 8.5 25.4 8.8",
     "Qwen-VL-Chat-7B": "34.7 40.0 22.3 44.6 57.3 52.3 14.3 26.7 59.5 35.3 62.8 13.5 39.1 37.2",
+    "LLaVA-1.5-7B": "37.8 45.5 31.5 46.4 50.8 32.0 11.3 24.2 62.5 0.0 0.0 6.2 38.0 2.1",
+    "MiniGPT-v2": "9.2 14.4 16.0 20.3 34.5 25.2 7.6 17.0 16.5 15.9 0.0 1.2 17.8 5.7",
+    "VILA-7B": "40.3 49.1 35.3 49.3 68.1 41.3 12.4 30.7 73.0 25.0 0.3 13.0 44.4 12.8",
+    "LLaVA-1.6-7B": "38.8 44.4 28.5 33.0 51.6 40.3 9.9 26.9 69.5 10.6 0.9 10.2 38.1 7.2",
     "Mantis-7B": "54.8 49.9 25.3 48.9 65.8 55.5 17.4 31.9 78.0 27.5 0.0 32.2 47.5 19.9",
+    "OpenFlamingo-9B": "24.5 32.5 26.3 35.1 26.9 23.7 16.2 32.7 28.5 13.8 0.0 11.7 27.4 8.5",
+    "LLaVA-1.5-13B": "38.8 44.4 28.5 33.0 66.9 49.2 13.8 29.5 59.0 24.7 0.0 7.7 40.3 10.8",
+    "LLaVA-1.6-13B": "32.8 47.5 23.3 33.0 59.1 34.0 9.5 25.6 72.5 6.9 1.9 10.0 37.5 6.3",
+    "Video-LLaMA-2": "0.5 3.9 1.3 6.9 11.5 3.3 4.7 3.6 10.0 0.0 0.0 4.5 5.1 1.5",
+    "Valley": "17.0 29.8 12.5 27.0 18.7 18.7 7.6 26.9 31.0 0.0 7.7 10.5 21.0 6.1",
+    "VideoChat2": "10.8 27.1 12.8 15.9 42.1 21.8 14.4 24.0 31.5 3.4 0.0 2.7 22.3 2.0",
+    "LLaMA-VID": "26.2 37.3 26.5 40.5 43.5 26.0 11.7 28.0 46.5 48.4 0.0 10.7 31.8 19.7",
     "LWM": "0.5 14.6 2.5 6.4 7.3 14.0 10.7 8.4 15.0 30.6 0.0 0.0 8.8 10.2",
 }
-GPT_4O = "61.8 56.8 38.0 68.3 85.3 83.3 15.3 47.2 86.5 99.7 99.1 88.8"
+WITHOUT_RETRIEVAL = {"GPT-4V", "GPT-4o"}  # their printed Diag leaves out I-1
+GPT_4O = PUBLISHED["GPT-4o"]
 
 
 def as_datasets(row):
@@ -35,7 +53,8 @@ def test_real_and_diag_are_the_published_ones(model):
     *_, real, diag = map(float, PUBLISHED[model].split())
     datasets = as_datasets(PUBLISHED[model])
     assert 100 * total("real", datasets).value == pytest.approx(real, abs=0.08)
-    assert 100 * total("diag", datasets).value == pytest.approx(diag, abs=0.08)
+    printed = "needles" if model in WITHOUT_RETRIEVAL else "diag"
+    assert 100 * total(printed, datasets).value == pytest.approx(diag, abs=0.08)
 
 
 def test_the_other_papers_means_can_be_recomputed():

@@ -1,6 +1,6 @@
 """From samples to the numbers of the paper, and of the papers after it.
 
-The paper's averages, reconstructed and checked on its 22 rows (this room's README): a task is the
+The paper's averages, reconstructed from its table and tested on all 22 rows of it: a task is the
 mean of its datasets, Real the mean of the nine T and S tasks, Diag the mean of N-1, N-2 and I-1.
 """
 
