@@ -7,16 +7,20 @@ INSTALL ?= editable
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
-EXAMPLE := examples/milebench
+MILEBENCH := examples/milebench
+MIA_BENCH := examples/mia_bench
 
 .PHONY: demo test check lint bench yamls clean
 
-demo: $(READY)  ## score the bundled answers through lmms-eval
+demo: $(READY)  ## score the bundled answers through lmms-eval, judged by replayed replies we made up
 	@mkdir -p out
-	HF_HUB_OFFLINE=1 MILEBENCH_DATA=$(EXAMPLE)/data $(BIN)/lmms-eval --model predictions \
-	  --model_args path=$(EXAMPLE)/answers --tasks milebench --output_path out/demo --log_samples 2>&1 \
+	HF_HUB_OFFLINE=1 MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data \
+	  $(BIN)/mmie-tasks eval --model predictions \
+	  --model_args 'path=$(MILEBENCH)/answers;$(MIA_BENCH)/answers' --tasks milebench,mia_bench \
+	  --judge replay:path=$(MIA_BENCH)/replies.jsonl --output_path out/demo --log_samples 2>&1 \
 	  | tee out/demo.log
-	@grep -q '^|MileBench' out/demo.log || { echo 'demo: no table was printed; see out/demo.log'; exit 1; }
+	@for task in MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
+	  { echo "demo: no table of $$task was printed; see out/demo.log"; exit 1; }; done
 
 test: $(READY)  ## the whole test suite
 	$(BIN)/pytest -n 2 --dist loadfile --pyargs mmie_tasks ./tests
@@ -30,6 +34,7 @@ check: lint test  ## what a developer runs and what CI runs
 
 bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
+	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 
 yamls: $(READY)  ## write task_yamls/milebench from the room's tables

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from mmie_tasks import __version__
+from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.paths import task_dir
 
 HELP = """\
-mmie-tasks: benchmarks for lmms-eval, scored as their papers score them. In this version: MileBench.
+mmie-tasks: benchmarks for lmms-eval, scored as their papers score them. In this version: MileBench
+and MIA-Bench.
 
   mmie-tasks path        print the folder of our task files (for `--include_path`)
+  mmie-tasks cache ...   the replies of judges: stats, export, import, prune (`cache --help`)
   mmie-tasks --version   print the version
   mmie-tasks --help      print this
 
@@ -18,6 +22,8 @@ Everything else is handed to lmms-eval, with our tasks and launchers known to it
 
   mmie-tasks tasks list                          as `lmms-eval tasks list`, which cannot show ours
   mmie-tasks eval --model ... --tasks milebench  as `lmms-eval eval --model ... --tasks milebench`
+  mmie-tasks eval ... --judge openai:MODEL --judge_args base_url=URL,timeout=60
+                                                 with another judge, where a task has one
   mmie-tasks eval --help                         what lmms-eval can do
 """
 
@@ -34,13 +40,30 @@ def main() -> None:
             print(f"mmie-tasks {__version__}")
         case ["path"]:
             print(task_dir())
+        case ["cache", *rest]:
+            raise SystemExit(_cache(rest))
         case ["path", *rest]:
             raise SystemExit(f"`mmie-tasks path` takes nothing more, and was given {rest}.")
         case _:
             _run_lmms_eval()
 
 
+def _cache(arguments: list[str]) -> int:
+    from mmie_tasks.judges.cache_command import run
+
+    try:
+        return run(arguments, os.environ)
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
+
+
 def _run_lmms_eval() -> None:
+    from mmie_tasks.judge_words import with_launcher_args
+
+    try:
+        sys.argv[1:] = with_launcher_args(sys.argv[1:])
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
     from mmie_tasks.runner.plugin import install_hooks
 
     install_hooks()  # before the runner imports its tasks

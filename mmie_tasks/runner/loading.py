@@ -20,8 +20,9 @@ def preparing_ours(load: Method) -> Method:
     def prepared(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
         for task in _leaves(loaded):
-            check_before_requests(task)
             note_provenance(task)
+            note_signature(task)
+            check_before_requests(task)
         return loaded
 
     return prepared
@@ -36,25 +37,25 @@ def _leaves(loaded: Mapping[Any, Any]) -> Iterator[Any]:
 
 
 def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's object, untyped
-    """Let a task of ours call its ``before_requests(docs)`` when its requests are built.
+    """Let a task of ours check its data and its judge when its requests are built.
 
     That is after ``--predict_only`` and ``--limit`` are known and before any generation
-    (``evaluator.py:1128``). ``before_requests`` is a function of the task's room, the module of its
-    ``process_docs``; a task without it, or not ours, is left as it is. Not called for the model
-    ``predictions``, which generates nothing and needs no images.
+    (``evaluator.py:1128``). The data by the room's ``before_requests(docs)``, if it has one; the
+    room is the module of the task's ``process_docs``. The judge by the room's ``JUDGED``. A task
+    without either, or not ours, is left as it is.
 
     On the command line an `MmieTasksError` ends the process with its text and status 1; the runner
     would print an exception and end with 0. Called from Python the error gets out as it is.
     """
-    before_requests = getattr(_room(task), "before_requests", None)
-    if before_requests is None or getattr(task, "model_name", None) == "predictions":
+    room = _room(task)
+    if not (hasattr(room, "before_requests") or hasattr(room, "JUDGED")):
         return
     build = task.build_all_requests
 
     @functools.wraps(build)
-    def build_all_requests(*args: object, **kwargs: object) -> None:
+    def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401
         try:
-            before_requests(task.eval_docs_no_media)
+            _check(room, task, rank=kwargs.get("rank") or 0)
         except MmieTasksError as error:
             if getattr(task, "args", None) is None:  # set by the command line only
                 raise
@@ -62,6 +63,27 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
         build(*args, **kwargs)
 
     task.build_all_requests = build_all_requests
+
+
+def _check(room: ModuleType | None, task: Any, rank: int) -> None:  # noqa: ANN401
+    """Images first, then the judge. Saved answers need no images, unless a judge is shown them."""
+    asks_a_judge = hasattr(room, "JUDGED") and not _answers_only(task)
+    before_requests = getattr(room, "before_requests", None)
+    if before_requests is not None and (asks_a_judge or not _answers_are_saved(task)):
+        before_requests(task.eval_docs_no_media)
+    if asks_a_judge:
+        from mmie_tasks.runner.judged import check_judge
+
+        check_judge(room.JUDGED, task, rank)  # type: ignore[union-attr]
+
+
+def _answers_only(task: Any) -> bool:  # noqa: ANN401
+    """Whether nothing will be scored, however that was asked for (``api/task.py:719``)."""
+    return "bypass" in task._metric_fn_list
+
+
+def _answers_are_saved(task: object) -> bool:
+    return getattr(task, "model_name", None) == "predictions"
 
 
 def note_provenance(task: Any) -> None:  # noqa: ANN401 - the runner's object, untyped
@@ -74,6 +96,37 @@ def note_provenance(task: Any) -> None:  # noqa: ANN401 - the runner's object, u
     if provenance is not None:
         noted = {"provenance": provenance(task.eval_docs_no_media[0])}
         task.config.metadata = {**(task.config.metadata or {}), **noted}
+
+
+def note_signature(task: Any) -> None:  # noqa: ANN401 - the runner's object, untyped
+    """Put what a task's room says of its ``signature(doc)`` into the results file.
+
+    It becomes ``metadata.signature`` of the configuration that the runner saves, when requests are
+    built and not before: the key under which the runner caches answers is made of an earlier copy
+    of the configuration, and must not change with the judge.
+    """
+    signature = getattr(_room(task), "signature", None)
+    if signature is None:
+        return
+    dump, build = task.dump_config, task.build_all_requests
+    handed_out: list[dict[str, Any]] = []
+
+    @functools.wraps(dump)
+    def dump_config() -> dict[str, Any]:
+        config: dict[str, Any] = dump()
+        config["metadata"] = dict(config.get("metadata") or {})
+        handed_out.append(config["metadata"])
+        return config
+
+    @functools.wraps(build)
+    def build_all_requests(*args: object, **kwargs: object) -> None:
+        build(*args, **kwargs)
+        if not _answers_only(task):
+            for metadata in handed_out:
+                metadata["signature"] = signature(task.eval_docs_no_media[0])
+
+    task.dump_config = dump_config
+    task.build_all_requests = build_all_requests
 
 
 def _room(task: object) -> ModuleType | None:

@@ -23,7 +23,7 @@ from mmie_tasks.answers.saved import Answer
 from mmie_tasks.answers.sentinels import MISSING
 from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
-_ID_COLUMNS = ("id", "sample_id", "question_id", "index")
+_ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
 class Request(Protocol):

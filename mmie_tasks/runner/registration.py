@@ -19,6 +19,7 @@ from loguru import logger
 
 from mmie_tasks.errors import SettingWrong
 from mmie_tasks.paths import task_dir
+from mmie_tasks.runner.early_check import check_before_the_model
 from mmie_tasks.runner.loading import preparing_ours
 
 Index: TypeAlias = dict[str, dict[str, Any]]  # the runner's: name -> type, task, yaml_path
@@ -100,6 +101,7 @@ def _indexing_ours(initialize_tasks: Method) -> Method:
 
     @functools.wraps(initialize_tasks)
     def with_ours(manager: object, *args: object, **kwargs: object) -> Index:
+        check_before_the_model()  # the evaluator, where there is one, is imported by now
         index: Index = initialize_tasks(manager, *args, **kwargs)
         asked = signature.bind(manager, *args, **kwargs)
         asked.apply_defaults()

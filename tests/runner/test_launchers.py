@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 from loguru import logger
 
-from mmie_tasks.runner import launchers
+from mmie_tasks.judged import launched
+from mmie_tasks.judges import registry
+from mmie_tasks.runner import judge_launchers, launchers
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def added(monkeypatch: pytest.MonkeyPatch, **installed: str) -> dict[str, str]:
     """What the runner knows after these entry points were added to its own launcher, twice."""
     entries = [EntryPoint(name, value, launchers.ENTRY_POINTS) for name, value in installed.items()]
     monkeypatch.setattr(launchers, "entry_points", lambda **_group: entries)
-    monkeypatch.setattr(launchers, "LAUNCHERS", {"of_ours": "our.Launcher"})
+    monkeypatch.setattr(registry, "names", lambda: ("of_ours",))
     module = SimpleNamespace(AVAILABLE_LAUNCHERS={"sglang": "SGLangLauncher"})
     launchers.add_launchers(module)
     launchers.add_launchers(module)
@@ -34,7 +36,7 @@ def test_ours_and_those_of_installed_packages_are_added(
 ) -> None:
     assert added(monkeypatch, theirs="package.module:Launcher") == {
         "sglang": "SGLangLauncher",
-        "of_ours": "our.Launcher",
+        "of_ours": "mmie_tasks.runner.judge_launchers.of_ours",
         "theirs": "package.module.Launcher",
     }
     assert log == []
@@ -59,3 +61,38 @@ def test_what_the_runner_could_not_import_is_refused(
 def test_a_runner_without_launchers_is_left_alone_with_a_warning(log: list[str]) -> None:
     launchers.add_launchers(SimpleNamespace())
     assert "no AVAILABLE_LAUNCHERS" in log[0]
+
+
+def test_a_name_that_is_nothing_ends_the_run_with_what_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        added(monkeypatch)["opnai"]
+    assert "no judge or launcher `opnai`" in str(ended.value)
+    assert "`sglang`, `of_ours`" in str(ended.value)
+
+
+def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
+    launcher = judge_launchers.openai(model="m", timeout=60)  # typed by the runner
+    launcher.launch()
+    launcher.clean()
+    chosen = launched()
+    assert chosen is not None
+    assert (chosen.name, chosen.options) == ("openai", {"model": "m", "timeout": "60"})
+    del launcher
+    assert launched() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        pytest.param({"modle": "m"}, "no option `modle`", id="unknown"),
+        pytest.param({"timeout": "soon"}, "`timeout=soon`", id="type"),
+        pytest.param({"api_key": "sk-123"}, "takes no `api_key=`", id="secret"),
+    ],
+)
+def test_a_wrong_option_ends_the_run_when_the_launcher_is_made(
+    options: dict[str, object], found: str
+) -> None:
+    with pytest.raises(SystemExit, match=found):
+        judge_launchers.openai(**options)

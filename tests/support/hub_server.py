@@ -21,6 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from support import hub_api
+
 COMMIT = "c0ffee" * 6 + "c0ff"
 TOKEN = "hf_thisisnotarealtoken"
 SIGNATURE = "thisopensthefile"
@@ -154,10 +156,18 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
+    def do_POST(self) -> None:
+        self._answer()
+
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
 
     def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        kind = self.headers["Content-Type"] or ""
+        if (question := hub_api.question(self.path, body, kind)) is not None:
+            self._tell(question)
+            return
         if route := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             signed = ""
         elif route := re.fullmatch(r"/signed/([^/]+/[^/]+)/([^/]+)/([^?]+)\?(.+)", self.path):
@@ -178,6 +188,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, missing)
         else:
             self._send((repo, filename), wanted if self.hub.obeys_ranges else None, fault)
+
+    def _tell(self, asked: hub_api.Question) -> None:
+        """Answer a question about a repository; the same faults befall it."""
+        fault = self.hub.next_fault(self.command)
+        if fault is not None and fault.status:
+            self._refuse(fault.status, fault.error_code)
+            return
+        files = {name: data for (repo, name), data in self.hub.files.items() if repo == asked.repo}
+        hashes = {name: self.hub.hashes[asked.repo, name] for name in files}
+        if not files or asked.revision not in {"main", self.hub.commit}:
+            self._refuse(404, "RevisionNotFound" if files else "RepoNotFound")
+            return
+        content = json.dumps(hub_api.reply(asked, files, hashes, self.hub.commit)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def _forward(self, repo: str, revision: str, filename: str) -> None:
         """To another host, as the Hub forwards to where large files are."""

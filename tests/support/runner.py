@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +94,16 @@ class Workplace:
             check=False,
         )
         return Ran(status=ended.returncode, output=_COLOURS.sub("", ended.stdout))
+
+    def pids(self, word: str) -> list[int]:
+        """The processes that were started in this folder by a command with this word in it."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                here = process.joinpath("cwd").readlink() == self.folder.resolve()
+                if here and word in process.joinpath("cmdline").read_text():
+                    found.append(int(process.name))
+        return found
 
     def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         kept = {

@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.milebench.prompts import (
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.scoring import metrics
 from mmie_tasks.benchmarks.milebench.scoring.summary import summary
-from mmie_tasks.benchmarks.milebench.scoring.totals import Mean, by_dataset, mean_of, total
+from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset, total
 from mmie_tasks.errors import DataMissing, MmieTasksError
 from mmie_tasks.messages import user_turn
 from mmie_tasks.paths import cache_dir
@@ -34,7 +34,7 @@ from mmie_tasks.sources import milebench as source
 from mmie_tasks.sources.collage import combined_image
 from mmie_tasks.sources.images import Opener, problem_with
 from mmie_tasks.sources.tokenizers import context_limit, load_tokenizer
-from mmie_tasks.verdict import tally
+from mmie_tasks.verdict import Mean, mean_of, tally, verdict_of
 
 if TYPE_CHECKING:
     import datasets
@@ -195,7 +195,7 @@ def signature(doc: Doc) -> str:
 def coverage(records: Sequence[metrics.Row]) -> float:
     """Scored samples as a fraction of all; prints the run's summary."""
     logger.info(f"MileBench\n{summary(records)}")
-    return tally(metrics.verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
+    return tally(verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
 
 
 def differ(rows: Sequence[metrics.Row]) -> float:
@@ -205,7 +205,7 @@ def differ(rows: Sequence[metrics.Row]) -> float:
 
 def mean(rows: Sequence[metrics.Row]) -> float:
     """Mean points (0 to 1) over the scored samples; NaN below the floor of coverage."""
-    return _number(mean_of(tally(map(metrics.verdict_of, rows))))
+    return _number(mean_of(tally(map(verdict_of, rows))))
 
 
 def task_mean(rows: Sequence[metrics.Row]) -> float:
@@ -214,7 +214,7 @@ def task_mean(rows: Sequence[metrics.Row]) -> float:
 
 
 def _total(name: str, rows: Sequence[metrics.Row]) -> float:
-    verdicts = ((str(row["dataset"]), metrics.verdict_of(row)) for row in rows)
+    verdicts = ((str(row["dataset"]), verdict_of(row)) for row in rows)
     return _number(total(name, by_dataset(verdicts)))
 
 

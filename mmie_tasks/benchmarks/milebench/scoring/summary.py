@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, TASKS
-from mmie_tasks.benchmarks.milebench.scoring.metrics import verdict_of
-from mmie_tasks.benchmarks.milebench.scoring.totals import Mean, by_dataset, mean_of, total
-from mmie_tasks.verdict import Tally
+from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset, total
+from mmie_tasks.verdict import Mean, Tally, mean_of, verdict_of
 
 Record = Mapping[str, object]
 _TOTALS = ("real", "diag", "temporal", "semantic", "needles", "retrieval", "tasks12", "datasets26")

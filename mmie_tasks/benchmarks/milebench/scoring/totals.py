@@ -7,13 +7,9 @@ mean of its datasets, Real the mean of the nine T and S tasks, Diag the mean of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DIAGNOSTIC, REALISTIC, TASK_OF, TASKS
-from mmie_tasks.verdict import Tally, Verdict, tally
-
-COVERAGE_FLOOR = 0.9
-"""Below this fraction of scored samples a mean is not reported."""
+from mmie_tasks.verdict import Mean, Tally, Verdict, mean_of, tally
 
 TEMPORAL = tuple(task for task in REALISTIC if task.startswith("T"))
 SEMANTIC = tuple(task for task in REALISTIC if task.startswith("S"))
@@ -36,14 +32,6 @@ MEANS_OF_DATASETS: Mapping[str, tuple[str, ...]] = {
 """Means of dataset means: how LongLLaVA's evaluator, and the paper's Random row, average."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean as a fraction of 1, or None and the reason there is none."""
-
-    value: float | None
-    why_not: str = ""
-
-
 def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:
     """Tally per dataset, in the paper's order.
 
@@ -55,16 +43,6 @@ def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:
     for dataset, verdict in verdicts:
         grouped.setdefault(dataset, []).append(verdict)
     return {dataset: tally(grouped[dataset]) for dataset in DATASETS if dataset in grouped}
-
-
-def mean_of(found: Tally) -> Mean:
-    """The mean of one tally; none below `COVERAGE_FLOOR`."""
-    if found.mean is None:
-        return Mean(None, "no sample has a score")
-    if found.coverage < COVERAGE_FLOOR:
-        total = found.scored + found.unscored
-        return Mean(None, f"only {found.scored} of {total} samples have a score")
-    return Mean(found.mean)
 
 
 def task_mean(task: str, datasets: Mapping[str, Tally]) -> Mean:

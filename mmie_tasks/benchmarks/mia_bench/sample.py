@@ -1,0 +1,144 @@
+"""What MIA-Bench is made of: one instruction and the components it is graded by.
+
+Source: ``instruction_benchmark_all.json`` of apple/ml-mia-bench at 5422852d, and arXiv 2407.01509.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+CATEGORIES = (
+    "describe",
+    "length_limit",
+    "mention",
+    "linguistics",  # genre in the paper
+    "grammar",
+    "math",
+    "perspective",
+    "textual",  # OCR in the paper
+)
+"""What a component asks for, as released."""
+
+TYPES = ("basic", "intermediate", "advanced", "creative", "complex")
+"""How hard an instruction is, as released."""
+
+MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 2)
+
+_CONTRADICTORY = frozenset(
+    ("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad")
+)
+"""The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
+
+T = TypeVar("T")
+
+
+class BadSample(ValueError):
+    """A row that cannot be used; the message names the sample and the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One instruction, and what each of its components is worth.
+
+    Attributes:
+        id: The row in the official file, from 0, as text.
+        instruction: As released, stray blanks included: they are part of the official prompt.
+        type: One of `TYPES`.
+        components: 1 to 5 parts of the instruction that are graded, as released.
+        weights: Full marks of each component, in points.
+        categories: One of `CATEGORIES` for each component; one may stand there twice.
+    """
+
+    id: str
+    instruction: str
+    type: str
+    components: tuple[str, ...]
+    weights: tuple[int, ...]
+    categories: tuple[str, ...]
+
+    @property
+    def full_marks(self) -> int:
+        """What all components are worth, in points: 10, and 8 in two rows."""
+        return sum(self.weights)
+
+    @property
+    def contradictory(self) -> bool:
+        """Whether the components ask for something other than the instruction.
+
+        So in five rows: three have the components of another prompt, two another count. They are
+        known by their text's hash, so that a reordered or shortened copy finds them too.
+        """
+        return fingerprint(self.instruction, self.components) in _CONTRADICTORY
+
+    @classmethod
+    def from_doc(cls, doc: Mapping[str, object]) -> Sample:
+        """Read a row of the dataset that lmms-eval iterates.
+
+        Raises:
+            BadSample: A field is missing or of the wrong kind, or the three lists of components,
+                weights and categories are not of one length.
+        """
+        sample_id = _text(doc.get("id"), "MIA-Bench: `id`")
+        where = f"MIA-Bench, sample {sample_id}"
+        sample = cls(
+            id=sample_id,
+            instruction=_text(doc.get("instruction"), f"{where}: `instruction`"),
+            type=_one_of(TYPES, doc.get("type"), f"{where}: `type`"),
+            components=_all(_text, doc.get("components"), f"{where}: `components`"),
+            weights=_all(_weight, doc.get("component_weight"), f"{where}: `component_weight`"),
+            categories=_all(_category, doc.get("component_type"), f"{where}: `component_type`"),
+        )
+        n = len(sample.components)
+        if not 1 <= n <= MAX_COMPONENTS:
+            raise BadSample(f"{where}: `components` holds {n} texts, not 1 to {MAX_COMPONENTS}")
+        if (m := len(sample.weights)) != n:
+            raise BadSample(f"{where}: `component_weight` holds {m} values for {n} components")
+        if (m := len(sample.categories)) != n:
+            raise BadSample(f"{where}: `component_type` holds {m} values for {n} components")
+        return sample
+
+
+def fingerprint(instruction: str, components: Sequence[str]) -> str:
+    """Twelve hex digits of the SHA-256 of a sample's words; unique among the 400.
+
+    White space counts as one blank, so that a tidied copy has the same.
+    """
+    texts = (" ".join(text.split()) for text in (instruction, *components))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
+
+
+def _all(read: Callable[[object, str], T], value: object, where: str) -> tuple[T, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise BadSample(f"{where} is {type(value).__name__}, not a list")
+    return tuple(read(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise BadSample(f"{where} is {type(value).__name__}, not text")
+    if not value.strip():
+        raise BadSample(f"{where} is empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
+        raise BadSample(f"{where} holds a lone surrogate at {error.start}") from error
+    return value
+
+
+def _weight(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise BadSample(f"{where} is {value!r}, not a number of points from 1")
+    return value
+
+
+def _category(value: object, where: str) -> str:
+    return _one_of(CATEGORIES, value, where)
+
+
+def _one_of(known: tuple[str, ...], value: object, where: str) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise BadSample(f"{where} is {value!r}, not one of {', '.join(known)}")
+    return value

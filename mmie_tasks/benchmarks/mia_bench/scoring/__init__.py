@@ -1,0 +1,1 @@
+"""A judge's words to verdicts. Pure: no files, network, clock, environment or logging."""

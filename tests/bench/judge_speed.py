@@ -1,0 +1,174 @@
+"""How fast, and how cheaply, an `openai` judge is asked: ``python tests/bench/judge_speed.py``.
+
+Against a judge server on the loopback interface, in a process of its own. It takes a second for
+each reply and 20 requests at once, and answers 429 to the others; the asker is not told of the 20.
+Beside it, in the same run, the runner's own way: its `mia_bench` client in its 4 threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from mmie_tasks.judges.base import Judge, JudgeReply, JudgeRequest
+from mmie_tasks.judges.openai import open_judge
+
+TESTS = Path(__file__).resolve().parents[1]
+AT_MOST = 20
+PROMPT = "Grade the response to the instruction, part by part. " * 16
+ENVIRONMENT = {"OPENAI_API_KEY": "none"}
+
+
+@contextmanager
+def server(*arguments: str) -> Iterator[str]:
+    """A judge server in another process; gives its base URL."""
+    command = [sys.executable, "-m", "support.judge_server", "--port", "0", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def images(folder: Path, n: int, size_bytes: int) -> list[Path]:
+    """Files that begin as a JPEG does; nobody decodes them."""
+    dice = random.Random(1)  # noqa: S311 - noise
+    paths = [folder / f"{i}.jpg" for i in range(n)]
+    for path in paths:
+        path.write_bytes(b"\xff\xd8\xff" + dice.randbytes(size_bytes))
+    return paths
+
+
+def requests(paths: Sequence[Path]) -> list[JudgeRequest]:
+    return [JudgeRequest(parts=(PROMPT, path), max_tokens=2000) for path in paths]
+
+
+def ask_all(judge: Judge, asked: Sequence[JudgeRequest]) -> None:
+    replies = [outcome for _, outcome in judge.ask(asked) if isinstance(outcome, JudgeReply)]
+    assert len(replies) == len(asked), f"{len(replies)} of {len(asked)} replies"
+
+
+def seconds_of_ours(asked: Sequence[JudgeRequest], *server_arguments: str) -> float:
+    with server("--delay_s", "1", "--at_most", str(AT_MOST), *server_arguments) as url:
+        judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
+        began = time.perf_counter()
+        ask_all(judge, asked)
+        return time.perf_counter() - began
+
+
+def seconds_of_the_runners(n: int) -> float:
+    """The runner's `mia_bench` asks without the image, which spares it the sending."""
+    with server("--delay_s", "1", "--at_most", str(AT_MOST)) as url:
+        os.environ.update(
+            API_TYPE="openai", OPENAI_API_URL=f"{url}/chat/completions", OPENAI_API_KEY="none"
+        )
+        from lmms_eval.tasks.mia_bench.utils import get_eval
+
+        began = time.perf_counter()
+        with ThreadPoolExecutor(4) as threads:
+            found = list(threads.map(lambda _: get_eval(PROMPT, 1024), range(n)))
+        assert all(text for text, _ in found)
+        return time.perf_counter() - began
+
+
+def cpu_of_ours_ms(asked: Sequence[JudgeRequest]) -> float:
+    with server() as url:
+        judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
+        ask_all(judge, asked[:40])
+        began = time.process_time()
+        ask_all(judge, asked)
+        return 1000 * (time.process_time() - began) / len(asked)
+
+
+def cpu_of_the_sdk_ms(asked: Sequence[JudgeRequest]) -> float:
+    """The same bodies through the bare client, eight at a time."""
+    import openai
+
+    async def say(client: openai.AsyncOpenAI, few: Sequence[JudgeRequest]) -> None:
+        for request in few:
+            text, path = request.parts
+            assert isinstance(text, str)
+            assert isinstance(path, Path)
+            url = "data:image/jpeg;base64," + base64.b64encode(path.read_bytes()).decode()
+            await client.chat.completions.create(
+                model="judge-model",
+                max_tokens=2000,
+                temperature=0,
+                messages=[
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "text", "text": text},
+                            {"type": "image_url", "image_url": {"url": url}},
+                        ],
+                    }
+                ],
+            )
+
+    async def say_all(url: str) -> float:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            await say(client, asked[:40])
+            began = time.process_time()
+            await asyncio.gather(*(say(client, asked[i::8]) for i in range(8)))
+            return 1000 * (time.process_time() - began) / len(asked)
+
+    with server() as url:
+        return asyncio.run(say_all(url))
+
+
+def peak_mib(n: int, size_bytes: int) -> float:
+    """The peak memory of a fresh process that has n requests pending."""
+    command = [sys.executable, __file__, "--memory", f"{n}x{size_bytes}"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(re.findall(r"peak ([\d.]+)", ended.stdout)[0])
+
+
+def ask_and_tell_memory(n: int, size_bytes: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, server() as url:
+        judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
+        ask_all(judge, requests(images(Path(folder), n, size_bytes)))
+    print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=400)
+    parser.add_argument("--memory", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.memory:
+        ask_and_tell_memory(*map(int, chosen.memory.split("x")))
+        return
+    n, bound = chosen.n, chosen.n / AT_MOST
+    with tempfile.TemporaryDirectory() as folder:
+        asked = requests(images(Path(folder), n, 100_000))
+        print(f"{n} requests with an image of 100 kB, 1 s a reply, at most {AT_MOST} at once")
+        ours = seconds_of_ours(asked)
+        told = seconds_of_ours(asked, "--retry_after", "1")
+        runners = seconds_of_the_runners(n)
+        print(f"  ours                      {ours:6.1f} s  {ours / bound:.2f} x the bound")
+        print(f"  ours, with Retry-After: 1 {told:6.1f} s  {told / bound:.2f} x the bound")
+        print(f"  the runner's own way      {runners:6.1f} s  {runners / bound:.2f} x the bound")
+        print(f"  ratio                     {runners / ours:6.1f}")
+        sdk, whole = cpu_of_the_sdk_ms(asked), cpu_of_ours_ms(asked)
+        print(f"CPU a request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}")
+    few, many = peak_mib(200, 200_000), peak_mib(2000, 200_000)
+    print(f"peak memory: {few:.0f} MiB with 200 pending, {many:.0f} MiB with 2,000")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The official reading against what the notebook answered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.golden import vectors
+
+from mmie_tasks.benchmarks.mia_bench.scoring.official import (
+    TOTAL,
+    read_official,
+    score_dict,
+    scores,
+)
+from mmie_tasks.verdict import Scored, Unscored
+
+GOLDEN = vectors("mia_bench")
+CASES = [pytest.param(case, id=f"{case['id']}-{case['category']}") for case in GOLDEN["cases"]]
+BUILT_IN = {
+    error.__name__: error
+    for error in (ValueError, IndexError, ZeroDivisionError, UnboundLocalError, AttributeError)
+}
+PIECES = ["a", ":", " ", "/", ",", ".", "1", "10", "-", "\u0663", "\t", "x", "_"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scores_and_errors_are_the_official_ones(case):
+    expected = case["official"]
+    if expected["ok"]:
+        assert scores(case["component_type"], case["reply"]) == expected["scores"]
+    else:
+        with pytest.raises(BUILT_IN[expected["exception"]]) as raised:
+            scores(case["component_type"], case["reply"])
+        assert raised.type is BUILT_IN[expected["exception"]]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_the_notebook_drops_is_unscored(case):
+    verdict, expected = read_official(case["component_type"], case["reply"]), case["official"]
+    if expected["ok"]:
+        assert verdict == Scored(expected["scores"][TOTAL])
+    else:
+        assert verdict.reason == "unparsed"
+        assert expected["exception"] in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        pytest.param(7, AttributeError, id="row-number"),
+        pytest.param("a: 1/1, b: 1/1, c: 1/1, d: 1/1", IndexError, id="too-many"),
+        pytest.param("a: 1/1, b: 1/1, c: 1/0, d: 1/1", ZeroDivisionError, id="zero-comes-first"),
+        pytest.param("a: 1/1, b: 1/1, c: 6 points", ValueError, id="number-before-slash"),
+        pytest.param(f"a: 1{'0' * 400}/1, b: 1/1", OverflowError, id="beyond-float"),
+        pytest.param(f"a: 1{'0' * 9000}/1, b: 1/1", ValueError, id="beyond-int"),
+    ],
+)
+def test_errors_the_golden_file_does_not_show(reply, kind):
+    with pytest.raises(kind):
+        scores(["describe", "mention"], reply)
+    assert isinstance(read_official(["describe", "mention"], reply), Unscored)
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES)).map("".join) | st.none() | st.integers())
+def test_any_reply_gets_a_verdict(reply):
+    assert isinstance(read_official(["describe", "mention", "math"], reply), (Scored, Unscored))
+
+
+def outcome(reply):
+    try:
+        return scores(["describe", "mention", "math"], reply)
+    except (ValueError, IndexError, ZeroDivisionError, UnboundLocalError) as error:
+        return type(error)
+
+
+@given(st.lists(st.sampled_from([*PIECES, "a: 1/2", "\n", "\x1f", "\u3000"])).map("".join))
+def test_that_the_notebook_strips_the_reply_changes_nothing(reply):
+    assert outcome(reply) == outcome(reply.strip())
+
+
+def test_a_mean_is_over_the_samples_that_have_the_category():
+    readings = [{"math": 0.5, TOTAL: 1.0}, {"grammar": -0.5, TOTAL: 0.0}, {"math": 1.0, TOTAL: 2.0}]
+    assert score_dict(readings) == {"math": 0.75, TOTAL: 1.0, "grammar": -0.5}
+    assert score_dict([]) == {}

@@ -1,0 +1,234 @@
+"""The functions the YAML names, without the runner's evaluator and with a replayed judge."""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+from datasets import Dataset
+from PIL import Image
+from support.golden import GOLDEN, vectors
+
+from mmie_tasks.benchmarks.mia_bench import prompts, task
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.scoring import metrics
+from mmie_tasks.benchmarks.mia_bench.scoring.official import read_official
+from mmie_tasks.benchmarks.mia_bench.scoring.robust import robust
+from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.judges.base import content_key
+from mmie_tasks.paths import task_dir
+from mmie_tasks.sources.images import Opener
+from mmie_tasks.sources.mia_bench import dataset
+from mmie_tasks.verdict import Scored
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
+ANSWERS = [
+    json.loads(line)["text"]
+    for line in (EXAMPLE / "answers" / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+]
+YAML = task_dir() / "mia_bench" / "mia_bench.yaml"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
+    monkeypatch.setattr(task, "_OPENER", Opener())
+    for name in ("MMIE_TASKS_SYNC", "MODEL_VERSION", "JUDGE_MODEL_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="module")
+def docs():
+    return dataset({"MIA_BENCH_DATA": str(EXAMPLE / "data")})
+
+
+@pytest.fixture
+def judged(docs):
+    return [dict(task.process_results(doc, [a]).items()) for doc, a in zip(docs, ANSWERS)]  # noqa: B905
+
+
+def scores(rows, metric):
+    return [row[metric].get("score") for row in rows if metric in row]
+
+
+def test_the_bundled_replies_give_both_readings(judged):
+    assert scores(judged, "official") == [100, 90, 50, 80, 100, 0, 60, 90]
+    assert scores(judged, "robust") == pytest.approx([100, 90, 90, 80, 100, 100, 75, 90])
+
+
+def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
+    (signature,) = {row["coverage"]["signature"] for row in judged}
+    assert signature.startswith("judge:made_up|model:nobody|replayed:")
+    for part in ("|paper_judge:no|", "|prompt:official,", "|task:mia_bench@", "|data:sha256:"):
+        assert part in signature
+
+
+@pytest.mark.parametrize(
+    ("model", "paper"),
+    [
+        ("gpt-4o-2024-11-20", "yes"),
+        ("gpt-4o", "yes"),
+        ("gpt-4o-mini", "no"),
+        ("gpt-6-luna", "no"),
+    ],
+)
+def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, paper):
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:{model}")
+    assert f"|model:{model}|" in task.signature(docs[0])
+    assert f"|paper_judge:{paper}|" in task.signature(docs[0])
+
+
+def test_the_default_is_the_dated_model(docs, monkeypatch):
+    monkeypatch.delenv("MMIE_TASKS_JUDGE")
+    assert task.signature(docs[0]).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")
+    assert "judge" not in task.provenance(docs[0])
+
+
+def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
+    request = task.request_of(docs[0], "An answer.")
+    text, image = request.parts
+    assert "An answer." in text
+    assert image == EXAMPLE / "data" / "images" / "0.png"
+    assert request.max_tokens == 2000
+
+
+def test_another_text_of_the_runner_stops_the_run(monkeypatch):
+    monkeypatch.setattr(task.official_prompts, "mia_bench", lambda *_: "Grade it, please.")
+    with pytest.raises(DataBroken, match="hint: install"):
+        task.check_prompt()
+
+
+def test_the_tested_model_gets_the_image_then_the_instruction(docs):
+    (turn,) = task.doc_to_messages(docs[0], {"pre_prompt": "<", "post_prompt": ">"})
+    image, text = turn["content"]
+    assert isinstance(image["url"], Image.Image)
+    assert text["text"] == f"<{docs[0]['instruction']}>"
+    assert task.doc_to_text(docs[0]) == docs[0]["instruction"]
+    assert task.doc_to_visual(docs[0])[0].size == image["url"].size
+    assert task.doc_to_target(docs[0]) == ""
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        pytest.param(["[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503"], "no_answer", id="failed"),
+        pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="missing"),
+        pytest.param(["error"], "no_answer", id="the-word-the-script-skips"),
+        pytest.param(["[PREDICTIONS_NOT_TEXT] [1]"], "not_text", id="not-text"),
+        pytest.param([7], "not_text", id="a-number"),
+        pytest.param(["a", "b"], "not_text", id="rounds"),
+    ],
+)
+def test_what_is_no_answer_is_not_judged(docs, answers, reason):
+    rows = task.process_results(docs[0], answers)
+    assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
+    assert f"unscored_{reason}" in rows
+    assert rows["coverage"]["replies"] == []
+
+
+def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):
+    task.doc_to_messages({**docs[0], "image": "no/such.png"})
+    assert task.process_results(docs[0], ["It is red."])["official"]["unscored"] == "bad_image"
+
+
+def test_an_empty_answer_is_judged_as_the_official_script_does(docs):
+    assert task.process_results(docs[0], [""])["official"]["unscored"] == "unavailable"
+
+
+def test_judging_at_once_adds_a_plain_fraction_where_there_is_a_score(docs, monkeypatch):
+    monkeypatch.setenv("MMIE_TASKS_SYNC", "1")
+    rows = task.process_results(docs[1], [ANSWERS[1]])
+    assert type(rows) is dict
+    assert rows["score"] == 0.9
+    assert "score" not in task.process_results(docs[1], ["never recorded"])
+
+
+def test_images_that_cannot_be_used_are_found_before_anything_is_asked(docs):
+    task.before_requests(docs)
+    broken = Dataset.from_list([*docs, {**docs[0], "id": "8", "image": "no/such.png"}])
+    with pytest.raises(DataMissing, match="1 of the 9 images of MIA-Bench"):
+        task.before_requests(broken)
+
+
+def test_missing_data_ends_the_run_in_words(monkeypatch, tmp_path):
+    monkeypatch.setenv("MIA_BENCH_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match="hint: "):
+        task.process_docs(Dataset.from_list([{"a": 1}]))
+
+
+def test_means_are_in_percent_and_there_is_none_below_the_floor():
+    rows = [{"score": 50.0}] * 9 + [{"unscored": "refused"}]
+    assert task.mean(rows) == 50
+    assert math.isnan(task.mean(rows[1:]))
+    assert task.differ([{"differ": True}, {"differ": False}]) == 1
+    assert task.count(rows) == 10
+    assert task.robust_coverage([{"scored": True}, {"scored": False}]) == 50
+    assert task.plain_mean([0.5, 1.0]) == 0.75
+
+
+def test_coverage_is_the_official_one_in_percent(judged):
+    assert task.coverage([row["coverage"] for row in judged]) == 100
+
+
+def listed():
+    return yaml.safe_load(YAML.read_text("utf-8").replace("!function", ""))
+
+
+def test_the_yaml_lists_every_metric_there_is():
+    names = [entry["metric"] for entry in listed()["metric_list"]]
+    both = [f"{reading}{name}" for reading in ("official", "robust") for name in metrics.NUMBERS]
+    reasons = [f"unscored_{reason}" for reason in metrics.REASONS]
+    expected = ["coverage", "robust_coverage", "differ", *both, *reasons, "score"]
+    assert sorted(names) == sorted(expected)
+    assert len(names) == 3 + 2 * (2 + len(CATEGORIES) + len(TYPES)) + len(metrics.REASONS) + 1
+
+
+def behaviour():
+    """A digest of everything that can move a score: prompt, settings and both readings."""
+    lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS, prompts.PROBES])]
+    for case in vectors("mia_bench")["cases"]:
+        sample = Sample(
+            id="0",
+            instruction="I",
+            type="basic",
+            components=tuple(case["component_type"]),
+            weights=tuple(case["component_weight"]),
+            categories=tuple(case["component_type"]),
+        )
+        for verdict in (
+            read_official(sample.categories, case["reply"]),
+            robust(sample, case["reply"]),
+        ):
+            points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
+            lines.append(f"{case['id']} {points}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_the_version_moves_when_a_score_can():
+    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mia_bench"]
+    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+
+
+def test_yaml_and_code_name_one_version():
+    assert listed()["metadata"]["version"] == task.VERSION
+
+
+def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
+    task.JUDGED.check()
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
+    with pytest.raises(SettingWrong):
+        task.JUDGED.check()
+    monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
+    with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
+        task.JUDGED.check()
+
+
+def test_the_bundled_recording_is_of_the_bundled_answers(docs):
+    recorded = (EXAMPLE / "replies.jsonl").read_text(encoding="utf-8").splitlines()
+    keys = {content_key(task.request_of(doc, a)) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
+    assert keys <= {json.loads(line)["request"] for line in recorded}
+    assert len(recorded) == 9

@@ -1,0 +1,272 @@
+"""What one server may do to us, and what we make of it. Real sockets, short waits."""
+
+import gzip
+import json
+import threading
+import time
+
+import pytest
+from support.judge_asking import KEY, ask, judge_at, question_of, requests
+from support.judge_server import Sent, completion, error, judge_server
+
+from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, RequestBroken
+from mmie_tasks.judges.openai.pace import Pace
+
+
+def test_every_request_gets_its_own_reply_under_its_own_index(server):
+    server.says(lambda body: f"reply to {question_of(body)}")
+    replies = ask(judge_at(server.url), 100)
+    assert [reply.text for reply in replies] == [f"reply to question {i}" for i in range(100)]
+    assert server.statuses == {200: 100}
+
+
+def test_nothing_asked_sends_nothing(server):
+    assert ask(judge_at(server.url), 0) == []
+    assert len(server) == 0
+
+
+def test_a_reply_says_who_gave_it_and_what_it_took(server):
+    server.says(completion(" 5\n", model="gpt-4o-2024-11-20"))
+    (reply,) = ask(judge_at(server.url, model="gpt-4o"))
+    assert (reply.text, reply.model, reply.finish) == (" 5\n", "gpt-4o-2024-11-20", "stop")
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (100, 10)
+    assert reply.usage.cost_usd == pytest.approx((100 * 2.5 + 10 * 10) / 1e6)
+
+
+def test_images_are_sent_as_the_bytes_they_are(server, tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(b"\xff\xd8\xff not what its name says")
+    ask(judge_at(server.url), [JudgeRequest(parts=("look", image), max_tokens=7)])
+    (body,) = server.asked
+    text, picture = body["messages"][0]["content"]
+    assert text == {"type": "text", "text": "look"}
+    assert (
+        picture["image_url"]["url"] == "data:image/jpeg;base64,/9j/IG5vdCB3aGF0IGl0cyBuYW1lIHNheXM="
+    )
+    assert (body["max_tokens"], body["temperature"]) == (7, 0)
+
+
+def test_a_missing_image_costs_only_its_own_request(server, tmp_path):
+    broken = JudgeRequest(parts=(tmp_path / "none.png",), max_tokens=5)
+    outcomes = ask(judge_at(server.url), [*requests(2), broken])
+    assert [type(outcome) for outcome in outcomes] == [JudgeReply, JudgeReply, RequestBroken]
+    assert server.statuses == {200: 2}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(error(408), id="408"),
+        pytest.param(error(409), id="409"),
+        pytest.param(error(429), id="429"),
+        pytest.param(error(429, headers={"Retry-After": "0.05"}), id="429-retry-after"),
+        pytest.param(error(500), id="500"),
+        pytest.param(error(503, headers={"Retry-After": "0.05"}), id="503-retry-after"),
+        pytest.param(error(529), id="529"),
+        pytest.param(Sent(content=b"<html>Bad gateway</html>", status=502), id="proxy-502"),
+        pytest.param(Sent(content=b"<html>Sign in</html>"), id="proxy-200"),
+        pytest.param(Sent(cut_after=0), id="hangs-up"),
+        pytest.param(Sent(content=b'{"choices": [1, 2]}', cut_after=9), id="hangs-up-in-the-body"),
+        pytest.param(Sent(content=b'{"choices": [{"mess'), id="truncated"),
+        pytest.param(Sent(content=b"\xff\xfe"), id="no-text"),
+        pytest.param(Sent(content=b"[" * 100_000), id="deep"),
+        pytest.param(Sent(content=b""), id="empty"),
+        pytest.param(Sent(content=b"null"), id="null"),
+        pytest.param(Sent(content=b'{"choices": []}'), id="no-choices"),
+        pytest.param(Sent(content=b'{"choices": [{"message": null}]}'), id="no-message"),
+        pytest.param(Sent(content=b'{"error": {"message": "x"}}'), id="an-error-as-200"),
+        pytest.param(
+            Sent(content=b"no gzip", headers={"content-encoding": "gzip"}), id="wrong-encoding"
+        ),
+        pytest.param(
+            Sent(content=gzip.compress(b"x" * 999)[:40], headers={"content-encoding": "gzip"}),
+            id="truncated-encoding",
+        ),
+    ],
+)
+def test_what_may_pass_is_asked_again(server, sent):
+    server.then(sent, times=2)
+    replies = ask(judge_at(server.url), 3)
+    assert [reply.text for reply in replies] == ["5"] * 3
+    assert len(server) == 5
+
+
+def test_a_server_that_hangs_is_asked_again(server):
+    server.hangs(times=2)
+    assert [reply.text for reply in ask(judge_at(server.url, timeout_s=0.1), 3)] == ["5"] * 3
+
+
+def test_a_server_that_dribbles_is_not_waited_for_without_end(server):
+    content = json.dumps(completion("5")).encode()
+    server.then(Sent(content=content, drip_s=0.05), times=1)
+    assert [reply.text for reply in ask(judge_at(server.url, timeout_s=0.2))] == ["5"]
+    assert len(server) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        pytest.param(completion(""), "finish_reason `stop`", id="empty"),
+        pytest.param(completion(" \n"), "finish_reason `stop`", id="blank"),
+        pytest.param(completion(None), "finish_reason `stop`", id="null"),
+        pytest.param(completion("", finish_reason="length"), "`length`", id="thought-too-long"),
+        pytest.param(completion("5", finish_reason="content_filter"), "filter", id="filtered"),
+        pytest.param(completion(None, refusal="I will not."), "I will not.", id="refusal"),
+        pytest.param(error(400, code="content_filter"), "content_filter", id="400-filter"),
+        pytest.param(error(403, code="content_policy_violation"), "policy", id="403-policy"),
+        pytest.param(error(400, code="invalid_image", message="bad"), "bad", id="400"),
+        pytest.param(error(413, message="too large"), "too large", id="413"),
+        pytest.param(error(422, message="no"), "HTTP 422", id="422"),
+    ],
+)
+def test_a_refusal_is_final_and_says_why(server, said, words):
+    server.says(said)
+    (refused,) = ask(judge_at(server.url))
+    assert isinstance(refused, JudgeRefused)
+    assert words in str(refused)
+    assert len(server) == 1
+
+
+def test_a_reply_that_was_cut_off_says_so(server):
+    server.says(completion("The first comp", finish_reason="length"))
+    (reply,) = ask(judge_at(server.url))
+    assert (reply.text, reply.finish) == ("The first comp", "length")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_retry_after_is_obeyed(server, status):
+    server.fails(status, headers={"Retry-After": "0.3"})
+    ask(judge_at(server.url))
+    assert server.times[1] - server.times[0] >= 0.3
+
+
+@pytest.mark.parametrize("status", [200, 429])
+def test_nothing_is_sent_while_a_header_says_that_nothing_remains(server, status):
+    nothing = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "300ms"}
+    content = json.dumps(completion("5")).encode()
+    server.then(Sent(content=content, status=status, headers=nothing))
+    ask(judge_at(server.url, max_concurrency=1), 2)
+    assert server.times[1] - server.times[0] >= 0.3
+
+
+def test_a_request_that_is_turned_away_often_is_not_given_up_while_others_are_answered(server):
+    away = []
+
+    def says(body):
+        if question_of(body) == "question 1" and len(away) < 9:
+            away.append(body)
+            return error(429)
+        return "5"
+
+    server.says(says)
+    server.delay_s = 0.01
+    replies = ask(judge_at(server.url, max_concurrency=4), 200)
+    assert {type(reply) for reply in replies} == {JudgeReply}
+    assert len(away) == 9
+
+
+@pytest.mark.parametrize(
+    "retry_after", [pytest.param(None, id="without"), pytest.param("0.1", id="with-retry-after")]
+)
+def test_as_many_are_asked_at_once_as_the_server_takes(retry_after):
+    with judge_server("5", delay_s=0.05, at_most=20, retry_after=retry_after) as server:
+        replies = ask(judge_at(server.url), 200)
+        assert all(isinstance(reply, JudgeReply) for reply in replies)
+        assert server.most_at_once == 20
+        assert server.statuses[429] < 40
+
+
+def test_no_more_are_asked_at_once_than_told(server):
+    server.delay_s = 0.02
+    ask(judge_at(server.url, max_concurrency=3), 30)
+    assert server.most_at_once == 3
+
+
+def test_a_storm_of_errors_costs_no_sample(server):
+    for _ in range(30):
+        server.fails(500)
+        server.then(Sent(content=json.dumps(completion("5")).encode()), times=2)
+    assert all(isinstance(reply, JudgeReply) for reply in ask(judge_at(server.url), 60))
+
+
+def test_a_server_that_is_down_for_a_while_costs_no_sample(server):
+    server.delay_s = 0.01
+
+    def restart():
+        while len(server) < 20:
+            time.sleep(0.001)
+        server.stop()
+        time.sleep(0.5)
+        server.start()
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    replies = ask(judge_at(server.url), 200)
+    restarting.join()
+    assert all(isinstance(reply, JudgeReply) for reply in replies)
+
+
+def test_a_model_that_wants_other_parameters_gets_them_and_is_asked_so_from_then_on(server):
+    def picky(body):
+        for name in ("max_tokens", "temperature"):
+            if name in body:
+                code = "unsupported_parameter" if name == "max_tokens" else "unsupported_value"
+                return error(400, code=code, param=name, message=f"Unsupported: '{name}'")
+        return "5"
+
+    server.says(picky)
+    judge = judge_at(server.url, model="our-deployment", max_concurrency=1)
+    assert [reply.text for reply in ask(judge, 3)] == ["5"] * 3
+    assert server.statuses == {400: 2, 200: 3}
+    assert "max_completion_tokens" in server.asked[-1]
+
+
+def test_a_server_that_takes_no_way_of_asking_ends_with_a_refusal(server):
+    server.says(lambda body: error(400, code="unsupported_parameter", param=[*body][2]))
+    (refused,) = ask(judge_at(server.url, temperature="none"))
+    assert isinstance(refused, JudgeRefused)
+    assert len(server) == 3
+
+
+def test_a_reasoning_model_gets_room_to_think_and_no_temperature(server):
+    judge = judge_at(server.url, model="gpt-6-luna")
+    ask(judge)
+    (body,) = server.asked
+    assert body["max_completion_tokens"] == 50 + 8192
+    assert not {"max_tokens", "temperature"} & {*body}
+    assert judge.signature == "judge:openai|model:gpt-6-luna|t:none|reasoning:+8192"
+
+
+def test_whoever_stops_listening_hangs_up(server):
+    server.says(lambda body: Sent(hang=True) if question_of(body) != "question 0" else "5")
+    outcomes = judge_at(server.url).ask(requests(5))
+    assert next(outcomes)[0] == 0
+    outcomes.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("judge_")]
+
+
+def test_the_same_judge_can_be_asked_again(server):
+    judge = judge_at(server.url)
+    assert [reply.text for reply in ask(judge, 2) + ask(judge, 2)] == ["5"] * 4
+
+
+def test_a_server_of_ones_own_needs_no_key(server):
+    assert ask(judge_at(server.url, key=None))[0].text == "5"
+    assert KEY not in str(server.headers)
+
+
+def test_text_that_utf8_cannot_hold_is_sent_all_the_same(server):
+    (reply,) = ask(judge_at(server.url), [JudgeRequest(parts=("a\ud800b",), max_tokens=5)])
+    assert reply.text == "5"
+    assert question_of(server.asked[0]) == "a\ufffdb"
+
+
+def test_waits_grow_between_the_tries_of_a_request(server):
+    server.fails(500, times=4)
+    ask(judge_at(server.url, pace=Pace(base_s=0.02, cap_s=1.0, fraction=lambda: 1.0)))
+    waits = [
+        later - earlier for earlier, later in zip(server.times, server.times[1:], strict=False)
+    ]
+    assert [wait >= least for wait, least in zip(waits, (0.02, 0.04, 0.08, 0.16), strict=True)] == [
+        True
+    ] * 4

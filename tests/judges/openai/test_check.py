@@ -1,0 +1,148 @@
+"""What is found out before a run, and how it is said."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from support.judge_asking import FAST, KEY, judge_at
+from support.judge_server import Sent, error, judge_server
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.reading import Options, read_settings
+
+
+def problem(judge):
+    with pytest.raises(JudgeMisconfigured) as caught:
+        judge.check()
+    return str(caught.value)
+
+
+def test_a_model_that_is_listed_is_enough(server):
+    judge_at(server.url).check()
+    assert len(server) == 0
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        pytest.param(["another"], id="not-listed"),
+        pytest.param([], id="none-listed"),
+        pytest.param(None, id="no-such-route"),
+    ],
+)
+def test_where_the_list_does_not_tell_a_few_words_decide(server, models):
+    server.models = models
+    judge_at(server.url).check()
+    (body,) = server.asked
+    assert body["max_tokens"] <= 16
+
+
+def test_an_unknown_model_names_those_that_are_like_it(server):
+    server.models = ["Qwen3-VL-8B", "Qwen3-VL-32B", "whisper"]
+    server.says(error(404, code="model_not_found", message="no such model"))
+    said = problem(judge_at(server.url, model="Qwen3-VL-8b"))
+    assert "It has `Qwen3-VL-8B`" in said
+    assert "hint: `model=Qwen3-VL-8B`" in said
+    assert "whisper" not in said
+
+
+def test_a_wrong_key_names_the_variables_and_not_the_key():
+    with judge_server(key="another") as server:
+        said = problem(judge_at(server.url))
+    assert "HTTP 401" in said
+    assert "`OPENAI_API_KEY`" in said
+    assert KEY not in said
+
+
+def test_no_server_is_said_with_its_address(server):
+    server.stop()
+    said = problem(judge_at(server.url))
+    assert f"{server.url} is not reachable: no connection" in said
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for_twice(server):
+    server.models = None
+    server.hangs()
+    assert "no answer in time" in problem(judge_at(server.url, timeout_s=0.1))
+    assert len(server) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        pytest.param(error(429, code="insufficient_quota"), "top it up", id="quota"),
+        pytest.param(error(403), "correct the key", id="403"),
+        pytest.param(error(500), "try again later", id="500"),
+        pytest.param(error(404), "most end in `/v1`", id="route"),
+        pytest.param(Sent(content=b"<html>"), "no JSON", id="html"),
+        pytest.param(error(400, message="no vision"), "no vision", id="400"),
+    ],
+)
+def test_what_a_few_words_bring_is_said_with_a_hint(server, sent, words):
+    server.models = None
+    server.says(sent)
+    assert words in problem(judge_at(server.url))
+
+
+def test_a_server_that_is_just_starting_is_asked_again(server):
+    server.models = None
+    server.fails(503, times=2)
+    judge_at(server.url).check()
+    assert server.statuses[503] == 2
+
+
+def test_a_busy_server_is_a_warning(server, log):
+    server.models = None
+    server.says(error(429))
+    judge_at(server.url).check()
+    assert any("is busy" in line for line in log)
+
+
+def test_another_way_of_asking_is_tried(server):
+    server.models = None
+
+    def picky(body):
+        if "max_tokens" in body:
+            return error(400, code="unsupported_parameter", param="max_tokens")
+        return "yes"
+
+    server.says(picky)
+    judge_at(server.url).check()
+    assert server.asked[-1]["max_completion_tokens"] <= 16
+
+
+def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
+    with judge_server(key="another") as other:
+        judge_at(other.url, server.url).check()
+        assert any(other.url in line and "HTTP 401" in line for line in log)
+
+
+def test_a_missing_key_is_said_before_anything_is_sent():
+    said = problem(judge_at("https://api.openai.com/v1", key=None))
+    assert "needs a key" in said
+    assert "hint: `export OPENAI_API_KEY=...`" in said
+
+
+@pytest.mark.parametrize(
+    ("today", "words"),
+    [
+        pytest.param(date(2026, 11, 14), None, id="long-before"),
+        pytest.param(date(2026, 11, 15), "is shut down on 2027-01-14", id="60-days-before"),
+        pytest.param(date(2027, 1, 14), "was shut down on 2027-01-14", id="on-the-day"),
+    ],
+)
+def test_a_model_that_goes_is_announced_with_its_successor(server, log, today, words):
+    server.models = ["gpt-4o-2024-11-20"]
+    options = Options(model="gpt-4o-2024-11-20", base_url=server.url)
+    check(read_settings(options, {"OPENAI_API_KEY": KEY}), today=today)
+    assert any("gpt-6-luna" in line and words in line for line in log) if words else log == []
+
+
+def test_azure_is_asked_at_its_deployment_with_its_own_header(server):
+    options = Options(api_type="azure", base_url=server.url.removesuffix("/v1"), model="mine")
+    settings = read_settings(options, {"AZURE_OPENAI_API_KEY": KEY})
+    check(replace(settings), pace=FAST)
+    (headers,) = server.headers
+    assert headers["api-key"] == KEY
+    assert server.paths == ["/openai/deployments/mine/chat/completions"]

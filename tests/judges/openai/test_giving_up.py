@@ -1,0 +1,190 @@
+"""When a request, a server or everything is given up, and that nothing is given up before."""
+
+import time
+
+import pytest
+from support.judge_asking import ask, judge_at, question_of
+from support.judge_server import HANG, HANG_UP, error, judge_server
+
+from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
+from mmie_tasks.judges.openai.pace import Pace
+
+
+def poisoned(bad, otherwise="5"):
+    return lambda body: bad if question_of(body) == "question 1" else otherwise
+
+
+@pytest.mark.parametrize(
+    ("bad", "times"),
+    [
+        pytest.param(error(500), 6, id="500"),
+        pytest.param(error(409), 6, id="409"),
+        pytest.param({"choices": []}, 6, id="unusable"),
+        pytest.param(error(403), 6, id="403"),
+        pytest.param(HANG, 3, id="hangs"),
+    ],
+)
+def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, bad, times):
+    server.delay_s = 0.01
+    server.says(poisoned(bad))
+    judge = judge_at(server.url, timeout_s=0.1, max_concurrency=4)
+    outcomes = ask(judge, 250)
+    assert isinstance(outcomes.pop(1), JudgeUnavailable)
+    assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
+    tries = sum(question_of(body) == "question 1" for body in server.asked)
+    assert times <= tries <= times + 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(error(503), id="503"),
+        pytest.param(error(429), id="429"),
+        pytest.param(error(429, headers={"Retry-After": "3600"}), id="429-for-an-hour"),
+        pytest.param(error(429, headers={"Retry-After": "0.01"}), id="429-retry-after"),
+        pytest.param(HANG, id="hangs"),
+        pytest.param({"choices": []}, id="unusable"),
+    ],
+)
+def test_a_server_that_is_down_for_good_costs_the_patience_once(server, fault):
+    server.says(fault)
+    begun = time.monotonic()
+    outcomes = ask(judge_at(server.url, patience_s=0.3, timeout_s=0.1), 50)
+    assert 0.3 <= time.monotonic() - begun < 3
+    assert {type(outcome) for outcome in outcomes} == {JudgeUnavailable}
+    assert "no reply at all for 0.3 s" in str(outcomes[0])
+
+
+def test_a_server_that_is_not_there_is_given_up_with_the_reason(server):
+    server.stop()
+    (unavailable,) = ask(judge_at(server.url, patience_s=0.2))
+    assert isinstance(unavailable, JudgeUnavailable)
+    assert "no connection" in str(unavailable)
+    assert server.url in str(unavailable)
+
+
+def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
+    server.fails(503)
+    server.delay_s = 0.6
+    replies = ask(judge_at(server.url, patience_s=0.3), 4)
+    assert [type(reply) for reply in replies] == [JudgeReply] * 4
+
+
+def test_a_long_retry_after_is_no_reason_to_give_up_while_others_are_answered(server):
+    server.delay_s = 0.05
+    server.fails(429, headers={"Retry-After": "0.6"})
+    replies = ask(judge_at(server.url, patience_s=0.4, max_concurrency=2), 30)
+    assert all(isinstance(reply, JudgeReply) for reply in replies)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        pytest.param(error(401, code="invalid_api_key"), id="401"),
+        pytest.param(error(403), id="403"),
+        pytest.param(error(429, code="insufficient_quota"), id="quota"),
+        pytest.param(error(402), id="402"),
+        pytest.param(error(404, code="model_not_found"), id="model"),
+        pytest.param(error(404), id="404"),
+    ],
+)
+def test_a_server_that_refuses_us_is_tried_twice_more_and_then_everything_ends(server, refusal):
+    server.says(refusal)
+    outcomes = ask(judge_at(server.url, max_concurrency=1), 50)
+    assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
+    assert isinstance(outcomes[0], MmieTasksError)
+    assert "hint:" in str(outcomes[0])
+    assert len(server) == 3
+
+
+def test_a_key_that_is_withdrawn_keeps_the_replies_so_far(server):
+    server.says(lambda _: "5" if len(server) <= 10 else error(401))
+    outcomes = ask(judge_at(server.url, max_concurrency=1), 30)
+    kinds = [type(outcome) for outcome in outcomes]
+    assert kinds == [JudgeReply] * 10 + [JudgeMisconfigured] * 20
+
+
+def test_a_key_that_is_refused_for_a_moment_costs_nothing(server):
+    server.fails(401, times=2)
+    assert all(isinstance(reply, JudgeReply) for reply in ask(judge_at(server.url), 5))
+
+
+def test_without_a_key_that_is_needed_nothing_is_sent():
+    (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
+    assert isinstance(refused, JudgeMisconfigured)
+    assert "OPENAI_API_KEY" in str(refused)
+
+
+def test_several_servers_share_the_work():
+    with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
+        replies = ask(judge_at(one.url, two.url), 100)
+        assert {reply.text for reply in replies} == {"a", "b"}
+        assert len(one) + len(two) == 100
+        assert min(len(one), len(two)) > 20
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(error(503), id="503"),
+        pytest.param(error(401), id="401"),
+        pytest.param(HANG, id="hangs"),
+        pytest.param({"choices": []}, id="unusable"),
+        pytest.param(HANG_UP, id="hangs-up"),
+    ],
+)
+def test_one_dying_server_of_two_costs_no_sample(fault):
+    with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
+        two.says(lambda _: fault if len(two) > 10 else "b")
+        replies = ask(judge_at(one.url, two.url, timeout_s=0.2), 100)
+        assert all(isinstance(reply, JudgeReply) for reply in replies)
+        assert {reply.text for reply in replies} == {"a", "b"}
+
+
+def test_a_request_that_failed_goes_to_another_server():
+    with judge_server("a") as one, judge_server("b") as two:
+        one.fails(500)
+        (reply,) = ask(judge_at(one.url, two.url))
+        assert (reply.text, len(one), len(two)) == ("b", 1, 1)
+
+
+def test_a_server_that_rests_is_probed_by_one_request_at_a_time(server):
+    server.fails(503, times=1000)
+    pace = Pace(base_s=0.1, cap_s=0.1, fraction=lambda: 1.0)
+    ask(judge_at(server.url, patience_s=0.5, pace=pace), 100)
+    assert len(server) <= 8 + 5  # the limit it begins with, and a probe every 0.1 s
+
+
+def test_all_servers_dead_ends_everything_and_names_them_all(server):
+    with judge_server(error(401)) as other:
+        server.says(error(403))
+        outcomes = ask(judge_at(server.url, other.url), 50)
+        assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
+        assert server.url in str(outcomes[0])
+        assert other.url in str(outcomes[0])
+
+
+def test_an_error_nobody_foresaw_costs_no_other_request_its_reply(server, monkeypatch):
+    from mmie_tasks.judges.openai import wire
+
+    whole = wire.body
+
+    def odd(request, **how):
+        if request.parts == ("question 1",):
+            raise LookupError("odd")
+        return whole(request, **how)
+
+    monkeypatch.setattr(wire, "body", odd)
+    outcomes = ask(judge_at(server.url, patience_s=0.2), 5)
+    assert [type(outcome) for outcome in outcomes].count(JudgeReply) == 4
+    assert "LookupError: odd" in str(outcomes[1])
+
+
+def test_the_log_says_once_that_a_server_is_down_and_once_that_it_is_back(server, log):
+    server.fails(503, times=30)
+    ask(judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01)), 20)
+    told = [line for line in log if "does not answer" in line]
+    assert len(told) == 1
+    assert "HTTP 503" in told[0]
+    assert sum("answers again" in line for line in log) == 1

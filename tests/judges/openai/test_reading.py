@@ -1,0 +1,140 @@
+import subprocess
+import sys
+
+import pytest
+
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.judges.openai import open_judge
+from mmie_tasks.judges.openai.reading import Options, read_settings
+
+
+def read(environment=None, **options):
+    return read_settings(Options(**options), environment or {})
+
+
+def test_with_nothing_but_a_key_the_providers_own_server_is_asked():
+    settings = read({"OPENAI_API_KEY": "sk-1"})
+    assert settings.base_urls == ("https://api.openai.com/v1",)
+    assert settings.signature == "judge:openai|model:gpt-4o-2024-11-20|t:0"
+    assert settings.needs_key
+
+
+@pytest.mark.parametrize(
+    ("field", "names"),
+    [
+        (
+            "model",
+            ["MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"],
+        ),
+        ("api_key", ["MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY", "OPENAI_API_KEY"]),
+        (
+            "base_urls",
+            [
+                "MMIE_TASKS_JUDGE_BASE_URL",
+                "JUDGE_BASE_URL",
+                "OPENAI_API_URL",
+                "OPENAI_BASE_URL",
+                "OPENAI_API_BASE",
+            ],
+        ),
+    ],
+)
+def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
+    environment = {name: f"http://h/{place}" for place, name in enumerate(names)}
+    for place, name in enumerate(names):
+        value = getattr(read(environment), field)
+        assert value == (f"http://h/{place}" if field != "base_urls" else (f"http://h/{place}",))
+        environment[name] = " "
+
+
+def test_azure_has_variables_of_its_own():
+    environment = {
+        "API_TYPE": "azure",
+        "OPENAI_API_KEY": "sk-not-this",
+        "OPENAI_BASE_URL": "http://not-this",
+        "AZURE_API_KEY": "k",
+        "AZURE_ENDPOINT": "https://x.openai.azure.com/openai/deployments/d/chat/completions?a=b",
+        "OPENAI_API_VERSION": "2025-01-01",
+    }
+    settings = read(environment)
+    assert (settings.api_key, settings.api_version) == ("k", "2025-01-01")
+    assert settings.base_urls == ("https://x.openai.azure.com",)
+    assert read(environment, api_type="openai").api_key == "sk-not-this"
+
+
+def test_a_kind_of_api_that_other_tasks_want_is_not_ours():
+    assert read({"API_TYPE": "async_openai"}).api_type == "openai"
+
+
+@pytest.mark.parametrize(
+    ("written", "urls"),
+    [
+        pytest.param("http://h:8000/v1/", ("http://h:8000/v1",), id="slash"),
+        pytest.param("http://h/v1/chat/completions", ("http://h/v1",), id="whole"),
+        pytest.param("http://h/v1/chat/completions/", ("http://h/v1",), id="whole-slash"),
+        pytest.param(" http://a/v1 ;http://b/v1; ", ("http://a/v1", "http://b/v1"), id="two"),
+        pytest.param("http://a/v1;http://a/v1/", ("http://a/v1",), id="twice-the-same"),
+    ],
+)
+def test_an_address_may_be_written_in_several_ways(written, urls):
+    assert read(base_url=written).base_urls == urls
+
+
+def test_an_option_wins_over_the_environment():
+    settings = read(
+        {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K"
+    )
+    assert (settings.model, settings.api_key) == ("b", "k")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        pytest.param({"base_url": "h:8000/v1"}, "no address", id="no-scheme"),
+        pytest.param({"base_url": "http://h:x/v1"}, "no address", id="odd-port"),
+        pytest.param({"base_url": ";"}, "no address", id="nothing-between"),
+        pytest.param({"api_type": "bedrock"}, "api_type", id="api-type"),
+        pytest.param({"api_type": "azure"}, "AZURE_OPENAI_ENDPOINT", id="azure-nowhere"),
+        pytest.param({"api_key_env": "NOT_SET"}, "`NOT_SET` that is not set", id="no-variable"),
+        pytest.param({"temperature": "warm"}, "temperature", id="temperature"),
+        pytest.param({"temperature": "nan"}, "temperature", id="temperature-nan"),
+        pytest.param({"price": "2.5"}, "price=2.5/10", id="price"),
+        pytest.param({"max_tokens": 0}, "max_tokens", id="max-tokens"),
+        pytest.param({"max_concurrency": -1}, "max_concurrency", id="max-concurrency"),
+        pytest.param({"timeout": float("nan")}, "timeout", id="timeout"),
+        pytest.param({"patience": 0.0}, "patience", id="patience"),
+        pytest.param({"max_cost": -1.0}, "max_cost", id="max-cost"),
+    ],
+)
+def test_an_option_that_cannot_be_obeyed_is_refused_by_name(options, words):
+    with pytest.raises(SettingWrong, match="hint: ") as caught:
+        open_judge(environment={"OPENAI_API_KEY": "k"}, **options)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "signature"),
+    [
+        pytest.param({"temperature": "none"}, "judge:openai|model:m|t:none", id="none"),
+        pytest.param({"temperature": 0.7}, "judge:openai|model:m|t:0.7", id="number"),
+        pytest.param({"max_tokens": 9}, "judge:openai|model:m|t:0|max:9", id="max"),
+        pytest.param({"detail": "low"}, "judge:openai|model:m|t:0|detail:low", id="detail"),
+    ],
+)
+def test_the_signature_holds_what_moves_a_score(options, signature):
+    assert read(model="m", **options).signature == signature
+
+
+def test_the_signature_holds_nothing_else():
+    one = read({"OPENAI_API_KEY": "k"}, model="m")
+    other = read(model="m", base_url="http://h", timeout_s=1.0, max_concurrency=1, patience_s=9.0)
+    assert one.signature == other.signature
+
+
+def test_opening_a_judge_does_not_load_the_sdk():
+    code = (
+        "import sys; from mmie_tasks.judges.openai import open_judge;"
+        "open_judge(environment={}); print('openai' in sys.modules)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"

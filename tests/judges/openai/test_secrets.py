@@ -1,0 +1,85 @@
+"""A key or password is in no message, log or repr, whatever a server says."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.judge_asking import KEY, ask, judge_at
+from support.judge_server import error, judge_server
+
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.openai import open_judge
+from mmie_tasks.judges.openai.complaints import complaint
+
+ODD_KEY = "4f9a-oddly/shaped+key"
+
+
+@pytest.mark.parametrize("key", [pytest.param(KEY, id="sk"), pytest.param(ODD_KEY, id="odd")])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param((401, "Incorrect API key: {key}. Bearer {key}"), id="401"),
+        pytest.param((400, "you sent {key}"), id="400"),
+        pytest.param((500, "stack trace with {key}"), id="500"),
+        pytest.param((429, "{key} is too quick"), id="429"),
+    ],
+)
+def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, fault):
+    status, message = fault
+    server.says(error(status, message=message.format(key=key)))
+    server.models = None
+    judge = judge_at(server.url, key=key, patience_s=0.1)
+    with caplog.at_level(logging.DEBUG):
+        outcomes = ask(judge, 3)
+        try:
+            judge.check()
+        except JudgeMisconfigured as error_of_check:
+            outcomes.append(error_of_check)
+    seen = [*map(repr, outcomes), *map(str, outcomes), *log, caplog.text, repr(judge)]
+    assert server.headers[0]["authorization"] == f"Bearer {key}"
+    assert not [text for text in seen if key in text]
+
+
+def test_a_password_in_an_address_is_not_shown(log):
+    judge = judge_at("http://me:hush-hush@127.0.0.1:9/v1", patience_s=0.05)
+    with pytest.raises(JudgeMisconfigured) as caught:
+        judge.check()
+    seen = [str(caught.value), str(ask(judge)[0]), *log, repr(judge)]
+    assert not [text for text in seen if "hush-hush" in text]
+    assert "http://127.0.0.1:9/v1" in seen[0]
+
+
+def test_a_key_as_an_option_is_refused_and_not_repeated():
+    with pytest.raises(SettingWrong) as caught:
+        open_judge(environment={}, api_key=KEY)
+    assert "MMIE_TASKS_JUDGE_API_KEY" in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "AbCdEf0123456789"])
+def test_a_key_in_the_place_of_a_variables_name_is_refused_and_not_repeated(key):
+    with pytest.raises(SettingWrong) as caught:
+        open_judge(environment={}, api_key_env=key)
+    assert key not in str(caught.value)
+
+
+def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated():
+    with pytest.raises(SettingWrong) as caught:
+        open_judge(environment={"OPENAI_API_KEY": "“sk-quoted”"})
+    assert "sk-quoted" not in str(caught.value)
+
+
+def test_whose_key_it_is_decides_the_servers_header():
+    with judge_server(key=KEY) as server:
+        assert ask(judge_at(server.url))[0].text == "5"
+
+
+@given(st.text(), st.text(), st.integers(min_value=200, max_value=599))
+def test_no_error_keeps_a_key(before, after, status):
+    for body in (before + KEY + after, {"error": {"message": before + ODD_KEY + after}}):
+        read = complaint(status, body, [KEY, ODD_KEY])
+        assert KEY not in str(read)
+        assert ODD_KEY not in str(read)
+        assert len(read.message) <= 200

@@ -1,0 +1,142 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
+from mmie_tasks.judges.openai import wire
+from mmie_tasks.judges.openai.complaints import Complaint, complaint
+from mmie_tasks.judges.openai.models import Price
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+MESSAGE = st.fixed_dictionaries({}, optional={"content": JSON, "refusal": JSON, "tool_calls": JSON})
+CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
+COMPLETION = st.fixed_dictionaries(
+    {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": JSON, "model": JSON}
+)
+
+
+def said(message, **more):
+    return {"choices": [{"message": message, **more}]}
+
+
+@given(COMPLETION | JSON)
+def test_whatever_a_server_sends_is_a_reply_a_refusal_or_unusable(sent):
+    try:
+        outcome = wire.outcome(sent, model="asked", price=Price(input_usd=1, output_usd=1))
+    except wire.UnusableBody:
+        return
+    assert isinstance(outcome, JudgeRefused) or (outcome.text.strip() and outcome.model)
+
+
+@given(COMPLETION | JSON, st.integers(100, 599))
+def test_whatever_error_a_server_sends_can_be_read(sent, status):
+    assert str(complaint(status, sent)) == str(complaint(status, sent))
+    assert f"HTTP {status}" in str(complaint(status, json.dumps(sent).encode()))
+
+
+@given(st.text().filter(str.strip))
+def test_the_text_is_kept_as_it_is(text):
+    assert wire.outcome(said({"content": text}), model="m") == JudgeReply(text=text, model="m")
+
+
+def test_text_in_several_parts_is_one_text():
+    parts = [{"type": "text", "text": "a"}, {"type": "odd"}, {"type": "text", "text": "b"}]
+    assert wire.outcome(said({"content": parts}), model="m").text == "ab"
+
+
+def test_hidden_reasoning_is_counted_and_named_where_it_took_everything():
+    details = {"reasoning_tokens": 90}
+    usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
+    sent = {**said({"content": ""}, finish_reason="length"), "usage": usage}
+    assert wire.usage(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
+    refused = wire.outcome(sent, model="m")
+    assert isinstance(refused, JudgeRefused)
+    assert "100 tokens were used, 90 of them for hidden reasoning" in str(refused)
+
+
+def test_usage_that_is_missing_costs_an_unknown_amount_and_not_nothing():
+    price = Price(input_usd=1, output_usd=1)
+    assert wire.usage(said({"content": "5"}), price).cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "mime"),
+    [
+        pytest.param(b"\x89PNG\r\n\x1a\n..", "a.jpg", "image/png", id="png"),
+        pytest.param(b"\xff\xd8\xff\xe1..MPF", "a.png", "image/jpeg", id="jpeg"),
+        pytest.param(b"RIFF\x00\x00\x00\x00WEBPVP8 ", "a.jpg", "image/webp", id="webp"),
+        pytest.param(b"RIFF\x00\x00\x00\x00WAVEfmt ", "a", "application/octet-stream", id="wave"),
+        pytest.param(b"GIF87a", "a", "image/gif", id="gif"),
+        pytest.param(b"BM....", "a", "image/bmp", id="bmp"),
+        pytest.param(b"II*\x00", "a", "image/tiff", id="tiff-little"),
+        pytest.param(b"MM\x00*", "a", "image/tiff", id="tiff-big"),
+        pytest.param(b"\x00\x00\x00\x20ftypavif", "a", "image/avif", id="avif"),
+        pytest.param(b"?", "a.jpeg", "image/jpeg", id="suffix"),
+        pytest.param(b"?", "a", "application/octet-stream", id="unknown"),
+    ],
+)
+def test_an_image_is_what_its_first_bytes_say(data, name, mime):
+    assert wire.mime_type(data, Path(name)) == mime
+
+
+def test_parts_keep_their_order_and_detail_is_told_only_if_wanted(tmp_path):
+    image = tmp_path / "a.gif"
+    image.write_bytes(b"GIF89a")
+    request = JudgeRequest(parts=("a", image, "b"), max_tokens=9)
+    how = {"model": "m", "temperature": None, "dialect": wire.PLAIN}
+    plain, low = wire.body(request, **how), wire.body(request, **how, detail="low", max_tokens=3)
+    kinds = [part["type"] for part in plain["messages"][0]["content"]]
+    assert kinds == ["text", "image_url", "text"]
+    assert "detail" not in str(plain)
+    assert low["messages"][0]["content"][1]["image_url"]["detail"] == "low"
+    assert (plain["max_tokens"], low["max_tokens"], "temperature" in plain) == (9, 3, False)
+
+
+SWITCHES = [
+    pytest.param(
+        wire.PLAIN,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. "
+        "Use 'max_completion_tokens' instead.",
+        ("max_completion_tokens", True),
+        id="max_tokens",
+    ),
+    pytest.param(
+        wire.REASONING,
+        "max_completion_tokens: Extra inputs are not permitted",
+        ("max_tokens", False),
+        id="an-older-server",
+    ),
+    pytest.param(
+        wire.PLAIN,
+        "Unsupported value: 'temperature' does not support 0 with this model.",
+        ("max_tokens", False),
+        id="temperature",
+    ),
+]
+
+
+@pytest.mark.parametrize(("dialect", "message", "expected"), SWITCHES)
+def test_a_parameter_that_is_not_understood_is_replaced(dialect, message, expected):
+    switched = wire.next_dialect(dialect, Complaint(status=400, message=message))
+    assert (switched.max_tokens_name, switched.takes_temperature) == expected
+
+
+@pytest.mark.parametrize(
+    "said_so",
+    [
+        pytest.param(Complaint(status=400, message="max_tokens is too large: 9999"), id="large"),
+        pytest.param(Complaint(status=400, message="unsupported image"), id="image"),
+        pytest.param(Complaint(status=500, message="unknown max_tokens"), id="500"),
+        pytest.param(
+            Complaint(status=400, code="unsupported_value", param="detail"), id="another-parameter"
+        ),
+    ],
+)
+def test_other_complaints_change_nothing_in_how_it_is_asked(said_so):
+    assert wire.next_dialect(wire.PLAIN, said_so) is None

@@ -1,0 +1,32 @@
+from pathlib import Path
+
+import pytest
+from loguru import logger
+from support.batch_asking import Asking, Elsewhere, echo
+from support.batch_server import BatchServer, batch_server
+
+
+@pytest.fixture
+def server():
+    with batch_server() as server:
+        server.say = echo
+        yield server
+
+
+@pytest.fixture
+def asking(server: BatchServer, tmp_path: Path) -> Asking:
+    return Asking(server.url, tmp_path)
+
+
+@pytest.fixture
+def elsewhere(asking: Asking) -> Elsewhere:
+    return Elsewhere(asking)
+
+
+@pytest.fixture
+def logged():
+    """What was logged so far, as one text."""
+    lines = []
+    sink = logger.add(lines.append, format="{message}")
+    yield lambda: "".join(lines)
+    logger.remove(sink)

@@ -1,0 +1,207 @@
+import base64
+import json
+import stat
+
+import pytest
+from support.batch_asking import KEY, MODEL, request, said
+from support.batch_server import completion
+
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
+from mmie_tasks.judges.openai import wire
+from mmie_tasks.judges.openai.batch import open_batch_judge
+from mmie_tasks.judges.openai.batch_files import Limits
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
+
+
+def test_every_request_gets_its_own_reply_from_one_batch(server, asking):
+    assert asking.texts("a", "b", "c") == ["A", "B", "C"]
+    assert server.count("create") == 1
+
+
+def test_a_reply_names_its_model_and_costs_half_the_listed_price(asking):
+    (reply,) = asking.outcomes(request("a"))
+    assert isinstance(reply, JudgeReply)
+    assert reply.model == MODEL
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1000, 100)
+    assert reply.usage.cost_usd == pytest.approx((2.5 * 1000 + 10 * 100) / 1e6 / 2)
+
+
+def test_an_unknown_price_is_no_price(asking):
+    (reply,) = asking.outcomes(request("a"), price=None)
+    assert reply.usage.cost_usd is None
+
+
+def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    asked = request("Look:", image)
+    asking.outcomes(asked, temperature=None, max_tokens=7, detail="low")
+    (line,) = server.lines()
+    assert line["custom_id"] == content_key(asked)
+    assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
+    assert line["body"] == wire.body(
+        asked, model=MODEL, temperature=None, dialect=wire.PLAIN, max_tokens=7, detail="low"
+    )
+    url = line["body"]["messages"][0]["content"][1]["image_url"]["url"]
+    assert base64.b64decode(url.partition("base64,")[2]) == PNG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a\nb\r\u2028\u2029\x85", id="line-breaks"),
+        pytest.param("äß漢字😀", id="not-ascii"),
+        pytest.param('"}{\\', id="json"),
+    ],
+)
+def test_any_text_goes_there_and_back(server, asking, text):
+    server.says(lambda body: body["messages"][0]["content"][0]["text"])
+    assert asking.texts(text, "next") == [text, "next"]
+
+
+def test_the_same_request_twice_is_asked_once(server, asking):
+    assert asking.texts("a", "b", "a") == ["A", "B", "A"]
+    assert len(server.lines()) == 2
+
+
+def test_nothing_asked_is_nothing_sent(server, asking):
+    assert asking.texts() == []
+    assert server.asked == []
+
+
+def test_an_image_that_cannot_be_read_concerns_its_request_only(asking, tmp_path):
+    broken, fine = asking.outcomes(request("a", tmp_path / "none.png"), request("b"))
+    assert said(broken).startswith("RequestBroken: the image")
+    assert said(fine) == "B"
+
+
+def test_an_image_that_goes_away_meanwhile_concerns_its_request_only(server, asking, tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    server.before["list"] = image.unlink
+    broken, fine = asking.outcomes(request("a", image), request("b"))
+    assert said(broken).startswith("RequestBroken: the image")
+    assert said(fine) == "B"
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        pytest.param(Limits(requests=2), [2, 2, 1], id="by-number"),
+        pytest.param(Limits(requests=5), [5], id="exactly-full"),
+        pytest.param(Limits(size_bytes=7000), [2, 2, 1], id="by-bytes"),
+    ],
+)
+def test_requests_are_split_into_files_that_a_provider_takes(
+    server, asking, tmp_path, limits, sizes
+):
+    server.max_requests, server.max_bytes = limits.requests, limits.size_bytes
+    image = tmp_path / "a.png"
+    image.write_bytes(PNG)
+    outcomes = asking.outcomes(*(request(text, image) for text in "abcde"), limits=limits)
+    assert [said(outcome) for outcome in outcomes] == list("ABCDE")
+    files = [server.files[batch["input_file_id"]] for batch in server.batches.values()]
+    assert [len(file.splitlines()) for file in files] == sizes
+    assert all(len(file) <= limits.size_bytes for file in files)
+
+
+def test_a_request_larger_than_a_file_cannot_be_sent(asking):
+    outcomes = asking.texts("a", "b" * 500, "c", limits=Limits(size_bytes=500))
+    assert [outcomes[0], outcomes[2]] == ["A", "C"]
+    assert outcomes[1].startswith("RequestBroken: the request is too large for a batch")
+
+
+def test_nothing_is_left_on_the_disk_but_a_lock(asking):
+    asking.texts("a")
+    assert asking.left() == []
+    assert [path.name for path in asking.folder.rglob("*") if path.is_file()] == [".lock"]
+
+
+def test_nobody_else_may_read_what_is_on_the_disk_meanwhile(server, asking):
+    found = {}
+
+    def look():
+        for path in (asking.folder / "judge" / "batches").rglob("*"):
+            found[path.suffix] = stat.S_IMODE(path.stat().st_mode)
+
+    server.before["upload"] = look
+    asking.texts("a")
+    (folder,) = (asking.folder / "judge" / "batches").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert found[".json"] == found[".jsonl"] == 0o600
+
+
+def test_no_request_is_on_the_disk_while_a_batch_runs(server, asking):
+    found = []
+    server.before["retrieve"] = lambda: found.extend(asking.left())
+    asking.texts("a")
+    assert set(found) == {".json"}
+
+
+def test_the_signature_is_that_of_the_online_judge(asking):
+    settings = asking.settings(max_tokens=5, detail="high")
+    assert open_batch_judge(settings).signature == settings.signature
+
+
+def test_a_check_asks_for_the_models_and_makes_no_batch(server, asking):
+    asking.judge().check()
+    assert [route for route, _ in server.asked] == ["models"]
+
+
+def test_a_check_finds_a_wrong_key(server, asking):
+    server.key = "another"
+    with pytest.raises(JudgeMisconfigured) as caught:
+        asking.judge().check()
+    assert KEY not in str(caught.value)
+
+
+def test_without_a_key_where_one_is_needed_nothing_is_sent(asking):
+    found = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
+    assert found[0].startswith("JudgeMisconfigured: ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        pytest.param({"api_type": "azure"}, "Azure", id="azure"),
+        pytest.param({"base_urls": ("http://a/v1", "http://b/v1")}, "2 base URLs", id="two"),
+        pytest.param({"max_cost_usd": 1.0}, "`max_cost` cannot be kept", id="max-cost"),
+    ],
+)
+def test_a_setting_that_batches_cannot_obey_is_refused(asking, wrong, words):
+    with pytest.raises(SettingWrong, match=words):
+        open_batch_judge(asking.settings(**wrong))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
+        pytest.param(
+            completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"
+        ),
+        pytest.param({"choices": []}, "JudgeUnavailable: ", id="no-choices"),
+        pytest.param("words", "JudgeUnavailable: ", id="no-object"),
+    ],
+)
+def test_a_finished_line_is_read_as_the_online_judge_reads_it(server, asking, answer, words):
+    server.says((200, answer))
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith(words)
+
+
+def test_a_reply_that_was_cut_off_says_so(server, asking):
+    server.says((200, completion("half", finish_reason="length")))
+    (outcome,) = asking.outcomes(request("a"))
+    assert (outcome.text, outcome.finish) == ("half", "length")
+
+
+def test_the_key_goes_to_the_server_and_nowhere_else(server, asking, capfd):
+    server.key = KEY
+    judge = asking.judge()
+    assert [said(outcome) for _, outcome in judge.ask([request("a")])] == ["A"]
+    state = [path.read_text() for path in asking.folder.rglob("*") if path.is_file()]
+    everything = json.dumps(server.lines()) + "".join([*capfd.readouterr(), *state, repr(judge)])
+    assert KEY not in everything

@@ -1,0 +1,273 @@
+"""What goes wrong with one request, with a batch, on the way there, and for good."""
+
+import json
+import shutil
+
+import pytest
+from support.batch_asking import KEY, fast
+from support.batch_server import completion, error
+
+from mmie_tasks.judges.openai.batch_files import Limits
+
+LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        pytest.param(
+            400, error("Flagged.", "content_filter"), "JudgeRefused: a content filter", id="filter"
+        ),
+        pytest.param(400, error("Bad image."), "JudgeRefused: the server", id="400"),
+        pytest.param(413, error("Too large."), "JudgeRefused: the server", id="413"),
+        pytest.param(429, error("Slow down."), "JudgeUnavailable: HTTP 429", id="429"),
+        pytest.param(429, error("", "insufficient_quota"), "JudgeMisconfigured: ", id="quota"),
+        pytest.param(500, error("Oops."), "JudgeUnavailable: HTTP 500", id="500"),
+        pytest.param(503, "<html>", "JudgeUnavailable: HTTP 503", id="a-page"),
+        pytest.param(404, error("No model."), "JudgeMisconfigured: ", id="404"),
+        pytest.param(401, error(f"Wrong key {KEY}."), "JudgeMisconfigured: ", id="401"),
+        pytest.param(302, None, "JudgeUnavailable: HTTP 302", id="no-body"),
+    ],
+)
+def test_a_line_that_failed_concerns_its_request_only(server, asking, status, body, words):
+    say = server.say
+    server.says(lambda asked: (status, body) if say(asked) == "B" else say(asked))
+    first, second, third = asking.texts("a", "b", "c")
+    assert (first, third) == ("A", "C")
+    assert second.startswith(words)
+    assert KEY not in second
+
+
+@pytest.mark.parametrize(
+    ("tampered", "expected"),
+    [
+        pytest.param(lambda lines: [lines[0], lines[1][:40]], ["A", LINES], id="cut-off"),
+        pytest.param(lambda lines: [lines[0], b"\xff\xfe", b"[]"], ["A", LINES], id="no-json"),
+        pytest.param(lambda lines: [lines[0], b"{}", b'{"custom_id": 1}'], ["A", LINES], id="bare"),
+        pytest.param(
+            lambda lines: [lines[0], lines[1].replace(b'"custom_id": "', b'"custom_id": "x')],
+            ["A", LINES],
+            id="of-no-request",
+        ),
+        pytest.param(
+            lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"
+        ),
+        pytest.param(lambda lines: [b"", *reversed(lines), b""], ["A", "B"], id="other-order"),
+        pytest.param(lambda _: [], [LINES, LINES], id="no-file"),
+        pytest.param(lambda lines: [b"[" * 100_000, *lines], ["A", "B"], id="deep"),
+    ],
+)
+def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expected):
+    server.tamper = tampered
+    found = asking.texts("a", "b")
+    assert [text[: len(wanted)] for text, wanted in zip(found, expected, strict=True)] == expected
+
+
+def test_lines_that_mean_nothing_are_counted_in_the_log(server, asking, logged):
+    server.tamper = lambda lines: [*lines, lines[0], b'{"custom_id": "x", "error": {}}']
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert "2 lines of a batch's files were ignored" in logged()
+
+
+@pytest.mark.parametrize(
+    "status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")]
+)
+def test_of_a_batch_that_ended_early_what_is_finished_counts(server, asking, status):
+    server.ends(status, finished=1)
+    done, left = asking.texts("a", "b")
+    assert done == "A"
+    assert left.startswith("JudgeUnavailable: the batch ended without it")
+    assert asking.texts("b") == ["B"]
+    assert server.count("create") == 2
+
+
+def test_a_batch_that_failed_says_why_and_is_not_waited_for_again(server, asking):
+    server.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
+    (failed,) = asking.texts("a")
+    assert failed.startswith("JudgeUnavailable: the batch failed: Line 1 has … in it.")
+    assert asking.texts("a") == ["A"]
+
+
+ROUTES = ["upload", "create", "list", "retrieve", "content"]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        pytest.param(lambda server, route: server.fails(503, route, times=2), id="503"),
+        pytest.param(lambda server, route: server.fails(429, route, times=2), id="429"),
+        pytest.param(lambda server, route: server.fails(403, route, times=2), id="403"),
+        pytest.param(lambda server, route: server.hangs_up(route, times=2), id="reset"),
+        pytest.param(lambda server, route: server.loses(route, times=2), id="answer-lost"),
+        pytest.param(
+            lambda server, route: server.fails(
+                429, route, times=1, headers={"Retry-After": "0.05"}
+            ),
+            id="retry-after",
+        ),
+    ],
+)
+def test_trouble_that_passes_costs_nothing(server, asking, route, trouble):
+    trouble(server, route)
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("route", ["upload", "create", "list", "retrieve"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b'{"id": "bat', id="cut-off"),
+        pytest.param(b"<html>Please log in</html>", id="a-proxys-page"),
+        pytest.param(b"", id="empty"),
+    ],
+)
+def test_an_answer_that_is_no_json_is_asked_for_again(server, asking, route, body):
+    server.fails(200, route, times=2, body=body)
+    assert asking.texts("a") == ["A"]
+    assert len(server.batches) == 1
+
+
+def test_a_batch_that_was_made_without_our_hearing_of_it_is_not_made_again(server, asking):
+    server.loses("create", times=1)
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_server_that_cannot_list_batches_is_used_all_the_same(server, asking):
+    server.fails(404, "list")
+    assert asking.texts("a") == ["A"]
+
+
+@pytest.mark.parametrize("route", ["upload", "create"])
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        pytest.param(401, error(f"Wrong {KEY}."), "will have no batch: HTTP 401", id="401"),
+        pytest.param(404, b"", "will have no batch: HTTP 404", id="no-such-route"),
+        pytest.param(400, error("Pay.", "billing_hard_limit_reached"), "Pay.", id="billing"),
+        pytest.param(429, error("Pay.", "insufficient_quota"), "Pay.", id="quota"),
+    ],
+)
+def test_a_server_that_will_have_no_batch_is_set_up_wrong(
+    server, asking, route, status, body, words
+):
+    server.fails(status, route, body=json.dumps(body).encode() if body else b"")
+    found = asking.texts("a", "b")
+    assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in found)
+    assert not any(KEY in text for text in found)
+    assert server.count(route) <= 3
+
+
+@pytest.mark.parametrize("route", ["upload", "create", "list", "retrieve", "content"])
+def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, asking, route):
+    server.fails(503, route)
+    found = asking.texts(*"abcd", limits=Limits(requests=1))
+    assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in found)
+    assert len({path for asked, path in server.asked if asked == route}) == 1
+
+
+def test_a_batch_that_was_made_while_the_server_broke_down_is_found_later(server, asking):
+    server.loses("create", times=float("inf"))
+    server.before["create"] = lambda: server.fails(503, "list")
+    (down,) = asking.texts("a")
+    assert down.startswith("JudgeUnavailable: ")
+    server.faults.clear()
+    server.before.clear()
+    assert asking.texts("a") == ["A"]
+    assert len(server.batches) == 1
+
+
+def test_after_a_server_was_down_the_batch_is_still_there(server, asking):
+    server.fails(503, "retrieve")
+    asking.texts("a")
+    server.faults.clear()
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_batch_that_is_never_over_is_left_running(server, asking):
+    server.looks = 1_000_000
+    (left,) = asking.texts("a", pace=fast(longest_wait_s=0.05))
+    assert left.startswith("JudgeUnavailable: the batch is not over after")
+    server.batches["batch_1"]["_looks"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_a_batch_that_was_deleted_meanwhile_is_not_there(server, asking):
+    server.before["retrieve"] = server.batches.clear
+    (gone,) = asking.texts("a")
+    assert gone.startswith("JudgeUnavailable: the batch `batch_1` is not there any more")
+    server.before.clear()
+    assert asking.texts("a") == ["A"]
+
+
+def test_a_folder_that_cannot_be_written_is_said(server, asking):
+    (asking.folder / "judge").write_text("a file")
+    (found,) = asking.texts("a")
+    assert found.startswith("JudgeMisconfigured: The folder `")
+    assert server.count("upload") == 0
+
+
+def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking, logged):
+    def lose():
+        (folder,) = (asking.folder / "judge" / "batches").iterdir()
+        shutil.rmtree(folder)
+        folder.write_text("a file")
+
+    server.before["content"] = lose
+    assert asking.texts("a") == ["A"]
+    assert "cannot be updated" in logged()
+
+
+def test_an_unusual_completion_is_read(server, asking):
+    server.says((200, completion("a", model="other") | {"usage": None, "id": 5}))
+    assert asking.texts("a") == ["a"]
+
+
+@pytest.mark.parametrize("limit", [pytest.param(3, id="three"), pytest.param(1, id="one")])
+def test_a_provider_that_takes_less_at_once_is_given_less(server, asking, limit):
+    server.enqueued_limit = limit
+    assert asking.texts(*"abcdefg") == list("ABCDEFG")
+    sizes = [b["request_counts"]["total"] for b in server.batches.values()]
+    ended = [b["status"] for b in server.batches.values()]
+    assert all(size <= limit for size, end in zip(sizes, ended, strict=True) if end != "failed")
+
+
+def test_a_provider_that_takes_nothing_is_asked_a_few_times_and_then_no_more(server, asking):
+    server.enqueued_limit = 0
+    found = asking.texts(*"abcdefgh")
+    assert all(text.startswith("JudgeUnavailable: no batch is taken") for text in found)
+    assert server.count("create") == 4
+    server.enqueued_limit = None
+    assert asking.texts("a") == ["A"]
+
+
+def test_a_provider_that_says_at_once_that_it_is_too_much_is_given_less(server, asking):
+    said = json.dumps(error("Enqueued token limit reached.", "token_limit_exceeded")).encode()
+    server.fails(429, "create", times=2, body=said)
+    assert asking.texts(*"abcd") == list("ABCD")
+    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [1, 1, 1, 1]
+
+
+def test_a_model_that_wants_to_be_asked_in_another_way_is(server, asking):
+    said = error("Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter")
+    said["error"]["param"] = "max_tokens"
+    say = server.say
+    server.says(lambda body: (400, said) if "max_tokens" in body else say(body))
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert len(server.batches) == 2
+
+
+def test_a_model_that_likes_no_way_of_being_asked_refuses(server, asking):
+    def says(body):
+        name = next(key for key in body if key.startswith("max"))
+        said = error(f"Unsupported parameter: '{name}'.", "unsupported_parameter")
+        return 400, said
+
+    server.says(says)
+    (found,) = asking.texts("a")
+    assert found.startswith("JudgeRefused: ")
+    assert len(server.batches) <= 3

@@ -1,0 +1,124 @@
+"""Splitting into files and reading lines, with no server."""
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.openai.batch_files import Limits, read_lines, write_part
+from mmie_tasks.judges.openai.batch_state import Submission, digest_of, parsed
+from mmie_tasks.judges.openai.wire import PLAIN, body
+
+
+def parts(folder, requests, limits):
+    """Every file that is made of the requests, and what is said of those in none."""
+    waiting, files, broken = dict(requests), [], {}
+    while waiting:
+        path = folder / "x.jsonl"
+        part = write_part(path, waiting, lambda request: {"text": request.parts[0]}, limits)
+        assert part.keys or part.broken
+        for key in (*part.keys, *part.broken):
+            del waiting[key]
+        broken |= part.broken
+        if part.keys:
+            files.append(path.read_bytes())
+    return files, broken
+
+
+@given(
+    texts=st.lists(st.text(max_size=80), max_size=12),
+    number=st.integers(1, 5),
+    size_bytes=st.integers(120, 700),
+)
+def test_every_request_is_in_one_file_or_too_large_and_no_file_is(
+    tmp_path_factory, texts, number, size_bytes
+):
+    requests = {
+        str(place): JudgeRequest(parts=(text,), max_tokens=1) for place, text in enumerate(texts)
+    }
+    limits = Limits(requests=number, size_bytes=size_bytes)
+    files, broken = parts(tmp_path_factory.mktemp("files"), requests, limits)
+    lines = [json.loads(line) for file in files for line in file.split(b"\n") if line]
+    assert [line["custom_id"] for line in lines] == [key for key in requests if key not in broken]
+    assert all(line["body"]["text"] == requests[line["custom_id"]].parts[0] for line in lines)
+    assert all(len(file) <= size_bytes and file.count(b"\n") <= number for file in files)
+
+
+def peak_bytes(path, requests):
+    """The most memory that was in use while a file was written."""
+    tracemalloc.start()
+    write_part(
+        path,
+        requests,
+        lambda request: body(request, model="m", temperature=0, dialect=PLAIN),
+        Limits(),
+    )
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path):
+    image = tmp_path / "a.png"
+    image.write_bytes(bytes(10**6))
+    requests = {str(n): JudgeRequest(parts=(str(n), image), max_tokens=1) for n in range(20)}
+    two = peak_bytes(tmp_path / "x.jsonl", dict(list(requests.items())[:2]))
+    twenty = peak_bytes(tmp_path / "x.jsonl", requests)
+    assert twenty < two + 10**6
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["custom_id", "response", "status_code", "body", "error"]), inner
+        )
+    ),
+)
+
+
+@given(JSON)
+def test_a_line_of_any_json_is_a_line_or_none(value):
+    (line,) = read_lines(json.dumps(value).encode())
+    assert line is None or isinstance(line.key, str)
+
+
+@given(st.lists(st.binary(max_size=40)))
+def test_any_bytes_are_lines(content):
+    assert all(line is None or line.key is not None for line in read_lines(b"\n".join(content)))
+
+
+@given(st.lists(st.text(), max_size=4), st.permutations(range(4)))
+def test_a_digest_does_not_depend_on_the_order(keys, order):
+    mixed = [keys[place] for place in order if place < len(keys)]
+    assert digest_of("judge:x", keys) == digest_of("judge:x", mixed)
+
+
+@pytest.mark.parametrize(
+    ("signature", "keys"),
+    [
+        pytest.param("judge:y", ["a", "b"], id="another-judge"),
+        pytest.param("judge:x", ["a"], id="fewer"),
+        pytest.param("judge:x", ["a", "c"], id="others"),
+    ],
+)
+def test_a_digest_tells_other_batches_apart(signature, keys):
+    assert digest_of(signature, keys) != digest_of("judge:x", ["a", "b"])
+
+
+def test_two_submissions_of_the_same_are_told_apart():
+    first, second = (Submission(digest="d", keys=("a",)) for _ in range(2))
+    assert first.nonce != second.nonce
+
+
+@given(JSON)
+def test_a_record_of_any_json_is_read_or_a_value_error(value):
+    try:
+        found = parsed(json.dumps(value))
+    except ValueError:
+        return
+    assert isinstance(found, Submission)

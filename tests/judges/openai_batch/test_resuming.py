@@ -1,0 +1,188 @@
+"""Killed at any moment, or asked by two at once: nothing is paid for twice."""
+
+import json
+import signal
+import threading
+
+import pytest
+from support.batch_asking import MODEL, request, said, watch
+
+from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_state import KEPT_S
+
+
+def reaches(fault):
+    return fault.reached.is_set
+
+
+MOMENTS = {
+    "before-the-upload": ("upload", False, 1),
+    "after-the-upload": ("upload", True, 1),
+    "before-the-batch": ("create", False, 1),
+    "batch-made-and-not-written-down": ("create", True, 1),
+    "while-waiting": ("retrieve", False, 1),
+    "while-fetching": ("content", False, 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
+)
+def test_whoever_is_killed_pays_once(server, asking, elsewhere, route, done, batches):
+    held = server.holds(route, done=done)
+    elsewhere.killed("a", "b", when=reaches(held))
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert len(server.batches) == batches
+    assert asking.left() == []
+
+
+def test_after_a_kill_only_what_is_in_no_batch_is_submitted(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a", "b", when=reaches(held))
+    assert asking.texts("b", "c", "a") == ["B", "C", "A"]
+    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [
+        *("a", "b", "c")
+    ]
+
+
+def test_replies_that_were_not_asked_for_again_are_kept(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a", "b", "c", when=reaches(held))
+    assert asking.texts("b") == ["B"]
+    assert asking.left() == [".json"]
+    assert asking.texts("a", "c") == ["A", "C"]
+    assert asking.left() == []
+    assert server.count("create") == 1
+
+
+def test_a_batch_that_ended_meanwhile_is_taken_and_its_rest_submitted(server, asking, elsewhere):
+    server.ends("expired", finished=1)
+    held = server.holds("content")
+    elsewhere.killed("a", "b", when=reaches(held))
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [2, 1]
+
+
+def test_a_batch_that_failed_meanwhile_is_submitted_again(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a", when=reaches(held))
+    server.batches["batch_1"]["_ending"].status = "failed"
+    assert asking.texts("a") == ["A"]
+    assert len(server.batches) == 2
+
+
+def test_a_batch_of_another_account_is_not_waited_for(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a", when=reaches(held))
+    server.batches.clear()
+    assert asking.texts("a") == ["A"]
+
+
+def test_whoever_stops_early_is_told_and_goes_on_later(server, asking, logged):
+    server.looks = 3
+    outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
+    next(outcomes)
+    outcomes.close()
+    assert "`batch_2` go on at" in logged()
+    assert asking.texts("a", "b") == ["A", "B"]
+    assert server.count("create") == 2
+
+
+def test_an_interrupt_leaves_the_batch_running_and_says_so(server, asking, logged):
+    server.looks = 1_000_000
+    outcomes = asking.judge().ask([request("a")])
+    main = threading.main_thread().ident
+    server.before["retrieve"] = lambda: signal.pthread_kill(main, signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        list(outcomes)
+    assert "`batch_1` go on at http://127.0.0.1" in logged()
+    server.before.clear()
+    server.batches["batch_1"]["_looks"] = 0
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 1
+
+
+def test_two_processes_that_ask_the_same_share_a_batch(server, elsewhere):
+    uploading, go_on = threading.Event(), threading.Event()
+    server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=5))
+    server.looks = 1_000_000
+    first = elsewhere.start("a", "b")
+    assert uploading.wait(timeout=60)
+    second = elsewhere.start("b", "a")
+    assert "Another process is submitting a batch" in second.stderr.readline()
+    go_on.set()
+    watch(second, until=lambda: len(server.callers.get("retrieve", ())) == 2)
+    server.batches["batch_1"]["_looks"] = 0
+    assert [elsewhere.result(process) for process in (first, second)] == [["A", "B"], ["B", "A"]]
+    assert (server.count("upload"), server.count("create")) == (1, 1)
+
+
+def test_another_machine_joins_a_batch_of_the_same_that_runs(server, asking, tmp_path):
+    server.looks = 3
+    outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
+    next(outcomes)
+    asking.folder = tmp_path / "another"
+    server.batches["batch_1"] |= {"status": "in_progress", "_looks": 2}
+    assert asking.texts("a") == ["A"]
+    outcomes.close()
+    assert server.count("create") == 2
+
+
+def test_a_batch_that_is_over_is_no_answer_to_who_asks_anew(server, asking):
+    assert asking.texts("a") == ["A"]
+    server.says("another")
+    assert asking.texts("a") == ["another"]
+
+
+def test_batches_of_another_judge_are_not_waited_for(server, asking):
+    server.looks = 3
+    outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
+    next(outcomes)
+    outcomes.close()
+    again = asking.texts("a", "b", temperature=1.0, limits=Limits(requests=1))
+    assert again == ["A", "B"]
+    assert server.count("create") == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("{", id="cut-off"),
+        pytest.param("[]", id="no-object"),
+        pytest.param('{"version": 99}', id="of-a-later-version"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_left_alone(asking, text):
+    asking.texts("a")
+    (folder,) = (asking.folder / "judge" / "batches").iterdir()
+    (folder / "x.json").write_text(text)
+    assert asking.texts("b") == ["B"]
+    assert (folder / "x.json").read_text() == text
+
+
+def test_a_record_older_than_the_providers_files_is_forgotten(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a", when=reaches(held))
+    (record,) = asking.folder.rglob("*.json")
+    fields = json.loads(record.read_text())
+    server.batches["batch_1"]["status"] = "completed"
+    record.write_text(json.dumps(fields | {"begun_s": fields["begun_s"] - KEPT_S - 1}))
+    assert asking.texts("a") == ["A"]
+    assert asking.left() == []
+    assert len(server.batches) == 2
+    assert [path for route, path in server.asked if route == "retrieve"].count(
+        "GET /v1/batches/batch_1"
+    ) == 1  # by the process that was killed
+
+
+def test_a_record_holds_no_request_and_no_key(server, asking, elsewhere):
+    held = server.holds("retrieve")
+    elsewhere.killed("a secret question", when=reaches(held))
+    (record,) = asking.folder.rglob("*.json")
+    fields = json.loads(record.read_text())
+    names = "version server signature digest keys nonce begun_s input_file batch"
+    assert sorted(fields) == sorted(names.split())
+    assert "secret" not in record.read_text()
+    assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0"
+    assert said(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.choosing import Choice, choose, open_judge, parse_choice
+
+DEFAULT = "openai:gpt-4o-2024-11-20"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("openai", "openai", {}),
+        ("openai:gpt-4o", "openai", {"model": "gpt-4o"}),
+        ("openai:a:b", "openai", {"model": "a:b"}),
+        ("openai:gpt-4o,timeout=60", "openai", {"model": "gpt-4o", "timeout": "60"}),
+        (" replay:path=/a/b , model=x", "replay", {"path": "/a/b", "model": "x"}),
+        ("openai:base_url=http://h:1/v1?a=b", "openai", {"base_url": "http://h:1/v1?a=b"}),
+    ],
+)
+def test_a_choice_in_words(text: str, name: str, options: dict[str, str]) -> None:
+    assert parse_choice(text, "here") == Choice(name=name, options=options, source="here")
+
+
+@pytest.mark.parametrize("text", ["", ":gpt", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"])
+def test_words_that_are_no_choice_are_refused_without_repeating_them(text: str) -> None:
+    with pytest.raises(SettingWrong, match=r"^here names"):
+        parse_choice(text, "here")
+
+
+def model_of(environment: dict[str, str], launched: Choice | None = None) -> str | None:
+    return choose(DEFAULT, environment, launched).options.get("model")
+
+
+def test_the_launcher_comes_before_the_variable_and_that_before_the_default() -> None:
+    launched = Choice(name="openai", options={"model": "launched"})
+    variable = {"MMIE_TASKS_JUDGE": "openai:variable"}
+    assert model_of(variable, launched) == "launched"
+    assert model_of(variable) == "variable"
+    assert model_of({}) == "gpt-4o-2024-11-20"
+    assert model_of({"MMIE_TASKS_JUDGE": " "}) == "gpt-4o-2024-11-20"
+
+
+def test_an_option_without_a_model_keeps_the_default_model() -> None:
+    launched = Choice(name="openai", options={"max_cost": "2"})
+    assert choose(DEFAULT, {}, launched).options == {
+        "model": "gpt-4o-2024-11-20",
+        "max_cost": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("environment", "model"),
+    [
+        pytest.param({"MODEL_VERSION": "shared"}, "shared", id="shared"),
+        pytest.param(
+            {"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"
+        ),
+        pytest.param(
+            {"JUDGE_MODEL_NAME": "judge", "MMIE_TASKS_JUDGE_MODEL": "ours"}, "ours", id="ours-first"
+        ),
+        pytest.param(
+            {"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"
+        ),
+        pytest.param({"MODEL_VERSION": ""}, "gpt-4o-2024-11-20", id="empty"),
+    ],
+)
+def test_names_for_a_judges_model_come_before_the_default_only(
+    environment: dict[str, str], model: str
+) -> None:
+    assert model_of(environment) == model
+
+
+def test_who_set_the_model_is_named() -> None:
+    assert "`MODEL_VERSION`" in choose(DEFAULT, {"MODEL_VERSION": "x"}, None).source
+
+
+def test_another_judge_takes_nothing_from_the_default() -> None:
+    replay = Choice(name="replay", options={"path": "x"})
+    assert choose(DEFAULT, {"MODEL_VERSION": "y"}, replay) == replay
+
+
+@pytest.mark.parametrize(
+    ("cache", "file"),
+    [
+        pytest.param({}, "home/mmie-tasks/judge/replies.sqlite3", id="by-default"),
+        pytest.param({"cache": "on"}, "home/mmie-tasks/judge/replies.sqlite3", id="on"),
+        pytest.param({"cache": "{}/mine.db"}, "mine.db", id="path"),
+        pytest.param({"cache": "off"}, None, id="off"),
+        pytest.param({"cache": "False"}, None, id="false"),
+    ],
+)
+def test_a_cache_is_around_every_judge_unless_it_is_switched_off(
+    tmp_path: Path, cache: dict[str, str], file: str | None
+) -> None:
+    options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
+    judge = open_judge(Choice(name="openai", options=options), environment)
+    assert isinstance(judge, CachedJudge) == (file is not None)
+    if isinstance(judge, CachedJudge):
+        assert judge.path == tmp_path / str(file)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_option_is_said_when_the_judge_is_opened() -> None:
+    with pytest.raises(SettingWrong, match="no option `modle`"):
+        open_judge(Choice(name="openai", options={"modle": "x"}), {})
+
+
+def test_every_built_in_judge_can_be_named() -> None:
+    for name in registry.BUILT_IN:
+        assert registry.option_types(name)

@@ -1,0 +1,211 @@
+"""A judge that says again what another one said."""
+
+import hashlib
+import os
+import shutil
+import stat
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.recordings import any_reply, jsonl, some_reply
+from support.telling_judge import SIGNATURE, TellingJudge, reply, request
+
+from mmie_tasks.errors import DataBroken, SettingWrong
+from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_command import run
+from mmie_tasks.judges.cache_file import CacheFile, default_path
+from mmie_tasks.judges.registry import make
+from mmie_tasks.judges.replay import ReplayJudge, open_judge
+
+A, B, C = (request(text) for text in "abc")
+OTHER = "judge:telling|model:drawn-2|t:1"
+
+
+@pytest.fixture(params=["cache", "jsonl", "cache called jsonl"])
+def record(request, tmp_path):
+    """Asks a judge with a cache, and gives what can be replayed of it."""
+    cache = tmp_path / "replies.sqlite3"
+
+    def recording(*requests, judge=None):
+        list(CachedJudge(judge or TellingJudge(), CacheFile(cache)).ask(requests))
+        if request.param == "cache":
+            return cache
+        path = tmp_path / "recording.jsonl"
+        if request.param == "jsonl":
+            assert run(["export", str(path), "--cache", str(cache)], {}) == 0
+        else:
+            shutil.copy(cache, path)
+        return path
+
+    return recording
+
+
+def test_what_was_recorded_is_said_again_and_nothing_else(record):
+    judge = ReplayJudge(record(A, B))
+    outcomes = dict(judge.ask([B, C, A]))
+    assert outcomes[0] == reply("re: b", cached=True)
+    assert outcomes[2] == reply("re: a", cached=True)
+    assert isinstance(outcomes[1], JudgeUnavailable)
+    assert "not in the recording" in str(outcomes[1])
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(said=any_reply, asked=st.text())
+def test_record_then_replay_is_the_same_reply(tmp_path, said, asked):
+    shutil.rmtree(tmp_path / "c", ignore_errors=True)
+    cache, exported = tmp_path / "c" / "replies.sqlite3", tmp_path / "recording.jsonl"
+    judge = CachedJudge(TellingJudge(says={asked: said}), CacheFile(cache))
+    assert list(judge.ask([request(asked)])) == [(0, said)]
+    assert run(["export", str(exported), "--cache", str(cache)], {}) == 0
+    for recording in (cache, exported):
+        [(_, again)] = ReplayJudge(recording).ask([request(asked)])
+        assert again.cached
+        assert (again.text, again.model, again.finish) == (said.text, said.model, said.finish)
+        assert again.usage == said.usage
+
+
+def test_the_signature_says_what_is_replayed(record):
+    recording = record(A, B)
+    lines = sorted(f'["{content_key(each)}", "re: {each.parts[0]}", "stop"]\n' for each in (A, B))
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+    assert ReplayJudge(recording).signature == f"{SIGNATURE}|replayed:{digest}"
+
+
+def test_the_signature_changes_with_a_reply_and_not_with_time_or_money(tmp_path):
+    def signature(*records):
+        return ReplayJudge(jsonl(tmp_path / "r.jsonl", *records)).signature
+
+    first, second = some_reply("1"), some_reply("2")
+    assert signature(first, second) == signature(second, first)
+    assert signature(first) == signature(some_reply("1", time=5, cost_usd=None))
+    assert len({signature(first), signature(second), signature(some_reply("1", "other"))}) == 3
+
+
+def test_a_request_whose_image_cannot_be_read_is_broken(record, tmp_path):
+    [(_, outcome)] = ReplayJudge(record(A)).ask([request("a", tmp_path / "none.png")])
+    assert isinstance(outcome, RequestBroken)
+
+
+def test_replaying_leaves_the_recording_as_it_is(record):
+    path = record(A)
+    before = {each: each.stat().st_mtime_ns for each in path.parent.iterdir()}
+    list(ReplayJudge(path).ask([A, B]))
+    assert {each: each.stat().st_mtime_ns for each in path.parent.iterdir()} == before
+
+
+def test_a_cache_that_another_run_is_filling_can_be_replayed(tmp_path):
+    path = tmp_path / "replies.sqlite3"
+    running = CachedJudge(TellingJudge(), CacheFile(path)).ask([A, B])
+    next(running)
+    assert dict(ReplayJudge(path).ask([A])) == {0: reply("re: a", cached=True)}
+    running.close()
+
+
+def test_a_recording_that_cannot_be_written_can_be_replayed(record):
+    path = record(A)
+    path.chmod(stat.S_IREAD)
+    path.parent.chmod(stat.S_IREAD | stat.S_IEXEC)
+    try:
+        assert dict(ReplayJudge(path).ask([A])) == {0: reply("re: a", cached=True)}
+    finally:
+        path.parent.chmod(stat.S_IRWXU)
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "said"),
+    [
+        pytest.param({"signature": SIGNATURE}, "re: a", id="a signature"),
+        pytest.param({"signature": OTHER}, "else", id="another signature"),
+        pytest.param({"signature": "t:1"}, "else", id="a part of a signature"),
+        pytest.param({"model": "drawn-1"}, "re: a", id="the model that was asked"),
+        pytest.param({"model": "drawn-2-dated"}, "else", id="the model that answered"),
+        pytest.param({"signature": "judge", "model": "drawn-2"}, "else", id="both"),
+    ],
+)
+def test_one_of_several_judges_is_replayed(record, narrowed, said):
+    record(A)
+    judge = TellingJudge(OTHER, says={"a": reply("else", model="drawn-2-dated")})
+    replay = ReplayJudge(record(A, judge=judge), **narrowed)
+    replay.check()
+    [(_, outcome)] = replay.ask([A])
+    assert outcome.text == said
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        pytest.param({}, id="not narrowed"),
+        pytest.param({"signature": "judge:telling"}, id="a part that both have"),
+        pytest.param({"signature": "none"}, id="no such signature"),
+        pytest.param({"model": "drawn"}, id="no such model"),
+        pytest.param({"signature": OTHER, "model": "drawn-1"}, id="of another model"),
+    ],
+)
+def test_a_choice_that_is_not_of_one_judge_stops_and_lists_them(record, narrowed):
+    record(A)
+    third = reply("x", model="drawn-3")
+    path = record(A, B, judge=TellingJudge(OTHER, says={"a": third, "b": third}))
+    with pytest.raises(SettingWrong) as caught:
+        ReplayJudge(path, **narrowed).check()
+    assert f"{SIGNATURE} (drawn-1: 1)" in str(caught.value)
+    assert f"{OTHER} (drawn-3: 2)" in str(caught.value)
+
+
+def test_a_signature_that_is_part_of_another_can_be_chosen(tmp_path):
+    records = some_reply("1"), some_reply("1", "longer", signature=f"{SIGNATURE}|t:1")
+    replay = ReplayJudge(jsonl(tmp_path / "r.jsonl", *records), signature=SIGNATURE)
+    assert replay.signature.startswith(f"{SIGNATURE}|replayed:")
+
+
+def test_only_the_chosen_models_replies_are_replayed(tmp_path):
+    path = jsonl(tmp_path / "r.jsonl", some_reply("1"), some_reply("2", model="m-2", signature="s"))
+    both = jsonl(tmp_path / "b.jsonl", *(some_reply(m, model=m, signature="s") for m in ("a", "b")))
+    assert ReplayJudge(path, model="m-2").signature.startswith("s|replayed:")
+    assert ReplayJudge(both, model="a").signature != ReplayJudge(both).signature
+
+
+def test_two_replies_to_one_request_stop(tmp_path):
+    path = jsonl(tmp_path / "r.jsonl", some_reply("1", "one"), some_reply("1", "another"))
+    with pytest.raises(DataBroken, match="two different replies"):
+        ReplayJudge(path).check()
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        pytest.param(None, SettingWrong, id="a folder"),
+        pytest.param(b"", SettingWrong, id="empty"),
+        pytest.param(b"reply,points\n", DataBroken, id="a table"),
+        pytest.param(b"SQLite format 3\0 and then nothing", DataBroken, id="damaged"),
+    ],
+)
+def test_a_file_that_is_no_recording_stops_and_is_never_to_be_deleted(tmp_path, content, error):
+    path = tmp_path / "recording"
+    path.mkdir() if content is None else path.write_bytes(content)
+    with pytest.raises(error, match=str(path)) as caught:
+        ReplayJudge(path).check()
+    assert "delete" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_recording_that_may_not_be_read_stops(tmp_path):
+    path = jsonl(tmp_path / "r.jsonl", some_reply("1"))
+    path.chmod(0)
+    with pytest.raises(SettingWrong, match="Permission denied"):
+        ReplayJudge(path).check()
+
+
+def test_without_a_path_the_usual_cache_is_replayed(tmp_path):
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
+    with pytest.raises(SettingWrong, match="no recording"):
+        open_judge(environment=environment)
+    list(CachedJudge(TellingJudge(), CacheFile(default_path(environment))).ask([A]))
+    assert len(list(open_judge(environment=environment).ask([A]))) == 1
+
+
+def test_the_registry_makes_it_from_options(tmp_path):
+    path = jsonl(tmp_path / "r.jsonl", some_reply("1"), some_reply("2", signature="other"))
+    judge = make("replay", {"path": str(path), "signature": "other"}, {})
+    assert judge.signature.startswith("other|replayed:")

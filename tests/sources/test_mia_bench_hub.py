@@ -1,0 +1,222 @@
+"""MIA-Bench from a Hub on the loopback interface, with the real clients, each in its process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.hub_server import COMMIT, PROGRAM, ask, ask_and_kill, environment
+from support.mia_bench_hub import FILE, REPO, example_rows, mia_bench_hub
+
+LOAD = """
+import os
+from mmie_tasks.sources.mia_bench import dataset
+answer = list(dataset(os.environ))
+"""
+# The runner's own task, run before, leaves the dataset in the caches of the libraries.
+INTO_THE_CACHES = f"""
+import datasets
+answer = len(datasets.load_dataset("{REPO}", split="test"))
+"""
+# Few rows only: a file of the example is laid down, then the process stalls.
+STALLS = """
+import os, time
+from pathlib import Path
+write_bytes = Path.write_bytes
+def slowly(path, content):
+    write_bytes(path, content)
+    if path.suffix == ".webp":
+        while True:
+            sleep(1)
+sleep, Path.write_bytes = time.sleep, slowly
+from mmie_tasks.sources.mia_bench import dataset
+dataset(os.environ)
+answer = None
+"""
+NOWHERE = "http://127.0.0.1:9"  # nothing listens there
+
+
+@pytest.fixture
+def hub():
+    with mia_bench_hub() as server:
+        yield server
+
+
+def folder(home):
+    return home / "cache" / "mia_bench" / COMMIT
+
+
+def test_rows_are_those_of_the_example_and_pictures_the_bytes_of_the_hub(hub, tmp_path):
+    rows = ask(hub.url, tmp_path, LOAD)
+    assert [row["id"] for row in rows] == [str(n) for n in range(8)]
+    for row, original in zip(rows, example_rows(), strict=True):
+        assert row["instruction"] == original["instruction"]
+        assert Path(row["image"]).read_bytes() == original["image"]["bytes"]
+        assert row["data"] == f"{REPO}@{COMMIT}"
+    endings = [Path(row["image"]).name for row in rows]
+    assert endings[3:7] == ["003.png", "004.webp", "005.png", "006.jpg"]
+
+
+def test_what_is_laid_down_is_a_local_folder(hub, tmp_path):
+    rows = ask(hub.url, tmp_path, LOAD)
+    hub.requests.clear()
+    local = ask(hub.url, tmp_path, LOAD, MIA_BENCH_DATA=str(folder(tmp_path)))
+    assert [row["image"] for row in local] == [row["image"] for row in rows]
+    assert hub.requests == []
+
+
+def test_nobody_is_asked_again(hub, tmp_path):
+    first = ask(hub.url, tmp_path, LOAD)
+    hub.requests.clear()
+    assert ask(hub.url, tmp_path, LOAD) == first
+    assert ask(NOWHERE, tmp_path, LOAD, HF_HUB_OFFLINE="1") == first
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "more"),
+    [
+        pytest.param(NOWHERE, {}, id="nothing listens"),
+        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
+    ],
+)
+def test_without_the_hub_the_cache_of_datasets_serves(url, more, hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_CACHES)
+    rows = ask(url, tmp_path, LOAD, **more)
+    assert rows[0]["data"] == f"{REPO}@{COMMIT}"
+
+
+def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp_path):
+    ask(hub.url, tmp_path, INTO_THE_CACHES)
+    offline = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": "0" * 40}
+    told = ask(hub.url, tmp_path, LOAD, **offline)
+    assert told["error"] == "DataMissing"
+    assert COMMIT in told["message"]
+    pinned = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": COMMIT}
+    assert ask(hub.url, tmp_path, LOAD, **pinned)[0]["data"] == f"{REPO}@{COMMIT}"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        pytest.param(403, "GatedRepo", "gated", id="gated"),
+        pytest.param(401, "RepoNotFound", "doesn't exist", id="no such repository"),
+        pytest.param(404, "RevisionNotFound", "Revision", id="no such revision"),
+        pytest.param(503, "", "cannot be had: LocalEntryNotFoundError", id="down"),
+    ],
+)
+def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
+    hub.answers(status, code)
+    told = ask(hub.url, tmp_path, LOAD)
+    assert told["error"] == "DataMissing"
+    assert says in told["message"]
+    assert "MIA_BENCH_DATA" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("url", "more"),
+    [
+        pytest.param(NOWHERE, {}, id="nothing listens"),
+        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
+    ],
+)
+def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
+    told = ask(url, tmp_path, LOAD, **more)
+    assert told["error"] == "DataMissing"
+    assert "MIA_BENCH_DATA" in told["message"]
+
+
+def test_a_file_that_is_no_parquet_is_broken_data(hub, tmp_path):
+    hub.holds(REPO, FILE, b"PAR1 but no more")
+    told = ask(hub.url, tmp_path, LOAD)
+    assert told["error"] == "DataBroken"
+    assert not folder(tmp_path).exists()
+
+
+def without(field):
+    def edit(rows):
+        rows[2][field] = None
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        pytest.param("image", "row 2: `image`", id="no picture"),
+        pytest.param("instruction", "sample 2: `instruction`", id="no instruction"),
+    ],
+)
+def test_a_row_that_lacks_something_is_named(field, says, tmp_path):
+    with mia_bench_hub(without(field)) as hub:
+        told = ask(hub.url, tmp_path, LOAD)
+    assert told["error"] == "DataBroken"
+    assert says in told["message"]
+
+
+def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
+    def edit(rows):
+        rows[1]["image"] = {"bytes": b"not a picture", "path": None}
+
+    with mia_bench_hub(edit) as hub:
+        rows = ask(hub.url, tmp_path, LOAD)
+    assert Path(rows[1]["image"]).read_bytes() == b"not a picture"
+
+
+def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
+    laid = folder(tmp_path).with_name(f"{COMMIT}.unfinished") / "images" / "004.webp"
+    ask_and_kill(hub.url, tmp_path, STALLS, when=laid.exists)
+    assert not folder(tmp_path).exists()
+    assert len(ask(hub.url, tmp_path, LOAD)) == 8
+    assert len(list((folder(tmp_path) / "images").iterdir())) == 8
+    assert not laid.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        pytest.param("ENOSPC", "the disk is full", id="full"),
+        pytest.param("EACCES", "writable", id="no right"),
+    ],
+)
+def test_what_keeps_pictures_from_being_written_is_told(number, says, hub, tmp_path):
+    refuse = f"""
+import errno, os
+from pathlib import Path
+def refuse(path, content):
+    raise OSError(errno.{number}, "no", str(path))
+Path.write_bytes = refuse
+"""
+    told = ask(hub.url, tmp_path, f"{refuse}{LOAD}")
+    assert told["error"] == "DataMissing"
+    assert says in told["message"]
+    assert not folder(tmp_path).exists()
+
+
+def test_two_processes_lay_down_one_folder(hub, tmp_path):
+    pair = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, LOAD],
+            env=environment(hub.url, tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    told = [json.loads(process.communicate(timeout=60)[0].splitlines()[-1]) for process in pair]
+    assert told[0] == told[1]
+    assert len(told[0]) == 8
+
+
+def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_path):
+    here = f"import os; os.makedirs('{tmp_path}/{REPO}'); os.chdir('{tmp_path}')"
+    assert ask(hub.url, tmp_path, f"{here}{LOAD}")[0]["data"] == f"{REPO}@{COMMIT}"
+
+
+@pytest.mark.parametrize("revision", ["../main", "a/../b", "a b", "-x", "/etc"])
+def test_what_cannot_be_a_revision_is_a_wrong_setting(revision, hub, tmp_path):
+    told = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION=revision)
+    assert told["error"] == "SettingWrong"
+    assert hub.requests == []

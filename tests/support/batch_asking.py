@@ -1,0 +1,121 @@
+"""A judge that asks by way of batches at a loopback server, with every waiting time cut short."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
+from mmie_tasks.judges.openai.batch import open_batch_judge
+from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_retry import BatchPace
+from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.pace import Pace
+from mmie_tasks.judges.openai.settings import Settings
+
+KEY = "thisisnotarealkey"  # nor does it look like one, so that only its value gives it away
+MODEL = "gpt-4o-2024-11-20"
+
+# The same as a process of its own: asks for the texts it is given and prints what came of them.
+PROGRAM = """
+import json, sys
+from support.batch_asking import Asking
+from pathlib import Path
+url, folder, *texts = sys.argv[1:]
+print(json.dumps(Asking(url, Path(folder)).texts(*texts)), flush=True)
+"""
+
+
+def fast(**more: Any) -> BatchPace:
+    defaults = {"first_look_s": 0.01, "longest_look_s": 0.02, "patience_s": 0.3}
+    return BatchPace(**(defaults | {"tries": Pace(base_s=0.01, cap_s=0.02)} | more))
+
+
+def request(text: str, *images: Path, **more: Any) -> JudgeRequest:
+    return JudgeRequest(parts=(text, *images), max_tokens=64, **more)
+
+
+def said(outcome: Outcome) -> str:
+    """The words of a reply, or the kind of error and its first line."""
+    if isinstance(outcome, Exception):
+        return f"{type(outcome).__name__}: {str(outcome).splitlines()[0]}"
+    return outcome.text
+
+
+@dataclass
+class Asking:
+    """Opens judges at one server, and asks them."""
+
+    url: str
+    folder: Path
+
+    def settings(self, **more: Any) -> Settings:
+        price = Price(input_usd=2.5, output_usd=10.0)
+        defaults = {"model": MODEL, "base_urls": (self.url,), "api_key": KEY, "price": price}
+        return Settings(
+            **(
+                defaults
+                | {"cache_dir": self.folder, "key_names": ("OPENAI_API_KEY",), "patience_s": 0.3}
+                | more
+            )
+        )
+
+    def judge(self, limits: Limits | None = None, pace: BatchPace | None = None, **more) -> Judge:
+        return open_batch_judge(self.settings(**more), limits=limits, pace=pace or fast())
+
+    def outcomes(self, *requests: JudgeRequest, **more: Any) -> list[Outcome]:
+        found = list(self.judge(**more).ask(requests))
+        assert sorted(index for index, _ in found) == list(range(len(requests)))
+        return [outcome for _, outcome in sorted(found, key=lambda pair: pair[0])]
+
+    def texts(self, *texts: str, **more: Any) -> list[str]:
+        return [said(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
+
+    def left(self) -> list[str]:
+        """The kinds of files that are left on our disk."""
+        return [path.suffix for path in sorted(self.folder.rglob("*")) if path.suffix]
+
+
+@dataclass
+class Elsewhere:
+    """Asks in processes of their own."""
+
+    asking: Asking
+
+    def start(self, *texts: str) -> subprocess.Popen[str]:
+        tests = Path(__file__).parents[1]
+        command = [sys.executable, "-c", PROGRAM, self.asking.url, str(self.asking.folder), *texts]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=tests, **pipes)
+
+    def result(self, process: subprocess.Popen[str]) -> list[str]:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        return json.loads(out)
+
+    def killed(self, *texts: str, when: Callable[[], bool]) -> None:
+        """Start one, and kill it with no warning as soon as something holds."""
+        process = self.start(*texts)
+        watch(process, when)
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def watch(process: subprocess.Popen[str], until: Callable[[], bool]) -> None:
+    """Return as soon as something holds, while a process is at it."""
+    deadline = time.monotonic() + 60
+    while not until():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def echo(body: dict[str, Any]) -> str:
+    """What the request says, in capitals."""
+    return str(body["messages"][0]["content"][0]["text"]).upper()

@@ -1,0 +1,68 @@
+"""What the loopback Hub says of a repository, beside the files: as much as `datasets` asks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+_ROUTE = re.compile(
+    r"/api/datasets/(?P<repo>[^/]+/[^/?]+)"
+    r"(/(?P<what>tree|paths-info|revision)/(?P<revision>[^/?]+)(?P<path>/[^?]*)?)?(\?.*)?"
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request to the API, read."""
+
+    repo: str
+    what: str
+    revision: str
+    path: str
+    wanted: tuple[str, ...]  # paths, of `paths-info`
+
+
+def question(path: str, body: bytes, content_type: str) -> Question | None:
+    """What is asked; None where it is not the API that is asked."""
+    route = _ROUTE.fullmatch(unquote(path))
+    if route is None:
+        return None
+    if "json" in content_type:
+        wanted = json.loads(body).get("paths", [])
+    else:
+        wanted = parse_qs(body.decode()).get("paths", [])
+    return Question(
+        repo=route["repo"],
+        what=route["what"] or "revision",
+        revision=route["revision"] or "main",
+        path=(route["path"] or "").strip("/"),
+        wanted=(wanted,) if isinstance(wanted, str) else tuple(wanted),
+    )
+
+
+def reply(asked: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str) -> Any:
+    """What the Hub answers, as JSON."""
+    if asked.what == "revision":
+        siblings = [{"rfilename": name} for name in files]
+        return {"id": asked.repo, "sha": sha, "siblings": siblings, "private": False, "tags": []}
+    folders = {name.rpartition("/")[0] for name in files} - {""}
+    entries = [_folder(path) for path in sorted(folders)]
+    entries += [_file(name, files[name], hashes[name]) for name in sorted(files)]
+    if asked.what == "paths-info":
+        return [entry for entry in entries if entry["path"] in asked.wanted]
+    below = f"{asked.path}/" if asked.path else ""
+    return [entry for entry in entries if str(entry["path"]).startswith(below)]
+
+
+def _file(name: str, content: bytes, sha256: str) -> dict[str, Any]:
+    size = len(content)
+    lfs = {"oid": sha256, "size": size, "pointerSize": 130}
+    return {"type": "file", "path": name, "size": size, "oid": sha256[:40], "lfs": lfs}
+
+
+def _folder(path: str) -> dict[str, Any]:
+    return {"type": "directory", "path": path, "size": 0, "oid": "0" * 40}
