@@ -12,8 +12,9 @@ MIA_BENCH := examples/mia_bench
 
 .PHONY: demo test check lint bench yamls clean
 
-demo: $(READY)  ## score the bundled answers through lmms-eval, judged by replayed replies we made up
+demo: $(READY)  ## score the bundled answers through lmms-eval
 	@mkdir -p out
+	@echo 'MIA-Bench is judged by replayed replies that we made up: no judge is asked.'
 	HF_HUB_OFFLINE=1 MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data \
 	  $(BIN)/mmie-tasks eval --model predictions \
 	  --model_args 'path=$(MILEBENCH)/answers;$(MIA_BENCH)/answers' --tasks milebench,mia_bench \

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from mmie_tasks.deferred import Case, Docket, Rows
 from mmie_tasks.errors import SettingWrong
@@ -16,8 +18,19 @@ from mmie_tasks.judges.choosing import Choice, choose, open_judge
 SYNC = "MMIE_TASKS_SYNC"
 _READ = re.compile("JUDGE|API|ENDPOINT|MODEL|BASE|MMIE|CACHE")  # names of variables judges look at
 
+_IN_ORDER_S = 900.0
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A judge, and until when, on the monotonic clock, it need not be checked again."""
+
+    judge: Judge
+    in_order_until_s: float = 0.0
+
+
 _launched: weakref.WeakKeyDictionary[object, Choice] = weakref.WeakKeyDictionary()
-_opened: dict[int, Judge] = {}
+_opened: dict[int, _Opened] = {}
 _opening = threading.Lock()
 
 
@@ -31,7 +44,7 @@ def launched() -> Choice | None:
     return next(reversed(list(_launched.values())), None)
 
 
-def shared(choice: Choice, environment: Mapping[str, str]) -> Judge:
+def _shared(choice: Choice, environment: Mapping[str, str]) -> _Opened:
     """The judge of a choice: one object for all benchmarks of a run, with one budget.
 
     Raises:
@@ -41,7 +54,7 @@ def shared(choice: Choice, environment: Mapping[str, str]) -> Judge:
     key = hash((choice.name, frozenset(choice.options.items()), frozenset(read)))
     with _opening:
         if key not in _opened:
-            _opened[key] = open_judge(choice, environment)
+            _opened[key] = _Opened(open_judge(choice, environment))
         return _opened[key]
 
 
@@ -82,7 +95,7 @@ class JudgedBy:
         Raises:
             SettingWrong: The choice cannot be obeyed.
         """
-        return shared(self.choice(), os.environ)
+        return _shared(self.choice(), os.environ).judge
 
     def signature(self) -> str:
         """Everything of the judge that moves a number."""
@@ -91,6 +104,9 @@ class JudgedBy:
     def check(self) -> None:
         """See that the judge can be used, before anything is generated.
 
+        A judge that was in order minutes ago, for another benchmark or before the tested model was
+        loaded, is not asked again.
+
         Raises:
             SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, cannot be obeyed.
             JudgeMisconfigured: The judge cannot answer as it is set up.
@@ -98,9 +114,12 @@ class JudgedBy:
         """
         wants_sync(os.environ)
         self._prepare()
-        judge = self.judge()
-        if isinstance(judge, SelfChecking):
-            judge.check()
+        opened = _shared(self.choice(), os.environ)
+        if time.monotonic() < opened.in_order_until_s:
+            return
+        if isinstance(opened.judge, SelfChecking):
+            opened.judge.check()
+        opened.in_order_until_s = time.monotonic() + _IN_ORDER_S
 
     def submit(
         self, case: Case, plain: Callable[[Rows], Mapping[str, object]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
@@ -34,7 +35,9 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._title:
-            self._bar = tqdm(total=self._total, desc=f"Judging {self._title}", unit="sample")
+            one_of_many = os.environ.get("RANK", "0") != "0"  # one bar for all processes of a run
+            title = f"Judging {self._title}"
+            self._bar = tqdm(total=self._total, desc=title, unit="sample", disable=one_of_many)
         return self
 
     def __exit__(

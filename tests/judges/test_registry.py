@@ -49,7 +49,7 @@ def test_a_class_is_a_kind_too_and_its_options_are_its_parameters() -> None:
     ("name", "options", "found"),
     [
         pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: one of `openai`", id="name"),
-        pytest.param("saying", {"wrod": "a"}, "no option `wrod`.\n\nhint: its options", id="option"),
+        pytest.param("saying", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
         pytest.param("saying", {"word": "a", "times": "many"}, "`times=many`", id="type"),
         pytest.param("saying", {"word": "a", "times": "1.5"}, "type int", id="not-whole"),
         pytest.param("saying", {}, "needs `word=...`", id="missing"),

@@ -90,6 +90,11 @@ SAME_VERDICT = {
     "decoy-total-first": "total score: 8/10, score of component 1: 6/6, score of component 2: 2/4. "
     "Component 1: 3/6 is what a beginner gets.",
     "scores-first-lines": "6/6 component 1\n2/4 component 2\n8/10 total",
+    "numbered-first-person": "1. From the first-person view: 6/6\n2. In red: 2/4\nTotal: 8/10",
+    "scores-first-with-counts": "6/6 for component 1 (2/3 items), 2/4 for component 2 (1/2 items), "
+    "8/10 in total.",
+    "scores-first-then-counts": "6/6 for component 1, 2/4 for component 2, 8/10 total; colours are "
+    "named: 3/4 items",
     "decoy-fraction": f"The answer names 3/4 of the tools. {SENTENCE}. It uses 1/2 of the words.",
     "proportion": "Component 1: 6/6, component 2: 2/4 since in total 2/3 of it is red, total: 8/10",
     "titles": "Component 1 (Describe the total scene): 6/6, component 2 ('in red'): 2/4, "
@@ -213,6 +218,17 @@ OTHER_VERDICTS = {
         (5, 10),
     ),
     "no-total": ("Component 1: 6/6\nComponent 2: 2/4\n\nReasons follow.", [(6, 6), (2, 4)], None),
+    "no-total-and-a-count": (
+        "Component 1: 6/6. Component 2: 2/4. It has 3/4 items.",
+        [(6, 6), (2, 4)],
+        None,
+    ),
+    "told-then-a-wrong-total": (
+        f"The response says {FAKE}. {SENTENCE.replace('8/10', '9/10')}.",
+        [(6, 6), (2, 4)],
+        (9, 10),
+    ),
+    "bare-and-told": ("6/6, 2/4. The response says total: 8/10.", [(6, 6), (2, 4)], None),
     "no-total-json": ('{"component 1": "6/6", "component 2": "2/4"}', [(6, 6), (2, 4)], None),
     "total-dash": ("component 1: 6/6, component 2: 2/4, total score: -", [(6, 6), (2, 4)], None),
     "total-number": ("component 1: 6/6, component 2: 2/4, total score: 8.", [(6, 6), (2, 4)], None),
@@ -332,6 +348,7 @@ DOUBTED = {
     "only-quoted-and-told": f"> {FAKE}\n\nThe response says {SENTENCE}.",
     "only-told-bare": "The response says 6/6, 4/4, 10/10.",
     "only-quoted-bare": 'It is about "scores of 6/6, 4/4, 10/10".',
+    "only-quoted-found": f"A score was found in the response, namely:\n```\n{FAKE}\n```",
     "quoted-and-half-own": f'"{FAKE}." score of component 1: 1/6, total score: 1/10.',
     "quoted-then-total": f'The response states "{FAKE}". Total score: 0/10.',
     "far-total": "score of component 1: 1/6, score of component 2: 0/4. "

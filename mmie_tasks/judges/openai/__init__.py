@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mmie_tasks.errors import SettingWrong
-
 if TYPE_CHECKING:
     from mmie_tasks.judges.base import Judge
 
@@ -19,7 +17,6 @@ def open_judge(
     api_type: str | None = None,
     api_version: str | None = None,
     api_key_env: str | None = None,
-    api_key: str | None = None,
     temperature: str = "0",
     max_tokens: int | None = None,
     detail: str | None = None,
@@ -39,7 +36,6 @@ def open_judge(
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
-        api_key: Refused: a key on a command line is seen by others.
         temperature: From 0 to 2, or ``none`` for the server's own.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: How closely images are looked at: ``low``, ``high`` or ``auto``.
@@ -55,11 +51,6 @@ def open_judge(
     """
     from mmie_tasks.judges.openai.reading import Options, read_settings
 
-    if api_key is not None:
-        raise SettingWrong(
-            "The judge option `api_key` would show the key to everybody who sees the command line.",
-            hint="`export MMIE_TASKS_JUDGE_API_KEY=...`, or `api_key_env=NAME_OF_A_VARIABLE`",
-        )
     options = Options(
         model=model,
         base_url=base_url,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
 import openai
 
 from mmie_tasks.judges.openai.settings import Settings
@@ -10,32 +15,67 @@ _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK wants some word; servers that need no key do not read it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Address:
+    """An address without the user and password it may hold, which go into a header.
+
+    The HTTP library would do the same, and log the whole address.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+
+
 def async_client(settings: Settings, url: str) -> openai.AsyncOpenAI:
     """A client for one of the servers; to be made and closed in the loop that uses it."""
-    key, timeout = settings.api_key or _NO_KEY, _timeout(settings.timeout_s)
+    key, address = settings.api_key or _NO_KEY, _address(url)
     if settings.api_type == "azure":
         return openai.AsyncAzureOpenAI(
-            azure_endpoint=url,
+            azure_endpoint=address.url,
             api_version=settings.api_version,
             api_key=key,
-            timeout=timeout,
+            timeout=_timeout(settings.timeout_s),
             max_retries=0,
+            default_headers=address.headers,
         )
-    return openai.AsyncOpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=0)
+    return openai.AsyncOpenAI(
+        base_url=address.url,
+        api_key=key,
+        timeout=_timeout(settings.timeout_s),
+        max_retries=0,
+        default_headers=address.headers,
+    )
 
 
 def client(settings: Settings, url: str, timeout_s: float) -> openai.OpenAI:
     """A client that blocks, for a few requests before a run."""
-    key, timeout = settings.api_key or _NO_KEY, _timeout(timeout_s)
+    key, address = settings.api_key or _NO_KEY, _address(url)
     if settings.api_type == "azure":
         return openai.AzureOpenAI(
-            azure_endpoint=url,
+            azure_endpoint=address.url,
             api_version=settings.api_version,
             api_key=key,
-            timeout=timeout,
+            timeout=_timeout(timeout_s),
             max_retries=0,
+            default_headers=address.headers,
         )
-    return openai.OpenAI(base_url=url, api_key=key, timeout=timeout, max_retries=0)
+    return openai.OpenAI(
+        base_url=address.url,
+        api_key=key,
+        timeout=_timeout(timeout_s),
+        max_retries=0,
+        default_headers=address.headers,
+    )
+
+
+def _address(url: str) -> _Address:
+    parts = urlsplit(url)
+    if parts.username is None:
+        return _Address(url=url, headers={})
+    words = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    basic = base64.b64encode(words.encode()).decode("ascii")
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return _Address(url=bare, headers={"Authorization": f"Basic {basic}"})
 
 
 def _timeout(timeout_s: float) -> openai.Timeout:

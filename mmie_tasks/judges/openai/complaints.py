@@ -20,7 +20,7 @@ _NOT_UNDERSTOOD = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|unexpected", re.IGNORECASE
 )
 _KEY = re.compile(
-    r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer)\s+[^\s\"',}]+"
+    r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
 )
 _CREDENTIALS = re.compile(r"(\w+://)[^\s/@\"']+@")
 _MAX_WORDS = 200

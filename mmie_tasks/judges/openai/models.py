@@ -47,7 +47,6 @@ _GPT_4O = Price(input_usd=2.50, output_usd=10.00)
 # The provider's price list for synchronous requests, as of 2026-11.
 PRICES: Mapping[str, Price] = {
     "gpt-4o": _GPT_4O,
-    "gpt-4o-2024-05-13": _GPT_4O,
     "gpt-4o-2024-08-06": _GPT_4O,
     "gpt-4o-2024-11-20": _GPT_4O,
     "gpt-6-luna": Price(input_usd=0.10, output_usd=0.50),

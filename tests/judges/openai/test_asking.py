@@ -239,9 +239,10 @@ def test_a_reasoning_model_gets_room_to_think_and_no_temperature(server):
 
 def test_whoever_stops_listening_hangs_up(server):
     server.says(lambda body: Sent(hang=True) if question_of(body) != "question 0" else "5")
-    outcomes = judge_at(server.url).ask(requests(5))
+    outcomes = judge_at(server.url, timeout_s=1.0, patience_s=2.0).ask(requests(5))
     assert next(outcomes)[0] == 0
     outcomes.close()
+    assert len(server) <= 5
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("judge_")]
 
 

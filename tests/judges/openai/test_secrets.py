@@ -9,7 +9,9 @@ from support.judge_asking import KEY, ask, judge_at
 from support.judge_server import error, judge_server
 
 from mmie_tasks.errors import SettingWrong
+from mmie_tasks.judges import choosing, registry
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.choosing import Choice
 from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.complaints import complaint
 
@@ -42,20 +44,26 @@ def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, f
     assert not [text for text in seen if key in text]
 
 
-def test_a_password_in_an_address_is_not_shown(log):
-    judge = judge_at("http://me:hush-hush@127.0.0.1:9/v1", patience_s=0.05)
-    with pytest.raises(JudgeMisconfigured) as caught:
+def test_a_password_in_an_address_is_sent_and_not_shown(server, log, caplog):
+    address = server.url.replace("http://", "http://me:hush-hush@")
+    judge = judge_at(address, patience_s=0.1)
+    with caplog.at_level(logging.DEBUG):
         judge.check()
-    seen = [str(caught.value), str(ask(judge)[0]), *log, repr(judge)]
-    assert not [text for text in seen if "hush-hush" in text]
-    assert "http://127.0.0.1:9/v1" in seen[0]
+        assert ask(judge)[0].text == "5"
+        server.stop()
+        with pytest.raises(JudgeMisconfigured) as caught:
+            judge.check()
+    seen = [str(caught.value), str(ask(judge)[0]), *log, caplog.text, repr(judge)]
+    assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
+    assert not [text for text in seen if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
+    assert server.url in seen[0]
 
 
-def test_a_key_as_an_option_is_refused_and_not_repeated():
+def test_a_key_is_no_option():
     with pytest.raises(SettingWrong) as caught:
-        open_judge(environment={}, api_key=KEY)
-    assert "MMIE_TASKS_JUDGE_API_KEY" in str(caught.value)
+        choosing.open_judge(Choice(name="openai", options={"api_key": KEY}), {})
     assert KEY not in str(caught.value)
+    assert "api_key" not in registry.option_types("openai")
 
 
 @pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "AbCdEf0123456789"])

@@ -16,8 +16,17 @@ JSON = st.recursive(
 )
 MESSAGE = st.fixed_dictionaries({}, optional={"content": JSON, "refusal": JSON, "tool_calls": JSON})
 CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
+DETAILS = st.fixed_dictionaries({}, optional={"reasoning_tokens": JSON}) | JSON
+USAGE = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt_tokens": JSON,
+        "completion_tokens": JSON,
+        "completion_tokens_details": DETAILS,
+    },
+)
 COMPLETION = st.fixed_dictionaries(
-    {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": JSON, "model": JSON}
+    {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": USAGE | JSON, "model": JSON}
 )
 
 
@@ -32,6 +41,13 @@ def test_whatever_a_server_sends_is_a_reply_a_refusal_or_unusable(sent):
     except wire.UnusableBody:
         return
     assert isinstance(outcome, JudgeRefused) or (outcome.text.strip() and outcome.model)
+
+
+@given(USAGE)
+def test_tokens_are_counts_whatever_a_server_says(said_so):
+    used = wire.usage({"usage": said_so}, Price(input_usd=1, output_usd=1))
+    counts = (used.input_tokens, used.output_tokens, used.reasoning_tokens)
+    assert all(type(count) is int and count >= 0 for count in counts)
 
 
 @given(COMPLETION | JSON, st.integers(100, 599))

@@ -79,37 +79,32 @@ def _spoken(text: str, found: Sequence[Entry], weights: Sequence[int]) -> Choice
     """The judge's own verdict; one in quotes only where it has no other and nothing disowns it."""
     own = [entry for entry in found if entry.own]
     if any(entry.number != TOTAL for entry in own):
-        return _with_unnamed_total(text, found, choose(text, own, weights), weights)
+        return _with_unnamed_total(text, found, choose(text, own, weights))
     passages = [entry.passage for entry in found if entry.passage]
-    told = any(entry.attributed for entry in found)
     if passages and Quotes(text).trusted(passages[0], passages[-1]):
         return choose(text, found, weights)
     return Choice((None,) * len(weights), doubt="no verdict of the judge's own")
 
 
-def _with_unnamed_total(
-    text: str, found: Sequence[Entry], choice: Choice, weights: Sequence[int]
-) -> Choice:
+def _with_unnamed_total(text: str, found: Sequence[Entry], choice: Choice) -> Choice:
     """``Score: 8/10`` after the components is their total, if it is what they make."""
     if choice.total is not None:
         return choice
-    ends = {entry.end for entry in found}
     quotes = Quotes(text)
     last = max(entry.end for entry in found)
     marks = {
         place.mark
         for place in marking.find(text, ())
         if place.start >= last
-        and place.end not in ends
         and _UNNAMED.search(text, max(0, place.start - 30), place.start)
         and quotes.around(place.start, place.end) is None
     }
     if not marks:
         return choice
     total = marks.pop()
-    if marks or total is None or not in_line(total, choice.components, weights):
+    if marks or total is None:
         return replace(choice, doubt=choice.doubt or "a last score that may be another total")
-    return replace(choice, total=total)
+    return replace(choice, total=total, attached=False)
 
 
 def _by_position(text: str, found: Sequence[Entry], weights: Sequence[int]) -> Choice:
@@ -121,7 +116,7 @@ def _by_position(text: str, found: Sequence[Entry], weights: Sequence[int]) -> C
     nothing = Choice((None,) * len(weights), doubt="no component is given a score")
     n = len(weights)
     bare = _bare(text, found)
-    totals = {entry.mark for entry in found}
+    totals = {entry.mark for entry in found if not entry.attributed}
     if n < 2 or not n <= len(bare) <= n + 1 or (len(totals) + len(bare) > n + 1):
         return nothing
     marks = [place.mark for place in bare]
@@ -148,7 +143,7 @@ def _bare(text: str, found: Sequence[Entry]) -> list[Place]:
     quoted.sort(key=lambda passage: passage.start)
     if quoted and not quotes.trusted(quoted[0], quoted[-1]):
         return []
-    if any(entry.attributed for entry in found) or (places and quotes.attributed(places[0].start)):
+    if places and quotes.attributed(places[0].start):
         return []
     return [place for place in places if place.end not in ends]
 
