@@ -75,7 +75,7 @@ class Progress:
         return f"failed {self._counts['failed']}, cached {self._counts['cached']}, {self._money()}"
 
     def _money(self) -> str:
-        return "cost unknown" if self._cost_usd is None else f"{self._cost_usd:.2f} USD"
+        return "cost unknown" if self._cost_usd is None else f"{self._cost_usd:.4f} USD"
 
     def summary(self) -> str:
         """The counts in words, and the most frequent failures."""

@@ -14,6 +14,7 @@ happens later (a key that is withdrawn), it leaves samples unscored like the oth
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,10 +134,11 @@ def image_bytes(path: Path) -> bytes:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_IMAGE_BYTES + 1)
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(size) if size <= MAX_IMAGE_BYTES else b""
     except OSError as error:
         raise RequestBroken(f"the image `{path}` cannot be read: {error.strerror}") from error
-    if not 0 < len(data) <= MAX_IMAGE_BYTES:
+    if not data:
         limit = MAX_IMAGE_BYTES // 2**20
         raise RequestBroken(f"the image `{path}` is empty or larger than {limit} MiB")
     return data

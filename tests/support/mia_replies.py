@@ -90,7 +90,7 @@ SAME_VERDICT = {
     "decoy-total-first": "total score: 8/10, score of component 1: 6/6, score of component 2: 2/4. "
     "Component 1: 3/6 is what a beginner gets.",
     "scores-first-lines": "6/6 component 1\n2/4 component 2\n8/10 total",
-    "numbered-first-person": "1. From the first-person view: 6/6\n2. In red: 2/4\nTotal: 8/10",
+    "numbered-first-person": "1. In red: 6/6\n2. From the first-person view: 2/4\nTotal: 8/10",
     "scores-first-with-counts": "6/6 for component 1 (2/3 items), 2/4 for component 2 (1/2 items), "
     "8/10 in total.",
     "scores-first-then-counts": "6/6 for component 1, 2/4 for component 2, 8/10 total; colours are "

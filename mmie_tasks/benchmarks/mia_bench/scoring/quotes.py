@@ -109,7 +109,7 @@ class Quotes:
         if not re.search(r"[^\W\d_]", self._outside(passage.start)):
             return True
         before = self._text[max(0, passage.start - _NEAR) : passage.start]
-        announced = _OURS.search(before) is not None and True
+        announced = _OURS.search(before) is not None and _DISOWNED.search(before) is None
         return passage.kind == "block" and announced
 
     def _outside(self, end: int) -> str:

@@ -1,0 +1,139 @@
+"""HTTP for `batch_server`: routes, uploads, faults."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import HTTP
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from support.batch_server import BatchServer
+
+ROUTES = {
+    "upload": r"POST /v1/files",
+    "create": r"POST /v1/batches",
+    "retrieve": r"GET /v1/batches/([^/?]+)",
+    "list": r"GET /v1/batches(?:\?(.*))?",
+    "content": r"GET /v1/files/([^/?]+)/content",
+    "models": r"GET /v1/models",
+}
+
+
+def error(message: str, code: str = "") -> dict[str, Any]:
+    """The body of an error."""
+    return {"error": {"message": message, "type": "error", "code": code, "param": None}}
+
+
+@dataclass
+class Fault:
+    """What goes wrong with a route, in how many requests yet."""
+
+    route: str
+    times: float
+    status: int = 0
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    done: bool = False  # it is done all the same
+    released: threading.Event | None = None
+    reached: threading.Event = field(default_factory=threading.Event)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    batch: BatchServer
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self) -> None:
+        body = self._body()
+        asked = f"{self.command} {self.path}"
+        matches = ((route, re.fullmatch(rule, asked)) for route, rule in ROUTES.items())
+        route, match = next(((r, m) for r, m in matches if m), ("", None))
+        with self.batch.lock:
+            self.batch.asked.append((route, asked))
+            self.batch.callers.setdefault(route, set()).add(self.client_address[1])
+            fault = self.batch.next_fault(route)
+        self.batch.before.get(route, int)()
+        name = (match.groups() or ("",))[0] or "" if match else ""
+        if fault is not None:
+            self._fault(fault, route, name, body)
+        elif self.batch.key and self.headers["Authorization"] != f"Bearer {self.batch.key}":
+            said = f"Incorrect API key provided: {self.headers['Authorization']}."
+            self._send(401, json.dumps(error(said, "invalid_api_key")).encode())
+        else:
+            self._send(*self._do(route, name, body))
+
+    def _fault(self, fault: Fault, route: str, name: str, body: bytes) -> None:
+        if fault.done:
+            self._do(route, name, body)
+        fault.reached.set()
+        if fault.released:
+            fault.released.wait(timeout=60)
+        if fault.status:
+            self._send(fault.status, fault.body, fault.headers)
+        self.close_connection = not fault.status
+
+    def _do(self, route: str, name: str, body: bytes) -> tuple[int, bytes]:
+        with self.batch.lock:
+            match route:
+                case "upload":
+                    answer: Any = self.batch.upload(self._uploaded(body))
+                case "create":
+                    answer = self.batch.create(json.loads(body))
+                case "retrieve":
+                    answer = self.batch.look(name)
+                case "list":
+                    answer = self.batch.page(name)
+                case "models":
+                    models = [{"id": model, "object": "model"} for model in self.batch.models]
+                    answer = {"object": "list", "data": models}
+                case "content" if name in self.batch.files:
+                    return 200, self.batch.files[name]
+                case _:
+                    answer = None
+        if answer is None:
+            return 404, json.dumps(error(f"nothing at {self.path}", "not_found")).encode()
+        return 200, json.dumps(answer).encode()
+
+    def _uploaded(self, body: bytes) -> bytes:
+        head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
+        message = BytesParser(policy=HTTP).parsebytes(head + body)
+        parts = {
+            part.get_param("name", header="content-disposition"): part
+            for part in message.iter_parts()
+        }
+        assert parts["purpose"].get_content().strip() == "batch"
+        return bytes(parts["file"].get_payload(decode=True))
+
+    def _body(self) -> bytes:
+        if self.headers["Transfer-Encoding"] == "chunked":
+            chunks = []
+            while size := int(self.rfile.readline(), 16):
+                chunks.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(chunks)
+        return self.rfile.read(int(self.headers["Content-Length"] or 0))
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        if "Content-Type" not in (headers or {}):
+            self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
