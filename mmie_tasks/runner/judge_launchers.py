@@ -11,7 +11,7 @@ from typing import NoReturn
 from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.judged import launch
 from mmie_tasks.judges.choosing import Choice
-from mmie_tasks.judges.registry import check_options
+from mmie_tasks.judges.registry import check_options, names
 
 
 class JudgeLauncher:
@@ -58,6 +58,6 @@ def unknown(name: str, known: tuple[str, ...]) -> NoReturn:
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name not in names():
+        raise AttributeError(f"there is no judge `{name}`")
     return type(f"{name}_launcher", (JudgeLauncher,), {"name": name})

@@ -13,7 +13,7 @@ from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
 
 from loguru import logger
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 from mmie_tasks.errors import DataBroken, DataMissing
 
@@ -97,7 +97,8 @@ def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
     with opened(path) as file:
         image = _bounded(_header(file, path), path, max_pixels)
         try:
-            image.load()
+            with _whole_images_only:
+                image.load()
         except _UNREADABLE as error:
             raise _broken(path, str(error)) from error
     return image
@@ -188,6 +189,36 @@ def _no_bomb_warning() -> Iterator[None]:
             yield
         finally:
             Image.MAX_IMAGE_PIXELS = limit
+
+
+class _WholeImagesOnly:
+    """While it is entered, an image that is cut off is an error, whatever the process puts up with.
+
+    ``lmms_eval/api/task.py`` switches ``LOAD_TRUNCATED_IMAGES`` on for the whole process; a model
+    would be shown grey where the picture ends. May be entered by several threads at once: the first
+    switches it off, the last puts it back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = ImageFile.LOAD_TRUNCATED_IMAGES
+                ImageFile.LOAD_TRUNCATED_IMAGES = False
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                ImageFile.LOAD_TRUNCATED_IMAGES = self._before
+
+
+_whole_images_only = _WholeImagesOnly()
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

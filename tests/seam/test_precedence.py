@@ -81,14 +81,14 @@ def test_a_tag_has_the_members_of_the_user_and_ours(index: dict[str, dict[str, s
     assert set(index["users"]["tag"]) == {"mmie", "mine", "sketch"}
 
 
-def test_an_evaluation_takes_the_users_own_task_and_says_nothing(
+def test_an_evaluation_takes_the_users_own_task_and_does_not_claim_it(
     workplace: Workplace, users: Path
 ) -> None:
     ran = workplace.run(
         *("lmms-eval", "--model", "stub", "--tasks", "mmie", "--include_path", str(users))
     )
     assert ran.values == {("MMIE of a user", "local_acc"): "0.5"}, ran.output
-    assert "instead of the built-in" not in ran.output
+    assert "mmie-tasks: mia_bench: ours instead of the built-in" in ran.output  # not mmie
 
 
 def test_the_old_listing_has_the_built_in_and_says_nothing_when_switched_off(

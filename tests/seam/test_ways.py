@@ -7,7 +7,7 @@ from support.runner import Workplace
 from support.sketch import sketched
 
 EVALUATION = ("--model", "stub", "--tasks", "mmie")
-OVERRIDDEN = "mmie-tasks: mmie: ours instead of the built-in of the same name"
+OVERRIDDEN = "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
 ACCELERATE = "accelerate launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no"
 
 FROM_PYTHON = """

@@ -4,11 +4,12 @@ import os
 import struct
 import warnings
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile
 
 from mmie_tasks.errors import DataBroken, DataMissing
 from mmie_tasks.sources.images import inside, open_bounded, open_rgb
@@ -206,3 +207,18 @@ def test_the_colour_mode_of_the_file_can_be_kept(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(encoded(Image.new("LA", (1, 1)), "PNG"))
     assert open_bounded(path).mode == "LA"
+
+
+def test_a_cut_image_is_an_error_also_where_the_runner_puts_up_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as lmms_eval/api/task.py does
+    (tmp_path / "cut.png").write_bytes(encoded(NOISE, "PNG")[:2000])
+    (tmp_path / "whole.png").write_bytes(encoded(NOISE, "PNG"))
+    names = ["cut", "whole"] * 20
+
+    def opens(name):
+        with contextlib.suppress(DataBroken):
+            return open_rgb(tmp_path / f"{name}.png").size
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(opens, names)) == [None, NOISE.size] * 20
+    assert ImageFile.LOAD_TRUNCATED_IMAGES is True
