@@ -39,6 +39,22 @@ class Unscored:
 
 Verdict = Scored | Unscored
 
+_SAME = 1e-9  # points closer than this are the same: two ways to one fraction
+
+
+def differ(one: Verdict, other: Verdict) -> bool:
+    """Whether two readings of one sample give different points, or only one gives any.
+
+    >>> differ(Scored(0.1 + 0.2), Scored(0.3)), differ(Scored(0), Unscored("unparsed"))
+    (False, True)
+    """
+    match one, other:
+        case Scored(points=points), Scored(points=others):
+            return abs(points - others) > _SAME
+        case Unscored(), Unscored():
+            return False
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:

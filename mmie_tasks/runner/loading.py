@@ -55,7 +55,7 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401
         try:
-            _check(room, task, rank=kwargs.get("rank") or 0)
+            _check(room, task, kwargs)
         except MmieTasksError as error:
             if getattr(task, "args", None) is None:  # set by the command line only
                 raise
@@ -65,16 +65,24 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     task.build_all_requests = build_all_requests
 
 
-def _check(room: ModuleType | None, task: Any, rank: int) -> None:  # noqa: ANN401
+def _check(room: ModuleType | None, task: Any, asked: Mapping[str, Any]) -> None:  # noqa: ANN401
     """Images first, then the judge. Saved answers need no images, unless a judge is shown them."""
     asks_a_judge = hasattr(room, "JUDGED") and not _answers_only(task)
     before_requests = getattr(room, "before_requests", None)
     if before_requests is not None and (asks_a_judge or not _answers_are_saved(task)):
-        before_requests(task.eval_docs_no_media)
+        before_requests(_in_this_run(task.eval_docs_no_media, asked))
     if asks_a_judge:
         from mmie_tasks.runner.judged import check_judge
 
-        check_judge(room.JUDGED, task, rank)  # type: ignore[union-attr]
+        check_judge(room.JUDGED, task, asked.get("rank") or 0)  # type: ignore[union-attr]
+
+
+def _in_this_run(docs: Any, asked: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Dataset, a list
+    """The documents that ``--limit`` and ``--offset`` leave, on all ranks together."""
+    first, limit = int(asked.get("offset") or 0), int(asked.get("limit") or 0)
+    end = min(len(docs), first + limit) if limit > 0 else len(docs)
+    wanted = range(min(first, end), end)
+    return docs.select(wanted) if hasattr(docs, "select") else [docs[i] for i in wanted]
 
 
 def _answers_only(task: Any) -> bool:  # noqa: ANN401

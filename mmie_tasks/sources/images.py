@@ -7,7 +7,7 @@ import posixpath
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
@@ -116,6 +116,27 @@ def problem_with(path: Path, max_pixels: int = 200_000_000) -> str | None:
     except (DataMissing, DataBroken) as error:
         return str(error).partition("\n")[0]
     return None
+
+
+def require(benchmark: str, owners: Mapping[str, str], hint: str) -> None:
+    """Look at the header of every image of a run, before anything is asked.
+
+    Args:
+        benchmark: Whose images, in words.
+        owners: Path to the id of a sample that has it.
+        hint: What helps where some are not there.
+
+    Raises:
+        DataMissing: Files are not there or are no images; says how many and names the first.
+    """
+    unusable = {path: problem for path in owners if (problem := problem_with(Path(path)))}
+    if unusable:
+        path, problem = next(iter(unusable.items()))
+        raise DataMissing(
+            f"{len(unusable)} of the {len(owners)} images of {benchmark} cannot be used. "
+            f"The first, of sample {owners[path]}: {problem}",
+            hint=hint,
+        )
 
 
 class Opener:

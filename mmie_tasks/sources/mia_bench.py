@@ -43,9 +43,10 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in the order of the official file.
 
     Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file, not opened, that need not
-    be there), ``url`` (the picture as annotated), ``instruction``, ``type``, ``components``,
-    ``component_weight`` (points), ``component_type`` and ``data`` (the revision: ``sha256:`` and 12
-    digits of a local annotation, or repository and commit).
+    be there; empty where nothing says which it is), ``url`` (the picture as annotated),
+    ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
+    ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
+    commit).
 
     Args:
         environment: Read: ``MIA_BENCH_DATA``, and what the Hub download reads.
@@ -124,10 +125,10 @@ def _entry(row: int, fields: object) -> _Entry:
     return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
 
 
-def _row(entry: _Entry, path: Path, data: str) -> Row:
+def _row(entry: _Entry, path: Path | None, data: str) -> Row:
     return {
         "id": entry.sample.id,
-        "image": str(path),
+        "image": str(path) if path else "",
         "url": entry.image,
         "instruction": entry.sample.instruction,
         "type": entry.sample.type,

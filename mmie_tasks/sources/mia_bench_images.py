@@ -10,7 +10,7 @@ A row's picture is the first of these that is there, in a folder ``DATA``:
    have got one.
 
 Different addresses that end in the same name (rows 207 to 210 of the official file) say nothing by
-that name: their files must be numbered.
+that name, and an address that ends in nothing (row 181) neither: their files must be numbered.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
+
+from loguru import logger
 
 from mmie_tasks.errors import DataBroken, DataMissing
 from mmie_tasks.sources.images import inside
@@ -50,8 +52,11 @@ class _Named:
     is_address: bool
 
 
-def image_paths(folder: Path, named: Sequence[str]) -> list[Path]:
+def image_paths(folder: Path, named: Sequence[str]) -> list[Path | None]:
     """The file of every row's picture; one that is not there has the path it should have.
+
+    None where nothing says which file it is: addresses that end alike, or in nothing. These rows
+    are named in the log; a guess would show some of them another's picture.
 
     Args:
         folder: The folder of the annotation.
@@ -59,15 +64,20 @@ def image_paths(folder: Path, named: Sequence[str]) -> list[Path]:
 
     Raises:
         DataMissing: There is no folder ``images``, and the files are not elsewhere.
-        DataBroken: A name leaves the folder; several files or rows claim each other.
+        DataBroken: A name leaves the folder, or several files are a row's own.
     """
     finder = _Finder(folder, [_parsed(value) for value in named])
     paths = [finder.path(row) for row in range(len(named))]
-    if not finder.images.is_dir() and not all(_is_file(path) for path in paths):
+    if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths):
         raise DataMissing(
             f"`{finder.images}` is not there: no folder with the pictures of MIA-Bench.",
             hint=f"put them there as {NUMBERED}, or under the last part of their addresses; "
             "or unset `MIA_BENCH_DATA` to download them from the Hub",
+        )
+    if unknown := [str(row) for row, path in enumerate(paths) if path is None]:
+        logger.warning(
+            f"MIA-Bench: the addresses of rows {', '.join(unknown)} do not say which files in "
+            f"`{finder.images}` are theirs, so they will have no score. hint: name them {NUMBERED}"
         )
     return paths
 
@@ -116,7 +126,8 @@ class _Finder:
         for name in sorted(self._there):
             self._by_stem.setdefault(name.rpartition(".")[0] or name, []).append(name)
 
-    def path(self, row: int) -> Path:
+    def path(self, row: int) -> Path | None:
+        """The row's picture; None where that cannot be told."""
         one = self._named[row]
         if own := self._own(row):
             return inside(self.images, own)
@@ -125,10 +136,9 @@ class _Finder:
             if _is_file(path) or one.name not in self._there:
                 return path
         if found := self._only(row, list(self._spelled(one))[:1] or self._with_ending(one)):
-            self._check_claims(row, found)
-            return inside(self.images, found)
+            return None if self._is_claimed(row, found) else inside(self.images, found)
         free = one.name and not self._rivals(one.name, row)
-        return inside(self.images, one.name) if free else self._folder / numbered(row, "jpg")
+        return inside(self.images, one.name) if free else None
 
     def _own(self, row: int) -> str | None:
         """The numbered file, unless another row's picture is called so."""
@@ -151,16 +161,11 @@ class _Finder:
         mine = self._named[row].whole
         return [other for other in self._claims.get(name, ()) if self._named[other].whole != mine]
 
-    def _check_claims(self, row: int, found: str) -> None:
+    def _is_claimed(self, row: int, found: str) -> bool:
+        """Whether another row's address ends in this name as well."""
         query = self._named[row].query
         name = found if found in self._claims else found.removesuffix(query)
-        if rivals := self._rivals(name, row):
-            rows = ", ".join(map(str, sorted({row, *rivals})))
-            raise DataBroken(
-                f"`{self.images / found}` could be the picture of any of the rows {rows}: "
-                "their addresses end alike.",
-                hint=f"name the files of these rows by number: {NUMBERED}",
-            )
+        return bool(self._rivals(name, row))
 
     def _only(self, row: int, names: Sequence[str]) -> str | None:
         if len(names) > 1:

@@ -29,7 +29,7 @@ from mmie_tasks.judging import Judged, Question
 from mmie_tasks.messages import user_turn
 from mmie_tasks.runner import official_prompts
 from mmie_tasks.sources import mia_bench as source
-from mmie_tasks.sources.images import Opener, problem_with
+from mmie_tasks.sources.images import Opener, require
 from mmie_tasks.verdict import mean_of, tally, verdict_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ VERSION = "1-A"  # the number moves with the scores, the letter otherwise
 
 _PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored
+_NO_IMAGE = "nothing says which file is its picture"
 _SKIPPED = "error"  # an answer that is this word and nothing else is left out (notebook, cell 11)
 
 
@@ -78,15 +79,8 @@ def before_requests(docs: datasets.Dataset) -> None:
     Raises:
         DataMissing: Files are not there or are no images; says how many and names the first.
     """
-    wanted = {doc["image"]: doc["id"] for doc in docs}
-    unusable = {path: problem for path in wanted if (problem := problem_with(Path(path)))}
-    if unusable:
-        path, problem = next(iter(unusable.items()))
-        raise DataMissing(
-            f"{len(unusable)} of the {len(wanted)} images of MIA-Bench cannot be used. The first, "
-            f"of sample {wanted[path]}: {problem}",
-            hint="complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub",
-        )
+    hint = "complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub"
+    require("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
 
 
 def doc_to_messages(
@@ -113,14 +107,20 @@ def doc_to_target(doc: Doc) -> str:  # noqa: ARG001 - the runner's form
 
 
 def _open(doc: Doc) -> Image.Image:
-    return _OPENER.open(doc["id"], lambda: Path(doc["image"]))
+    return _OPENER.open(doc["id"], lambda: _image(doc))
+
+
+def _image(doc: Doc) -> Path:
+    if not doc["image"]:
+        raise DataMissing(f"MIA-Bench, sample {doc['id']}: {_NO_IMAGE}.", hint="number the file")
+    return Path(doc["image"])
 
 
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged; what is no answer is not judged."""
     sample = Sample.from_doc(doc)
     logged = {"signature": signature(doc), "answer_sha256": _sha256("".join(map(str, results)))}
-    if (grading := _not_judged(sample, results)) is not None:
+    if (grading := _not_judged(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
     case = Case(
         question=Question(
@@ -133,7 +133,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     return JUDGED.submit(case, plain=_plain_score)
 
 
-def _not_judged(sample: Sample, results: Sequence[object]) -> Grading | None:
+def _not_judged(sample: Sample, doc: Doc, results: Sequence[object]) -> Grading | None:
     """What comes of an answer that no judge is shown; None for every other.
 
     The official script leaves out an answer that is the word `_SKIPPED` and nothing else; an empty
@@ -146,7 +146,8 @@ def _not_judged(sample: Sample, results: Sequence[object]) -> Grading | None:
         return metrics.ungraded("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
     if failure := failure_of(answer):
         return metrics.ungraded("no_answer", failure)
-    if unseen := _OPENER.failure(sample.id):
+    unseen = _OPENER.failure(sample.id) or (None if doc["image"] else _NO_IMAGE)
+    if unseen:
         return metrics.ungraded("bad_image", unseen)
     if answer == _SKIPPED:
         return metrics.ungraded("no_answer", f"the official script skips the answer `{_SKIPPED}`")

@@ -27,12 +27,12 @@ from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.scoring import metrics
 from mmie_tasks.benchmarks.milebench.scoring.summary import summary
 from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset, total
-from mmie_tasks.errors import DataMissing, MmieTasksError
+from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.messages import user_turn
 from mmie_tasks.paths import cache_dir
 from mmie_tasks.sources import milebench as source
 from mmie_tasks.sources.collage import combined_image
-from mmie_tasks.sources.images import Opener, problem_with
+from mmie_tasks.sources.images import Opener, require
 from mmie_tasks.sources.tokenizers import context_limit, load_tokenizer
 from mmie_tasks.verdict import Mean, mean_of, tally, verdict_of
 
@@ -70,14 +70,8 @@ def before_requests(docs: datasets.Dataset) -> None:
     for doc in docs:
         for path in _published(doc) or doc["images"]:
             wanted.setdefault(path, doc["id"])
-    unusable = {path: problem for path in wanted if (problem := problem_with(Path(path)))}
-    if unusable:
-        path, problem = next(iter(unusable.items()))
-        raise DataMissing(
-            f"{len(unusable)} of the {len(wanted)} images of this MileBench task cannot be used. "
-            f"The first, of sample {wanted[path]}: {problem}",
-            hint="unpack the archive with its images, or unset `MILEBENCH_DATA` to download it",
-        )
+    hint = "unpack the archive with its images, or unset `MILEBENCH_DATA` to download it"
+    require("this MileBench task", wanted, hint)
 
 
 def doc_to_messages(

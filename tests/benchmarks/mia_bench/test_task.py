@@ -134,6 +134,15 @@ def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):
     assert task.process_results(docs[0], ["It is red."])["official"]["unscored"] == "bad_image"
 
 
+def test_a_sample_whose_picture_cannot_be_told_costs_itself_and_not_the_run(docs):
+    unknown = {**docs[0], "image": ""}
+    task.before_requests(Dataset.from_list([*docs, unknown]))
+    assert task.doc_to_visual(unknown)
+    assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
+    task._OPENER = Opener()
+    assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
+
+
 def test_an_empty_answer_is_judged_as_the_official_script_does(docs):
     assert task.process_results(docs[0], [""])["official"]["unscored"] == "unavailable"
 

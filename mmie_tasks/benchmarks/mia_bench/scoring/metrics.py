@@ -12,7 +12,7 @@ from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.scoring import official
 from mmie_tasks.benchmarks.mia_bench.scoring.reading import Reading, read_reply
 from mmie_tasks.benchmarks.mia_bench.scoring.robust import of_categories
-from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row
+from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
 
 Row = dict[str, object]
 NUMBERS = ("", "_clean", *(f"_{name}" for name in (*CATEGORIES, *TYPES)))
@@ -29,7 +29,6 @@ REASONS: tuple[UnscoredReason, ...] = (
     "off_scale",
     "budget",
 )
-_SAME = 1e-9  # two fractions closer than this are one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +50,7 @@ class Grading:
     @property
     def differs(self) -> bool:
         """Whether the readings give different totals, or only one gives any."""
-        match self.official, self.robust:
-            case Scored(points=one), Scored(points=other):
-                return abs(one - other) > _SAME
-            case Unscored(), Unscored():
-                return False
-        return True
+        return differ(self.official, self.robust)
 
 
 def ungraded(reason: UnscoredReason, detail: str) -> Grading:

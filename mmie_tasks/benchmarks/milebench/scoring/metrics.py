@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.scoring import official, robust
 from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row
+from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
 
 Row = dict[str, object]
-_SAME = 1e-9  # two ROUGE-L values closer than this are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +22,7 @@ class Reading:
     @property
     def differs(self) -> bool:
         """Whether the two readings give different points, or only one gives any."""
-        match self.official, self.robust:
-            case Scored(points=one), Scored(points=other):
-                return abs(one - other) > _SAME
-            case Unscored(), Unscored():
-                return False
-        return True
+        return differ(self.official, self.robust)
 
 
 def read(sample: Sample, answer: object, failure: str | None = None) -> Reading:
