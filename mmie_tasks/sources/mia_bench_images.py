@@ -10,7 +10,7 @@ A row's picture is the first of these that is there, in a folder ``DATA``:
    have got one.
 
 Different addresses that end in the same name (rows 207 to 210 of the official file) say nothing by
-that name, and an address that ends in nothing (row 181) neither: their files must be numbered.
+that name, nor does an address that ends in a slash (rows 181 and 205): their files must be numbered.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class _Named:
     name: str
     query: str
     is_address: bool
+
+    @property
+    def is_file_name(self) -> bool:
+        """Whether the last part is a file's, and not a folder's (row 205) or nothing (row 181)."""
+        return bool(self.name) and not self.whole.partition("?")[0].endswith("/")
 
 
 def image_paths(folder: Path, named: Sequence[str]) -> list[Path | None]:
@@ -137,7 +142,7 @@ class _Finder:
                 return path
         if found := self._only(row, list(self._spelled(one))[:1] or self._with_ending(one)):
             return None if self._is_claimed(row, found) else inside(self.images, found)
-        free = one.name and not self._rivals(one.name, row)
+        free = one.is_file_name and not self._rivals(one.name, row)
         return inside(self.images, one.name) if free else None
 
     def _own(self, row: int) -> str | None:

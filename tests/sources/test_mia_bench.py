@@ -155,9 +155,13 @@ def test_two_pictures_for_one_row_are_broken_data(names, image, tmp_path):
 
 def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
     put(tmp_path)
-    named = ["https://a.org/c.jpg", "https://a.org/?x=1", "b/1.jpg", "a.b/x/1.jpg", "a.b/y/1.jpg"]
+    named = [
+        *("https://a.org/c.jpg", "https://a.org/?x=1", "https://a.org/7/?x=1"),
+        *("b/1.jpg", "a.b/x/1.jpg", "a.b/y/1.jpg"),
+    ]
     assert found(tmp_path, *named) == [
         "images/c.jpg",
+        None,
         None,
         "b/1.jpg",
         None,
