@@ -9,8 +9,8 @@ A row's picture is the first of these that is there, in a folder ``DATA``:
    decoded, or with the query behind it, as ``wget`` saves it. A name without an image's ending may
    have got one.
 
-Different addresses that end in the same name (rows 207 to 210 of the official file) say nothing by
-that name, nor does an address that ends in a slash (rows 181 and 205): their files must be numbered.
+Different addresses that end in one name (rows 207 to 210 of the official file) say nothing by it,
+nor does an address that ends in a slash (rows 181 and 205): their files must be numbered.
 """
 
 from __future__ import annotations
