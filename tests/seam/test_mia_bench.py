@@ -34,7 +34,11 @@ def server() -> Iterator[JudgeServer]:
 
 
 def evaluate(
-    workplace: Workplace, *more: str, url: str = "", command: tuple[str, ...] = ("lmms-eval",)
+    workplace: Workplace,
+    *more: str,
+    url: str = "",
+    command: tuple[str, ...] = ("lmms-eval",),
+    **variables: str,
 ) -> Ran:
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
@@ -45,6 +49,7 @@ def evaluate(
         *(*judge, *more),
         MIA_BENCH_DATA=str(DATA),
         OPENAI_API_KEY=KEY,
+        **variables,
     )
 
 
@@ -96,9 +101,14 @@ def test_a_judge_over_the_wire_gives_the_table_the_log_and_the_ledger(
     assert KEY not in everything_written(workplace) + ran.output
 
 
-def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer) -> None:
+@pytest.mark.parametrize("launcher", [True, False], ids=["launcher", "variable"])
+def test_two_processes_judge_their_own_halves(
+    workplace: Workplace, server: JudgeServer, launcher: bool
+) -> None:
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    ran = evaluate(workplace, url=server.url, command=tuple(torchrun.split()))
+    judge = "" if launcher else f"openai:model=judge-model,base_url={server.url}"
+    url, command = server.url if launcher else "", tuple(torchrun.split())
+    ran = evaluate(workplace, url=url, command=command, MMIE_TASKS_JUDGE=judge)
     assert FULL.items() <= printed(ran).items(), ran.output
     assert len(server) == 8
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from loguru import logger
+from support.judges import reply
+
+from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, Usage
+from mmie_tasks.progress import Progress
+
+
+def priced(usd: float | None) -> JudgeReply:
+    return replace(reply("5"), usage=Usage(input_tokens=100, output_tokens=10, cost_usd=usd))
+
+
+def told(*outcomes: Outcome) -> str:
+    progress = Progress("", len(outcomes))
+    for outcome in outcomes:
+        progress.saw(outcome)
+    return progress.summary()
+
+
+def test_what_was_asked_answered_and_paid_is_told() -> None:
+    down = JudgeUnavailable("the server is down\n\nhint: start it")
+    summary = told(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), down, down)
+    assert summary == (
+        "5 asked, 1 of them answered from the cache, 2 failed; 200 tokens in, 20 out, 0.7500 USD\n"
+        "  2 x the server is down"
+    )
+
+
+def test_one_unknown_price_makes_the_sum_unknown() -> None:
+    assert "cost unknown" in told(priced(0.25), priced(None), priced(0.5))
+
+
+@pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])
+def test_one_process_of_a_run_shows_the_bar_and_each_logs_its_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], rank: str, bars: int
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
+    with Progress("MIA-Bench", 1) as progress:
+        progress.saw(priced(0.25))
+    logger.remove(sink)
+    shown = capfd.readouterr().err
+    assert min(1, shown.count("Judging MIA-Bench: 100%")) == bars
+    assert lines[0].startswith("Judged MIA-Bench: 1 asked")

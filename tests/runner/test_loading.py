@@ -1,0 +1,86 @@
+"""What is written into the results of a task of ours, and which documents are looked at."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mmie_tasks.runner import loading
+
+ROOM = "mmie_tasks.benchmarks.sketch.task"
+
+
+class Task:
+    """What is used of the runner's task object."""
+
+    def __init__(self) -> None:
+        def process_docs(docs: Any) -> Any:
+            return docs
+
+        process_docs.__module__ = ROOM
+        self.config = SimpleNamespace(process_docs=process_docs, metadata={"version": "1-A"})
+        self.eval_docs_no_media = [{"id": str(i)} for i in range(5)]
+        self._metric_fn_list: dict[str, object] = {}
+        self.model_name = "stub"
+        self.built = 0
+
+    def dump_config(self) -> dict[str, Any]:
+        return {"metadata": dict(self.config.metadata)}
+
+    def build_all_requests(self, **_: object) -> None:
+        self.built += 1
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = ModuleType(ROOM)
+    module.signature = lambda doc: f"judge:x|first:{doc['id']}"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, ROOM, module)
+    return module
+
+
+@pytest.mark.usefixtures("room")
+def test_a_configuration_is_signed_when_requests_are_built_and_not_before() -> None:
+    """The runner's cache of answers is keyed by what it dumps before: swapping judges keeps it."""
+    task = Task()
+    loading.note_signature(task)
+    dumped = task.dump_config()
+    assert dumped == {"metadata": {"version": "1-A"}}
+    task.build_all_requests()
+    assert dumped["metadata"]["signature"] == "judge:x|first:0"
+    assert task.built == 1
+
+
+@pytest.mark.usefixtures("room")
+def test_answers_only_are_not_signed() -> None:
+    task = Task()
+    task._metric_fn_list = {"bypass": None}
+    loading.note_signature(task)
+    dumped = task.dump_config()
+    task.build_all_requests()
+    assert "signature" not in dumped["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "looked_at"),
+    [
+        pytest.param({}, "01234", id="all"),
+        pytest.param({"limit": 2}, "01", id="limit"),
+        pytest.param({"limit": 2, "offset": 1}, "12", id="offset"),
+        pytest.param({"limit": 9, "offset": 3}, "34", id="more-than-there-are"),
+        pytest.param({"limit": 0}, "01234", id="no-limit"),
+        pytest.param({"offset": 7}, "", id="behind-the-end"),
+    ],
+)
+def test_only_the_images_of_the_run_are_looked_at(
+    room: ModuleType, asked: dict[str, int], looked_at: str
+) -> None:
+    seen: list[str] = []
+    room.before_requests = lambda docs: seen.extend(doc["id"] for doc in docs)  # type: ignore[attr-defined]
+    task = Task()
+    loading.check_before_requests(task)
+    task.build_all_requests(**asked)
+    assert "".join(seen) == looked_at
