@@ -16,14 +16,9 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_file import CacheFile, default_path
+from mmie_tasks.judges.openai.reading import MODEL_VARIABLES
 
 VARIABLE = "MMIE_TASKS_JUDGE"
-_MODEL_VARIABLES = (
-    "MMIE_TASKS_JUDGE_MODEL",
-    "JUDGE_MODEL_NAME",
-    "JUDGE_MODEL_VERSION",
-    "MODEL_VERSION",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +86,7 @@ def choose(default: str, environment: Mapping[str, str], launched: Choice | None
     if chosen.name != fallback.name or (chosen is not fallback and "model" in chosen.options):
         return chosen
     options = {**fallback.options, **chosen.options}
-    variable = next((name for name in _MODEL_VARIABLES if environment.get(name)), None)
+    variable = next((name for name in MODEL_VARIABLES if environment.get(name)), None)
     if variable is None or "model" not in fallback.options:
         return Choice(name=chosen.name, options=options, source=chosen.source)
     options["model"] = environment[variable]

@@ -18,7 +18,7 @@ from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome, RequestBroken, 
 from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.advice import missing_key
 from mmie_tasks.judges.openai.batch_calls import Provider
-from mmie_tasks.judges.openai.batch_files import Body, Limits
+from mmie_tasks.judges.openai.batch_files import Limits
 from mmie_tasks.judges.openai.batch_outcomes import Reading
 from mmie_tasks.judges.openai.batch_retry import BatchPace
 from mmie_tasks.judges.openai.batch_run import Run
@@ -142,19 +142,8 @@ class BatchJudge:
                 signature=self.signature,
             ),
             reading=Reading(model=settings.model, price=price, secrets=settings.secrets),
-            body_of=self._body,
+            body_of=settings.body,
             pace=self._pace,
-        )
-
-    def _body(self, request: JudgeRequest, dialect: wire.Dialect) -> Body:
-        settings = self._settings
-        return wire.body(
-            request,
-            model=settings.model,
-            temperature=settings.temperature,
-            dialect=dialect,
-            max_tokens=settings.max_tokens,
-            detail=settings.detail,
         )
 
 

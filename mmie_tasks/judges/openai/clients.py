@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import openai
@@ -28,44 +29,34 @@ class _Address:
 
 def async_client(settings: Settings, url: str) -> openai.AsyncOpenAI:
     """A client for one of the servers; to be made and closed in the loop that uses it."""
-    key, address = settings.api_key or _NO_KEY, _address(url)
+    address, told = _address(url), _told(settings, settings.timeout_s)
     if settings.api_type == "azure":
         return openai.AsyncAzureOpenAI(
             azure_endpoint=address.url,
             api_version=settings.api_version,
-            api_key=key,
-            timeout=_timeout(settings.timeout_s),
-            max_retries=0,
             default_headers=address.headers,
+            **told,
         )
-    return openai.AsyncOpenAI(
-        base_url=address.url,
-        api_key=key,
-        timeout=_timeout(settings.timeout_s),
-        max_retries=0,
-        default_headers=address.headers,
-    )
+    return openai.AsyncOpenAI(base_url=address.url, default_headers=address.headers, **told)
 
 
 def client(settings: Settings, url: str, timeout_s: float) -> openai.OpenAI:
     """A client that blocks, for a few requests before a run."""
-    key, address = settings.api_key or _NO_KEY, _address(url)
+    address, told = _address(url), _told(settings, timeout_s)
     if settings.api_type == "azure":
         return openai.AzureOpenAI(
             azure_endpoint=address.url,
             api_version=settings.api_version,
-            api_key=key,
-            timeout=_timeout(timeout_s),
-            max_retries=0,
             default_headers=address.headers,
+            **told,
         )
-    return openai.OpenAI(
-        base_url=address.url,
-        api_key=key,
-        timeout=_timeout(timeout_s),
-        max_retries=0,
-        default_headers=address.headers,
-    )
+    return openai.OpenAI(base_url=address.url, default_headers=address.headers, **told)
+
+
+def _told(settings: Settings, timeout_s: float) -> dict[str, Any]:
+    """What every kind of client is told."""
+    timeout = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+    return {"api_key": settings.api_key or _NO_KEY, "timeout": timeout, "max_retries": 0}
 
 
 def _address(url: str) -> _Address:
@@ -76,7 +67,3 @@ def _address(url: str) -> _Address:
     basic = base64.b64encode(words.encode()).decode("ascii")
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     return _Address(url=bare, headers={"Authorization": f"Basic {basic}"})
-
-
-def _timeout(timeout_s: float) -> openai.Timeout:
-    return openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))

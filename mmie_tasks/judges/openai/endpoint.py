@@ -71,14 +71,7 @@ class Endpoint:
 
     async def _ask(self, request: JudgeRequest, dialect: wire.Dialect) -> Answered:
         told = self._settings
-        body = wire.body(
-            request,
-            model=told.model,
-            temperature=told.temperature,
-            dialect=dialect,
-            max_tokens=told.max_tokens,
-            detail=told.detail,
-        )
+        body = told.body(request, dialect)
         # The SDK's time limit is one for each piece of the response; this is one for all of it.
         raw = await asyncio.wait_for(
             self._client.chat.completions.with_raw_response.create(**body),  # type: ignore[call-overload]

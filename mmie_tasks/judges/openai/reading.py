@@ -15,10 +15,12 @@ from mmie_tasks.judges.openai.models import Price, price_of
 from mmie_tasks.judges.openai.settings import AZURE_VERSION, ApiType, Settings
 from mmie_tasks.paths import cache_dir
 
-DEFAULT_MODEL = "gpt-4o-2024-11-20"
 DEFAULT_URL = "https://api.openai.com/v1"
 
-_MODELS = ("MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION")
+MODEL_VARIABLES = (
+    *("MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME"),
+    *("JUDGE_MODEL_VERSION", "MODEL_VERSION"),
+)
 _KEYS: Mapping[ApiType, Sequence[str]] = {
     "openai": ("MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY", "OPENAI_API_KEY"),
     "azure": (
@@ -65,7 +67,7 @@ def read_settings(options: Options, environment: Mapping[str, str]) -> Settings:
         SettingWrong: An option cannot be obeyed.
     """
     api_type = _api_type(options.api_type, environment)
-    model = options.model or _first(environment, _MODELS) or DEFAULT_MODEL
+    model = _model(options.model, environment)
     key_names = _key_names(options.api_key_env, api_type, environment)
     api_key = _first(environment, key_names)
     price = _price(options.price) if options.price else price_of(model)
@@ -93,6 +95,14 @@ def read_settings(options: Options, environment: Mapping[str, str]) -> Settings:
 def _first(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
     values = (environment.get(name, "").strip() for name in names)
     return next((value for value in values if value), None)
+
+
+def _model(given: str | None, environment: Mapping[str, str]) -> str:
+    """The model; which one is the default is for a benchmark to say."""
+    model = given or _first(environment, MODEL_VARIABLES)
+    if model is None:
+        raise SettingWrong("The judge `openai` is not told which model to ask.", hint="`model=...`")
+    return model
 
 
 def _api_type(given: str | None, environment: Mapping[str, str]) -> ApiType:

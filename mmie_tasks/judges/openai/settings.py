@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.models import Price
-from mmie_tasks.judges.openai.wire import dialect_of
 
 ApiType = Literal["openai", "azure"]
 
@@ -56,7 +57,7 @@ class Settings:
     @property
     def signature(self) -> str:
         """What can move a score: the model and how it is asked. No address, no key."""
-        dialect = dialect_of(self.model)
+        dialect = wire.dialect_of(self.model)
         told = self.temperature if dialect.takes_temperature else None
         words = [f"judge:openai|model:{self.model}", "t:none" if told is None else f"t:{told:g}"]
         if self.max_tokens is not None:
@@ -66,6 +67,21 @@ class Settings:
         if dialect.headroom:
             words.append(f"reasoning:+{dialect.headroom}")
         return "|".join(words)
+
+    def body(self, request: JudgeRequest, dialect: wire.Dialect) -> dict[str, object]:
+        """The body of a request to this judge; its images are read now.
+
+        Raises:
+            RequestBroken: An image cannot be read.
+        """
+        return wire.body(
+            request,
+            model=self.model,
+            temperature=self.temperature,
+            dialect=dialect,
+            max_tokens=self.max_tokens,
+            detail=self.detail,
+        )
 
     @property
     def needs_key(self) -> bool:

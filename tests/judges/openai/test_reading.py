@@ -9,13 +9,13 @@ from mmie_tasks.judges.openai.reading import Options, read_settings
 
 
 def read(environment=None, **options):
-    return read_settings(Options(**options), environment or {})
+    return read_settings(Options(**options), {"MODEL_VERSION": "m", **(environment or {})})
 
 
 def test_with_nothing_but_a_key_the_providers_own_server_is_asked():
     settings = read({"OPENAI_API_KEY": "sk-1"})
     assert settings.base_urls == ("https://api.openai.com/v1",)
-    assert settings.signature == "judge:openai|model:gpt-4o-2024-11-20|t:0"
+    assert settings.signature == "judge:openai|model:m|t:0"
     assert settings.needs_key
 
 
@@ -108,7 +108,7 @@ def test_an_option_wins_over_the_environment():
 )
 def test_an_option_that_cannot_be_obeyed_is_refused_by_name(options, words):
     with pytest.raises(SettingWrong, match="hint: ") as caught:
-        open_judge(environment={"OPENAI_API_KEY": "k"}, **options)
+        open_judge(environment={"OPENAI_API_KEY": "k"}, **{"model": "m", **options})
     assert words in str(caught.value)
 
 
@@ -134,7 +134,13 @@ def test_the_signature_holds_nothing_else():
 def test_opening_a_judge_does_not_load_the_sdk():
     code = (
         "import sys; from mmie_tasks.judges.openai import open_judge;"
-        "open_judge(environment={}); print('openai' in sys.modules)"
+        "open_judge(environment={}, model='m'); print('openai' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"
+
+
+def test_no_model_is_no_default_of_ours():
+    """Each benchmark names its own, in one line."""
+    with pytest.raises(SettingWrong, match="which model"):
+        open_judge(environment={"OPENAI_API_KEY": "k"})
