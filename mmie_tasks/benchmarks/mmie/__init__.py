@@ -1,0 +1,1 @@
+"""MMIE: interleaved text and images, in and out."""
