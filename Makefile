@@ -36,10 +36,12 @@ check: lint test  ## what a developer runs and what CI runs
 bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
+	$(BIN)/python -W ignore tests/bench/mmie_requests.py
 	$(BIN)/python tests/bench/import_cost.py
 
-yamls: $(READY)  ## write task_yamls/milebench from the room's tables
+yamls: $(READY)  ## write what the rooms' tables say into task_yamls/
 	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
+	$(BIN)/python tests/support/mmie_yamls.py task_yamls/mmie
 
 clean:
 	rm -rf $(VENV) dist out

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from mmie_tasks import __version__
 from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.paths import task_dir
 
 HELP = """\
-mmie-tasks: benchmarks for lmms-eval, scored as their papers score them. In this version: MileBench
-and MIA-Bench.
+mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench and
+MIA-Bench.
 
   mmie-tasks path        print the folder of our task files (for `--include_path`)
   mmie-tasks cache ...   the replies of judges: stats, export, import, prune (`cache --help`)
+  mmie-tasks export BENCHMARK RUN -o PATH
+                         a run in the official formats; in this version of `mmie` (`--help`)
   mmie-tasks --version   print the version
   mmie-tasks --help      print this
 
@@ -42,6 +45,8 @@ def main() -> None:
             print(task_dir())
         case ["cache", *rest]:
             raise SystemExit(_cache(rest))
+        case ["export", *rest]:
+            _export(rest)
         case ["path", *rest]:
             raise SystemExit(f"`mmie-tasks path` takes nothing more, and was given {rest}.")
         case _:
@@ -55,6 +60,24 @@ def _cache(arguments: list[str]) -> int:
         return run(arguments, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
+
+
+def _export(arguments: list[str]) -> None:
+    """Hand over to ``export.py`` of a benchmark's room."""
+    from importlib import import_module
+
+    rooms = sorted(path.parent.name for path in Path(__file__).parent.glob("*/*/export.py"))
+    name, *rest = arguments or [""]
+    if name not in rooms:
+        raise SystemExit(
+            f"`mmie-tasks export` needs a benchmark, and one that can be exported: "
+            f"{', '.join(rooms)}.\n\nhint: `mmie-tasks export {rooms[0]} --help`"
+        )
+    try:
+        done: str = import_module(f"mmie_tasks.benchmarks.{name}.export").run(rest, os.environ)
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
+    print(done)
 
 
 def _run_lmms_eval() -> None:

@@ -63,8 +63,16 @@ class Judged:
     second: JudgeReply | None = None
     failure: Unscored | None = None
 
-    def first(self, read: Reader) -> Verdict:
-        """The verdict of the first reply, whatever it says: as a script that asks once."""
+    def first(self, read: Reader, *, unfinished: bool = False) -> Verdict:
+        """The verdict of the first reply, whatever it says: as a script that asks once.
+
+        Args:
+            read: Makes a verdict of a reply's text.
+            unfinished: Also read a reply that ran into its limit of tokens, as a script does that
+                is not told.
+        """
+        if unfinished and self.reply is not None:
+            return read(self.reply.text)
         return _verdict(self.reply, self.failure, read)
 
     def best(self, read: Reader) -> Verdict:

@@ -8,10 +8,11 @@ from typing import Literal
 
 UnscoredReason = Literal[
     "no_answer",  # the tested model gave none: missing, or its API failed
-    "bad_image",  # the tested model was not shown one of the sample's images
+    "bad_image",  # an image that the tested model or the judge is to see cannot be used
     "not_text",  # the answer is null, a number or a list
     "bad_gold",  # the sample itself cannot be scored: gold missing, empty, or not among its options
     "not_scorable",  # the official scorer raises on this pair of texts
+    "left_out",  # the official script leaves the sample out
     "unavailable",  # the judge gave no reply: down, too busy, or no longer set up right
     "refused",  # the judge answered, and would not judge
     "cut_off",  # the judge's reply ran into its limit of tokens

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from mmie_tasks.answers.saved import Answer, SavedAnswer, as_answer, encodable
+from mmie_tasks.answers.saved import Answer, SavedAnswer, as_answer, beside, encodable
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.errors import AnswersUnusable
 
@@ -129,13 +129,16 @@ def read_milebench(record: Record, source: Source) -> SavedAnswer:
 
 
 def read_plain(record: Record, source: Source) -> SavedAnswer:
-    """A record of an id and an answer; MMIE's ``data.json`` and MIA-Bench's JSONL are such."""
+    """A record of an id and an answer; MMIE's ``data.json`` and MIA-Bench's JSONL are such.
+
+    Images of the answer are looked for beside the file.
+    """
     present = [name for name in ANSWER_FIELDS if name in record]
     if len(present) > 1:
         names = " and ".join(f"`{name}`" for name in present)
         raise source.broken(f"it has {names}, and which is the tested model's is not said")
     return SavedAnswer(
-        answer=as_answer(record[present[0]] if present else None),
+        answer=as_answer(beside(record[present[0]], source.path.parent) if present else None),
         format="MIA-Bench answers" if "url" in record else "id and answer",
         file=str(source.path),
         place=source.place,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
+from mmie_tasks.errors import DataBroken
+from mmie_tasks.sources.images import inside
 
 Answer = str | tuple[str, ...]
 """What the tested model said; one text a round where there were several."""
@@ -69,6 +72,33 @@ def as_answer(value: object) -> Answer:
     if _is_interleaved(value):
         return _json(value)
     return f"{NOT_TEXT} {_json(value)}"
+
+
+def beside(value: object, folder: Path) -> object:
+    """The value with every relative image path in it that names a file below `folder` made whole.
+
+    An answers file is moved about with its images, and the run that reads it starts elsewhere.
+    MMIE's ``{text, image}`` parts and lists of ``images`` are looked at; nothing is opened.
+    """
+    match value:
+        case list():
+            return [beside(part, folder) for part in value]
+        case {"image": str(image), **rest} if _is_part(value):
+            return {**rest, "image": _whole(image, folder)}
+        case {"images": list(images), **rest}:
+            whole = [_whole(each, folder) if isinstance(each, str) else each for each in images]
+            return {**rest, "images": whole}
+        case {"content": list(parts), **rest}:
+            return {**rest, "content": beside(parts, folder)}
+    return value
+
+
+def _whole(image: str, folder: Path) -> str:
+    try:
+        path = inside(folder, image)
+        return str(path.absolute()) if path.is_file() else image
+    except (DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
+        return image
 
 
 def encodable(text: str) -> str:

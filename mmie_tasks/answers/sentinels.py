@@ -34,7 +34,8 @@ def failure_of(answer: object) -> str | None:
     True
     """
     if isinstance(answer, (list, tuple)):
-        return next((reason for turn in answer if (reason := failure_of(turn))), None)
+        turns = (turn for turn in answer if isinstance(turn, str))
+        return next((reason for turn in turns if (reason := failure_of(turn))), None)
     if not isinstance(answer, str):
         return None
     start = answer.lstrip()

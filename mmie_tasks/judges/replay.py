@@ -44,29 +44,32 @@ def open_judge(
 
     Args:
         environment: Where the usual cache is.
-        path: The recording: a cache file or a JSONL; without it, the usual cache.
+        path: The recording: a cache file or a JSONL, or several joined by ``;``; without it, the
+            usual cache.
         signature: Of the judge to replay, or a part of it that no other has.
         model: The model to replay, as it named itself or as it was asked for.
 
     Raises:
         SettingWrong: There is no such file.
     """
-    recording = Path(path).expanduser() if path else default_path(environment)
-    if not recording.is_file():
-        raise SettingWrong(
-            f"There is no recording `{recording}` to replay.",
-            hint="name a cache file or a JSONL: `replay:path=FILE`",
-        )
-    return ReplayJudge(recording, signature=signature, model=model)
+    named = [Path(each.strip()).expanduser() for each in (path or "").split(";") if each.strip()]
+    recordings = named or [default_path(environment)]
+    for recording in recordings:
+        if not recording.is_file():
+            raise SettingWrong(
+                f"There is no recording `{recording}` to replay.",
+                hint="name a cache file or a JSONL: `replay:path=FILE`, or `replay:path=ONE;OTHER`",
+            )
+    return ReplayJudge(*recordings, signature=signature, model=model)
 
 
 class ReplayJudge:
-    """Says what the recording holds. The file is read whole, once, when it is first needed."""
+    """Says what the recordings hold. They are read whole, once, when they are first needed."""
 
     def __init__(
-        self, recording: Path, *, signature: str | None = None, model: str | None = None
+        self, *recordings: Path, signature: str | None = None, model: str | None = None
     ) -> None:
-        self._recording = recording
+        self._recordings = recordings
         self._wanted = _Wanted(signature=signature, model=model)
 
     @property
@@ -100,18 +103,18 @@ class ReplayJudge:
                 yield index, error
                 continue
             if reply is None:
-                name = self._recording.name
+                name = ", ".join(recording.name for recording in self._recordings)
                 yield index, JudgeUnavailable(f"the request is not in the recording `{name}`")
             else:
                 yield index, reply
 
     @cached_property
     def _loaded(self) -> _Replayed:
-        path = self._recording
-        voices = Counter((each.signature, each.reply.model) for each in recorded(path))
+        path = "; ".join(map(str, self._recordings))
+        voices = Counter((each.signature, each.reply.model) for each in self._recorded())
         signature = self._wanted.chosen(voices, path)
         replies: dict[str, JudgeReply] = {}
-        for each in recorded(path, signature):
+        for each in self._recorded(signature):
             if not self._wanted.suits(signature, each.reply.model):
                 continue
             reply = replace(each.reply, cached=True)
@@ -119,6 +122,10 @@ class ReplayJudge:
                 message = f"`{path}` holds two different replies to the request {each.request}."
                 raise DataBroken(message, hint="take one of them out")
         return _Replayed(signature=signature, replies=replies)
+
+    def _recorded(self, signature: str | None = None) -> Iterator[Recorded]:
+        for recording in self._recordings:
+            yield from recorded(recording, signature)
 
 
 def recorded(path: Path, signature: str | None = None) -> Iterator[Recorded]:
@@ -168,7 +175,7 @@ class _Wanted:
         named = (model, *(part.removeprefix("model:") for part in _models(signature)))
         return self.model is None or self.model in named
 
-    def chosen(self, voices: Mapping[tuple[str, str], int], path: Path) -> str:
+    def chosen(self, voices: Mapping[tuple[str, str], int], path: str) -> str:
         """The one signature that is meant, of the signatures and models there are.
 
         Raises:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.choosing import Choice
 
 _ROOM = re.compile(r"!function\s+(mmie_tasks\.benchmarks\.\w+\.task)\.")
+_INCLUDE = re.compile(r"^include:\s*(\S+)", re.MULTILINE)
 
 
 def check_before_the_model() -> None:
@@ -100,6 +101,16 @@ def _rooms(tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]) -> I
         entry = index.get(task, {}) if isinstance(task, str) else {}
         path = entry.get("yaml_path")
         if isinstance(path, str) and Path(path).resolve().is_relative_to(task_dir()):
-            yield from _ROOM.findall(Path(path).read_text(encoding="utf-8"))
+            yield from _named_in(Path(path))
         elif isinstance(members := entry.get("task"), list):
             yield from _rooms(members, index)
+
+
+def _named_in(file: Path) -> Iterator[str]:
+    """The rooms that a task file names, and the files of ours that it includes."""
+    text = file.read_text(encoding="utf-8")
+    yield from _ROOM.findall(text)
+    for name in _INCLUDE.findall(text):
+        included = file.parent / name
+        if included.resolve().is_relative_to(task_dir()) and included.is_file():
+            yield from _named_in(included)

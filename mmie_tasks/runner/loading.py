@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -42,7 +43,8 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     That is after ``--predict_only`` and ``--limit`` are known and before any generation
     (``evaluator.py:1128``). The data by the room's ``before_requests(docs)``, if it has one; the
     room is the module of the task's ``process_docs``. The judge by the room's ``JUDGED``. A task
-    without either, or not ours, is left as it is.
+    without either, or not ours, is left as it is. A room with ``look_for_images_in(folder)`` is
+    told first where the run writes.
 
     On the command line an `MmieTasksError` ends the process with its text and status 1; the runner
     would print an exception and end with 0. Called from Python the error gets out as it is.
@@ -55,6 +57,7 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401
         try:
+            _tell_output_path(room, task)
             _check(room, task, kwargs)
         except MmieTasksError as error:
             if getattr(task, "args", None) is None:  # set by the command line only
@@ -63,6 +66,14 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
         build(*args, **kwargs)
 
     task.build_all_requests = build_all_requests
+
+
+def _tell_output_path(room: ModuleType | None, task: Any) -> None:  # noqa: ANN401
+    """Where the run writes, for a room whose answers may name files: `look_for_images_in`."""
+    look_in = getattr(room, "look_for_images_in", None)
+    written_to = getattr(getattr(task, "args", None), "output_path", None)
+    if look_in is not None and isinstance(written_to, str) and written_to:
+        look_in(Path(written_to))
 
 
 def _check(room: ModuleType | None, task: Any, asked: Mapping[str, Any]) -> None:  # noqa: ANN401

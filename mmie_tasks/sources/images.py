@@ -18,7 +18,10 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 from mmie_tasks.errors import DataBroken, DataMissing
 
 # What Pillow's decoders raise on bytes that are not what their header promises.
-_UNREADABLE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
+_UNREADABLE = (
+    *(OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error),
+    RuntimeError,  # AVIF
+)
 
 _FETCH_AGAIN = "unpack or download the dataset again, or look at the file with an image viewer"
 _bomb_check = threading.Lock()
@@ -116,6 +119,17 @@ def problem_with(path: Path, max_pixels: int = 200_000_000) -> str | None:
     except (DataMissing, DataBroken) as error:
         return str(error).partition("\n")[0]
     return None
+
+
+def size_px(path: Path) -> tuple[int, int]:
+    """Width and height by the image's header, in pixels; nothing is decoded.
+
+    Raises:
+        DataMissing: No such file, or no right to read it.
+        DataBroken: Not an image.
+    """
+    with opened(path) as file:
+        return _header(file, path).size
 
 
 def require(benchmark: str, owners: Mapping[str, str], hint: str) -> None:

@@ -185,6 +185,20 @@ def test_mmie_answers_become_parts_in_their_order(tmp_path: Path) -> None:
     assert saved["SA-2"] == "text"
 
 
+def test_images_beside_the_answers_file_are_found_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for name in ("images/0.png", "out.png"):
+        (tmp_path / name).touch()
+    parts = [{"text": "a", "image": image} for image in ("images/0.png", "no.png", "../x.png", "")]
+    listed = {"text": "b", "images": ["images/0.png", 7, "http://h/0.png"]}
+    items = [{"id": "SA-1", "answer": parts}, {"id": "SA-2", "answer": listed}]
+    saved = by_id(save(tmp_path / "data.json", items))
+    there = str(tmp_path / "images" / "0.png")
+    content = json.loads(str(saved["SA-1"]))["content"]
+    assert [part["image"] for part in content] == [there, "no.png", "../x.png", ""]
+    assert json.loads(str(saved["SA-2"]))["images"] == [there, 7, "http://h/0.png"]
+
+
 def test_mia_bench_answers_keep_every_id(tmp_path: Path) -> None:
     lines = [
         {"url": "http://h/a/1.jpg?w=2", "text": "x", "question_id": 5},

@@ -258,6 +258,6 @@ def test_twenty_thousand_samples_take_about_a_second(way: str) -> None:
     task = "all" if way == "content" else "t"
     saved = [logged(n, ids=each, task=task) for n, each in enumerate(ids)]
     samples = [wanted(n, *each) for n, each in enumerate(ids)]
-    start = time.perf_counter()
+    start = time.thread_time()  # of a processor: others may keep the machine busy
     assert join(saved, *samples).report.matched == 20_000
-    assert time.perf_counter() - start < 5  # on a busy machine
+    assert time.thread_time() - start < 5

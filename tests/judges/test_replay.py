@@ -172,6 +172,15 @@ def test_two_replies_to_one_request_stop(tmp_path):
         ReplayJudge(path).check()
 
 
+def test_several_recordings_are_one(tmp_path):
+    one, two = (jsonl(tmp_path / f"{name}.jsonl", some_reply(name)) for name in "12")
+    joined = open_judge(path=f"{one};{two}", environment={})
+    both = ReplayJudge(jsonl(tmp_path / "both.jsonl", some_reply("1"), some_reply("2")))
+    assert joined.signature == both.signature != ReplayJudge(one).signature
+    with pytest.raises(SettingWrong, match="no recording"):
+        open_judge(path=f"{one};{tmp_path / 'none'}", environment={})
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [

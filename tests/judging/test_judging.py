@@ -66,6 +66,13 @@ def test_a_reply_that_ran_into_its_limit_is_not_read() -> None:
     assert found.first(read).reason == "cut_off"  # type: ignore[union-attr]
 
 
+def test_a_reply_that_ran_into_its_limit_is_read_where_the_script_does() -> None:
+    found = judged(SayingJudge(lambda _: reply("1", finish="length")), "1")[0]
+    assert found.first(read, unfinished=True) == Scored(1)
+    down = judged(SayingJudge(lambda _: JudgeRefused("no")), "1")[0]
+    assert down.first(read, unfinished=True) == Unscored("refused", "no")
+
+
 def test_an_impossible_reply_is_asked_for_once_more_and_only_once() -> None:
     judge = SayingJudge(lambda request: reply("impossible" if request.parts[0] == "a" else "5"))
     found = judged(judge, "a", "b")

@@ -20,7 +20,7 @@ users = sys.argv[1]
 def look(override, **asked):
     os.environ["MMIE_TASKS_OVERRIDE"] = override
     index = TaskManager(**asked).task_index
-    paths = {name: index[name]["yaml_path"] for name in ("mmie", "sketch", "mine") if name in index}
+    paths = {name: index[name]["yaml_path"] for name in ("mme", "sketch", "mine") if name in index}
     return {**paths, "tag": index.get("sketches", {}).get("task")}
 
 print(json.dumps({
@@ -41,7 +41,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.fixture(scope="module")
 def users(workplace: Workplace) -> Path:
-    return write_users(workplace.folder / "users", mmie="MMIE of a user", mine="A user's")
+    return write_users(workplace.folder / "users", mme="MME of a user", mine="A user's")
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,9 @@ def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
     ("case", "owner"),
     [
         pytest.param("default", "mmie_tasks/task_yamls/sketch", id="ours-beats-the-built-in"),
-        pytest.param("off", "lmms_eval/tasks/mmie", id="the-built-in-when-switched-off"),
+        pytest.param("off", "lmms_eval/tasks/mme", id="the-built-in-when-switched-off"),
         pytest.param("users", "users", id="the-users-beats-ours-and-the-built-in"),
-        pytest.param("users, off", "lmms_eval/tasks/mmie", id="the-runners-own-rule-when-off"),
+        pytest.param("users, off", "lmms_eval/tasks/mme", id="the-runners-own-rule-when-off"),
         pytest.param("our folder", "mmie_tasks/task_yamls/sketch", id="ours-by-include-path-too"),
         pytest.param("only users", "users", id="only-the-users-without-defaults"),
     ],
@@ -65,7 +65,7 @@ def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
 def test_a_name_that_several_have_means_the_task_of(
     index: dict[str, dict[str, str]], case: str, owner: str
 ) -> None:
-    assert Path(index[case]["mmie"]).parent.as_posix().endswith(owner)
+    assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
 
 
 @pytest.mark.parametrize("case", ["default", "off", "users", "users, off"])
@@ -74,28 +74,28 @@ def test_a_name_only_we_have_is_always_there(index: dict[str, dict[str, str]], c
 
 
 def test_ours_stay_away_when_the_defaults_are_not_wanted(index: dict[str, dict[str, str]]) -> None:
-    assert set(index["only users"]) == {"mmie", "mine", "tag"}
+    assert set(index["only users"]) == {"mme", "mine", "tag"}
 
 
 def test_a_tag_has_the_members_of_the_user_and_ours(index: dict[str, dict[str, str]]) -> None:
-    assert set(index["users"]["tag"]) == {"mmie", "mine", "sketch"}
+    assert set(index["users"]["tag"]) == {"mme", "mine", "sketch"}
 
 
 def test_an_evaluation_takes_the_users_own_task_and_does_not_claim_it(
     workplace: Workplace, users: Path
 ) -> None:
     ran = workplace.run(
-        *("lmms-eval", "--model", "stub", "--tasks", "mmie", "--include_path", str(users))
+        *("lmms-eval", "--model", "stub", "--tasks", "mme", "--include_path", str(users))
     )
-    assert ran.values == {("MMIE of a user", "local_acc"): "0.5"}, ran.output
-    assert "mmie-tasks: mia_bench: ours instead of the built-in" in ran.output  # not mmie
+    assert ran.values == {("MME of a user", "local_acc"): "0.5"}, ran.output
+    assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in ran.output  # not mme
 
 
 def test_the_old_listing_has_the_built_in_and_says_nothing_when_switched_off(
     workplace: Workplace,
 ) -> None:
     listed = workplace.run("lmms-eval", "--tasks", "list_subtasks", MMIE_TASKS_OVERRIDE="0")
-    (line,) = [line for line in listed.output.splitlines() if line.startswith("|mmie ")]
-    assert "lmms_eval/tasks/mmie" in line
+    (line,) = [line for line in listed.output.splitlines() if line.startswith("|mme ")]
+    assert "lmms_eval/tasks/mme" in line
     assert str(workplace.task_dir / "sketch" / "sketch.yaml") in listed.output
     assert "instead of the built-in" not in listed.output

@@ -6,13 +6,13 @@ import pytest
 from support.runner import Workplace
 from support.sketch import sketched
 
-EVALUATION = ("--model", "stub", "--tasks", "mmie")
-OVERRIDDEN = "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
+EVALUATION = ("--model", "stub", "--tasks", "mme")
+OVERRIDDEN = "mmie-tasks: mia_bench, mme, mmie: ours instead of the built-in of the same name"
 ACCELERATE = "accelerate launch --cpu --num_processes 1 --num_machines 1 --mixed_precision no"
 
 FROM_PYTHON = """
 from lmms_eval.evaluator import simple_evaluate
-results = simple_evaluate(model="stub", tasks=["mmie"])["results"]["mmie"]
+results = simple_evaluate(model="stub", tasks=["mme"])["results"]["mme"]
 print(results["alias"], results["sketch_acc,none"])
 """
 
@@ -36,7 +36,7 @@ def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
     workplace: Workplace, start: str
 ) -> None:
     ran = workplace.run(*start.split(), *EVALUATION)
-    assert ran.values == {("MMIE as a sketch", "sketch_acc"): "0.5"}, ran.output
+    assert ran.values == {("MME as a sketch", "sketch_acc"): "0.5"}, ran.output
     assert ran.output.count(OVERRIDDEN) == 1
 
 
@@ -45,22 +45,22 @@ def test_two_processes_share_our_task_and_one_of_them_says_that_it_wins(
 ) -> None:
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
     ran = workplace.run(*torchrun.split(), *EVALUATION)
-    assert ran.values == {("MMIE as a sketch", "sketch_acc"): "0.5"}, ran.output
+    assert ran.values == {("MME as a sketch", "sketch_acc"): "0.5"}, ran.output
     assert ran.output.count("stub: generating 2 answers") == 2
     assert ran.output.count(OVERRIDDEN) == 1
 
 
 def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
     ran = workplace.run("python", "-c", FROM_PYTHON)
-    assert "MMIE as a sketch 0.5" in ran.output
+    assert "MME as a sketch 0.5" in ran.output
 
 
 def test_our_list_of_tasks_has_ours_and_the_built_in_ones(workplace: Workplace) -> None:
     listed = workplace.run("mmie-tasks", "tasks", "list").output.split()
-    assert {"sketch", "mmie", "mme", "mmmu_val"} <= set(listed)
+    assert {"sketch", "mme", "mmmu_val"} <= set(listed)
 
 
 def test_our_list_of_subtasks_names_the_file_that_wins(workplace: Workplace) -> None:
     listed = workplace.run("mmie-tasks", "tasks", "subtasks").output.splitlines()
-    (line,) = [line for line in listed if line.startswith("|mmie ")]
-    assert str(workplace.task_dir / "sketch" / "mmie.yaml") in line
+    (line,) = [line for line in listed if line.startswith("|mme ")]
+    assert str(workplace.task_dir / "sketch" / "mme.yaml") in line

@@ -205,7 +205,7 @@ def test_two_processes_lay_down_one_folder(hub, tmp_path):
         )
         for _ in range(2)
     ]
-    told = [json.loads(process.communicate(timeout=60)[0].splitlines()[-1]) for process in pair]
+    told = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in pair]
     assert told[0] == told[1]
     assert len(told[0]) == 8
 

@@ -249,7 +249,7 @@ def test_one_process_downloads_and_another_waits_for_its_folder(hub, tmp_path):
     second = start(hub, tmp_path)
     assert any("Another process is downloading" in line for line in second.stderr)
     hub.hangs_up()
-    answers = {process.communicate(timeout=60)[0] for process in (first, second)}
+    answers = {process.communicate(timeout=300)[0] for process in (first, second)}
     assert len(answers) == 1
     assert "MileBench_part1/GPR1200" in answers.pop()
     assert hub.ranges() == [None, "bytes=49152-"]

@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
             self._do(route, name, body)
         fault.reached.set()
         if fault.released:
-            fault.released.wait(timeout=60)
+            fault.released.wait(timeout=300)
         if fault.status:
             self._send(fault.status, fault.body, fault.headers)
         self.close_connection = not fault.status

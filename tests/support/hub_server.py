@@ -265,6 +265,8 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
         "HF_ENDPOINT": hub_url,
         "HF_TOKEN": TOKEN,
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        "HF_HUB_DOWNLOAD_TIMEOUT": "300",  # what hangs, hangs until the test goes on
+        "HF_HUB_ETAG_TIMEOUT": "300",
         "MMIE_TASKS_CACHE": str(home / "cache"),
         "NO_PROXY": "*",
         **more,
@@ -281,7 +283,7 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
         env=environment(hub_url, home, **more),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -291,7 +293,7 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
 
 def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
     """Return as soon as something holds, while a process is at it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not until():
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -310,4 +312,4 @@ def ask_and_kill(
     )
     watch(process, until=when)
     process.kill()
-    assert process.wait(timeout=60) == -signal.SIGKILL
+    assert process.wait(timeout=300) == -signal.SIGKILL

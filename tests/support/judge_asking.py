@@ -16,7 +16,8 @@ FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))
 
 
 def judge_at(*urls: str, key: str | None = KEY, pace: Pace = FAST, **options: Any) -> OpenAIJudge:
-    given = {"model": "judge-model", "timeout_s": 5.0, "patience_s": 5.0, **options}
+    # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
+    given = {"model": "judge-model", "timeout_s": 30.0, "patience_s": 30.0, **options}
     environment = {"MMIE_TASKS_CACHE": "/nowhere", **({"OPENAI_API_KEY": key} if key else {})}
     settings = read_settings(Options(base_url=";".join(urls), **given), environment)
     return OpenAIJudge(replace(settings, base_urls=tuple(urls)), pace=pace)

@@ -101,6 +101,7 @@ class JudgeServer:
         self.key = key
         self.models = models
         self.sends_headers = dict(sends_headers or {})
+        self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.times: list[float] = []
@@ -162,7 +163,7 @@ class JudgeServer:
         started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started)))
         self._thread.start()
-        assert started.wait(10)
+        assert started.wait(60)
 
     def stop(self) -> None:
         if self._thread is not None:
@@ -189,6 +190,10 @@ class JudgeServer:
         self.port = server.sockets[0].getsockname()[1]
         started.set()
         await self._ended.wait()
+        for listening in server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        for _ in range(10):  # whoever was let in just now begins to talk, and can be told to stop
+            await asyncio.sleep(0)
         server.close()
         for task in list(talks):
             task.cancel()
@@ -237,6 +242,8 @@ class JudgeServer:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
+            while not self.ready():
+                await asyncio.sleep(0.002)
             fault = self._next_fault()
             if self.delay_s and fault is None:
                 await asyncio.sleep(self.delay_s)

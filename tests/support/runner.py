@@ -90,7 +90,7 @@ class Workplace:
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
-            timeout=300,
+            timeout=900,
             check=False,
         )
         return Ran(status=ended.returncode, output=_COLOURS.sub("", ended.stdout))

@@ -88,9 +88,9 @@ def write_users(folder: Path, **tasks: str) -> Path:
 
 
 def sketched(folder: Path) -> Workplace:
-    """A workplace with the stub model, and with ``sketch`` and an ``mmie`` as tasks of ours."""
+    """A workplace with the stub model, and with ``sketch`` and an ``mme`` as tasks of ours."""
     workplace = Workplace(folder=folder)
     workplace.copy_our_package()
     workplace.install_stub_model()
-    add_ours(workplace, sketch="A sketch", mmie="MMIE as a sketch")
+    add_ours(workplace, sketch="A sketch", mme="MME as a sketch")
     return workplace

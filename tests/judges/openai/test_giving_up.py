@@ -1,6 +1,7 @@
 """When a request, a server or everything is given up, and that nothing is given up before."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from support.judge_asking import ask, judge_at, question_of
@@ -8,6 +9,8 @@ from support.judge_server import HANG, HANG_UP, error, judge_server
 
 from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
+from mmie_tasks.judges.openai.health import FAILURES_BEFORE_REST
+from mmie_tasks.judges.openai.limiter import START
 from mmie_tasks.judges.openai.pace import Pace
 
 
@@ -22,18 +25,16 @@ def poisoned(bad, otherwise="5"):
         pytest.param(error(409), 6, id="409"),
         pytest.param({"choices": []}, 6, id="unusable"),
         pytest.param(error(403), 6, id="403"),
-        pytest.param(HANG, 3, id="hangs"),
     ],
 )
 def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, bad, times):
     server.delay_s = 0.01
     server.says(poisoned(bad))
-    judge = judge_at(server.url, timeout_s=0.1, max_concurrency=4)
-    outcomes = ask(judge, 250)
+    outcomes = ask(judge_at(server.url, max_concurrency=4), 250)
     assert isinstance(outcomes.pop(1), JudgeUnavailable)
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
     tries = sum(question_of(body) == "question 1" for body in server.asked)
-    assert times <= tries <= times + 1
+    assert times <= tries <= 2 * times  # a try does not count where nobody was answered meanwhile
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,10 @@ def test_a_server_that_is_down_for_good_costs_the_patience_once(server, fault):
     server.says(fault)
     begun = time.monotonic()
     outcomes = ask(judge_at(server.url, patience_s=0.3, timeout_s=0.1), 50)
-    assert 0.3 <= time.monotonic() - begun < 50 * 0.3  # not once for each request
-    assert {type(outcome) for outcome in outcomes} == {JudgeUnavailable}
+    assert time.monotonic() - begun >= 0.3
+    assert isinstance(outcomes[0], JudgeUnavailable)
     assert "no reply at all for 0.3 s" in str(outcomes[0])
+    assert all(outcome is outcomes[0] for outcome in outcomes)  # all given up at once
 
 
 def test_a_server_that_is_not_there_is_given_up_with_the_reason(server):
@@ -117,11 +119,14 @@ def test_without_a_key_that_is_needed_nothing_is_sent():
 
 
 def test_several_servers_share_the_work():
-    with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
+    with judge_server("a") as one, judge_server("b") as two:
+        # Neither answers while it is ahead of the other: on a busy machine one might do it all.
+        one.ready = lambda: len(two) >= min(len(one), 25)
+        two.ready = lambda: len(one) >= min(len(two), 25)
         replies = ask(judge_at(one.url, two.url), 100)
         assert {reply.text for reply in replies} == {"a", "b"}
         assert len(one) + len(two) == 100
-        assert min(len(one), len(two)) > 20
+        assert min(len(one), len(two)) >= 25
 
 
 @pytest.mark.parametrize(
@@ -137,8 +142,10 @@ def test_several_servers_share_the_work():
 def test_one_dying_server_of_two_costs_no_sample(fault):
     with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
         two.says(lambda _: fault if len(two) > 10 else "b")
-        replies = ask(judge_at(one.url, two.url, timeout_s=0.2), 100)
+        one.ready = lambda: len(two) >= min(len(one), 11)
+        replies = ask(judge_at(one.url, two.url, timeout_s=1.0, max_concurrency=4), 100)
         assert all(isinstance(reply, JudgeReply) for reply in replies)
+        assert len(two) > 10
         assert {reply.text for reply in replies} == {"a", "b"}
 
 
@@ -150,12 +157,20 @@ def test_a_request_that_failed_goes_to_another_server():
 
 
 def test_a_server_that_rests_is_probed_by_one_request_at_a_time(server):
-    server.fails(503, times=1000)
-    pace = Pace(base_s=0.1, cap_s=0.1, fraction=lambda: 1.0)
-    begun = time.monotonic()
-    ask(judge_at(server.url, patience_s=0.5, pace=pace), 100)
-    rests = (time.monotonic() - begun) / 0.1
-    assert len(server) <= 8 + rests + 1  # the limit it begins with, and a probe after each rest
+    at_once = []
+
+    def says(_):
+        at_once.append(server.at_once)
+        return error(503) if len(at_once) <= before_rest + 6 else "5"
+
+    server.says(says)
+    server.delay_s = 0.01
+    before_rest = START + FAILURES_BEFORE_REST - 1  # each failure before the last makes room
+    pace = Pace(base_s=0.05, cap_s=0.05, fraction=lambda: 1.0)
+    assert {type(reply) for reply in ask(judge_at(server.url, pace=pace), 100)} == {JudgeReply}
+    probed = server.times[before_rest : before_rest + 6]
+    assert at_once[before_rest : before_rest + 6] == [1] * 6
+    assert all(later - earlier >= 0.05 for earlier, later in pairwise(probed))
 
 
 def test_all_servers_dead_ends_everything_and_names_them_all(server):

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from support.batch_asking import KEY, fast
+from support.batch_asking import IMPATIENT, KEY, fast
 from support.batch_handler import error
 from support.batch_server import completion
 
@@ -164,7 +164,7 @@ def test_a_server_that_will_have_no_batch_is_set_up_wrong(
 @pytest.mark.parametrize("route", ["upload", "create", "list", "retrieve", "content"])
 def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, asking, route):
     server.fails(503, route)
-    found = asking.texts(*"abcd", limits=Limits(requests=1))
+    found = asking.texts(*"abcd", limits=Limits(requests=1), **IMPATIENT)
     assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in found)
     assert len({path for asked, path in server.asked if asked == route}) == 1
 
@@ -172,7 +172,7 @@ def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, aski
 def test_a_batch_that_was_made_while_the_server_broke_down_is_found_later(server, asking):
     server.loses("create", times=float("inf"))
     server.before["create"] = lambda: server.fails(503, "list")
-    (down,) = asking.texts("a")
+    (down,) = asking.texts("a", **IMPATIENT)
     assert down.startswith("JudgeUnavailable: ")
     server.faults.clear()
     server.before.clear()
@@ -182,7 +182,7 @@ def test_a_batch_that_was_made_while_the_server_broke_down_is_found_later(server
 
 def test_after_a_server_was_down_the_batch_is_still_there(server, asking):
     server.fails(503, "retrieve")
-    asking.texts("a")
+    asking.texts("a", **IMPATIENT)
     server.faults.clear()
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1

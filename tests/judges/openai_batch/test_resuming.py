@@ -104,10 +104,10 @@ def test_an_interrupt_leaves_the_batch_running_and_says_so(server, asking, logge
 
 def test_two_processes_that_ask_the_same_share_a_batch(server, elsewhere):
     uploading, go_on = threading.Event(), threading.Event()
-    server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=5))
+    server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=300))
     server.looks = 1_000_000
     first = elsewhere.start("a", "b")
-    assert uploading.wait(timeout=60)
+    assert uploading.wait(timeout=300)
     second = elsewhere.start("b", "a")
     assert "Another process is submitting a batch" in second.stderr.readline()
     go_on.set()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES
+from mmie_tasks.replies import replies_in_words, replies_of
 from mmie_tasks.verdict import Scored, Unscored, Verdict, mean_of, tally, verdict_of
 
 Record = Mapping[str, object]
@@ -27,7 +28,7 @@ def summary(records: Sequence[Record]) -> str:
         lines.append(_line(category, *(_parts(records, each, category) for each in _READINGS)))
     for reading, verdicts in zip(_READINGS, _totals(records), strict=True):
         lines.append(_unscored(reading, verdicts))
-    lines += [_agreement(records), _judges(records)]
+    lines += [_agreement(records), replies_in_words(records)]
     lines += sorted({str(record["signature"]) for record in records})
     return "\n".join(line for line in lines if line)
 
@@ -75,38 +76,11 @@ def _unscored(reading: str, verdicts: Sequence[Verdict]) -> str:
 def _agreement(records: Sequence[Record]) -> str:
     differ = sum(bool(record["differ"]) for record in records)
     unsound = sum(not record["agrees"] for record in records)
-    again = sum(len(_replies(record)) > 1 for record in records)
+    again = sum(len(replies_of(record)) > 1 for record in records)
     return (
         f"the readings differ on {differ}; the stated total is not that of its parts on {unsound}; "
         f"asked once more: {again}"
     )
-
-
-def _judges(records: Sequence[Record]) -> str:
-    replies = [reply for record in records for reply in _replies(record)]
-    models = Counter(str(reply["model"]) for reply in replies)
-    listed = ", ".join(f"{model} ({n})" for model, n in models.most_common())
-    cached = sum(bool(reply["cached"]) for reply in replies)
-    return f"replies of {listed or 'nobody'}; {cached} of them remembered; {_cost(replies)}"
-
-
-def _cost(replies: Sequence[Record]) -> str:
-    """The tokens and dollars of all replies, when they were new."""
-    used = [_mapping(reply["usage"]) for reply in replies]
-    asked, said = (_sum(used, name) for name in ("input_tokens", "output_tokens"))
-    known = all(isinstance(each["cost_usd"], (int, float)) for each in used)
-    dollars = f"{_sum(used, 'cost_usd'):.4f} USD" if known else "cost unknown"
-    return f"{asked:.0f} tokens in, {said:.0f} out, {dollars}"
-
-
-def _sum(used: Sequence[Record], name: str) -> float:
-    values = (each[name] for each in used)
-    return sum(value for value in values if isinstance(value, (int, float)))
-
-
-def _replies(record: Record) -> list[Record]:
-    replies = record.get("replies")
-    return [_mapping(reply) for reply in replies] if isinstance(replies, list) else []
 
 
 def _mapping(value: object) -> Record:

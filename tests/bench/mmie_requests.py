@@ -1,0 +1,144 @@
+"""What MMIE costs before anybody is judged: ``python tests/bench/mmie_requests.py``.
+
+20,000 samples we make up, of about the size the benchmark's have: a question of 76 words with one
+or two photographs, an answer of three steps with a picture each. The data is loaded as a task does
+it, then every judge request is built and kept, as in a run; nobody is asked. Beside it, in the same
+run: what it takes to decode the pictures of a request, which this does not do.
+
+The files are links to a few dozen pictures, so the disk is not measured. The judge's words are
+ours, of the official length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from PIL import Image
+
+WORDS = ["the", "and", "then", "with", "step", "slowly", "picture", "water", "cut", "fold", "it"]
+COUNTS = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
+SIZES = ((500, 375), (460, 345), (500, 333), (512, 512))  # pixels; the last is what models draw
+TEMPLATE = "{rubric} ### Question\n{{question}}\n### Answer\n{{answer}}\n### Feedback\n"
+
+
+def text(dice: random.Random, words: int) -> str:
+    return " ".join(dice.choices(WORDS, k=words))
+
+
+def pictures(folder: Path) -> list[Path]:
+    """Noise that is as large as photographs are, as JPEG and PNG."""
+    folder.mkdir(parents=True)
+    paths = []
+    for n, (width, height) in itertools.product(range(6), SIZES):
+        noise = Image.effect_noise((width // 4, height // 4), 60).resize((width, height))
+        path = folder / f"{n}-{width}x{height}.{'png' if width == height else 'jpg'}"
+        noise.convert("RGB").save(path)
+        paths.append(path)
+    return paths
+
+
+def make(root: Path, n: int) -> None:
+    """``data.json``, ``images/``, the answers, and the words for the judge."""
+    dice, shown = random.Random(1), pictures(root / "pool")  # noqa: S311 - made-up data
+    (root / "images").mkdir()
+    number = itertools.count()
+
+    def image() -> str:
+        name = f"images/{next(number)}{(picture := dice.choice(shown)).suffix}"
+        os.link(picture, root / name)
+        return name
+
+    rows, answers = [], []
+    share = n / sum(COUNTS.values())
+    categories = [name for name, count in COUNTS.items() for _ in range(round(count * share))]
+    for i, category in enumerate(categories):
+        first = {"text": text(dice, 76), "image": image()}
+        more = [{"text": None, "image": image()}] if dice.random() < 0.32 else []
+        gold = [{"text": text(dice, 40), "image": None}]
+        said = [{"from": "human", "content": [first, *more]}, {"from": "gpt", "content": gold}]
+        rows.append({"id": f"{category}-{i}", "field": "Education", "conversations": said})
+        steps = 1 if category == "MSR" else 3
+        drawn = [None if steps == 1 else str(root / image()) for _ in range(steps)]
+        parts = [{"text": text(dice, 60), "image": each} for each in drawn]
+        answers.append(json.dumps({"content": parts}))
+    (root / "data.json").write_text(json.dumps(rows))
+    (root / "answers.json").write_text(json.dumps(answers))
+    words = TEMPLATE.format(rubric=text(dice, 520))
+    texts = dict.fromkeys(COUNTS, words) | {"MSR": f"{words}{{gt_answer}}"}
+    (root / "words.json").write_text(json.dumps(texts))
+
+
+def measure(root: Path) -> None:
+    """In a process of its own: load, build, and say what it took."""
+    os.environ |= {
+        "MMIE_DATA": str(root),
+        "MMIE_OTHER_PROMPTS": str(root / "words.json"),
+        "MMIE_TASKS_CACHE": str(root / "cache"),
+        "MMIE_TASKS_JUDGE": "openai:nobody",
+        "OPENAI_API_KEY": "none",
+    }
+    from mmie_tasks.benchmarks.mmie import asking, task
+    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.deferred import DeferredRows
+
+    begun = time.perf_counter()
+    docs = task.process_docs(SimpleNamespace(config_name="all"))
+    task.before_requests(docs)
+    loaded = time.perf_counter() - begun
+    answers = json.loads((root / "answers.json").read_text())
+    begun = time.perf_counter()
+    kept = [task.process_results(doc, [said]) for doc, said in zip(docs, answers, strict=True)]
+    built = time.perf_counter() - begun
+    assert all(type(rows) is DeferredRows for rows in kept)  # they wait for their judge
+    # Not getrusage: its peak is handed down from the process that started this one.
+    (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    found = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
+    some = (
+        asking.ask(Sample.from_doc(docs[i]), [answers[i]], "mmie") for i in range(0, len(docs), 40)
+    )
+    requests = [asked.request for asked in some if asked.request]
+    files = [part for request in requests for part in request.parts if isinstance(part, Path)]
+    begun = time.perf_counter()
+    for path in files:
+        with Image.open(path) as image:
+            image.convert("RGB")
+    decoded = len(requests) / (time.perf_counter() - begun)
+    print(json.dumps({**found, "decoded_a_s": decoded}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=20_000)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.measure:
+        measure(chosen.measure)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "mmie"
+        make(root, chosen.n)
+        command = [sys.executable, "-W", "ignore", __file__, "--measure", str(root)]
+        said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = json.loads(said.splitlines()[-1])
+    rate, decoded = chosen.n / found["build_s"], found["decoded_a_s"]
+    print(f"MMIE, {chosen.n:,} samples made up by us")
+    print(f"  loading data and looking for its images  {found['load_s']:8.1f} s")
+    print(f"  judge requests built                     {rate:8.0f} samples/s")
+    print(f"  images of a request decoded              {decoded:8.0f} samples/s")
+    print(f"  ratio                                    {rate / decoded:8.1f} x")
+    print(f"  peak memory, everything kept             {found['peak_mib']:8.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""From odd answers to the judge's request: whatever a model says, something sensible is asked."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from support.mmie_data import draw
+from support.mmie_judge import words
+
+from mmie_tasks.benchmarks.mmie import asking
+from mmie_tasks.benchmarks.mmie.prompts import IMAGE
+from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.errors import DataMissing, SettingWrong
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT", "MMIE_PROMPTS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
+    monkeypatch.setattr(asking, "_written_to", {})
+    for name in ("a.png", "b.png", "q.png"):
+        draw(tmp_path / name)
+
+
+def sample(category="SA", *, images=1, gold="7"):
+    question = [Segment("Begin.", str(Path("q.png").absolute())) for _ in range(images)]
+    return Sample(
+        id=f"{category}-1",
+        index=0,
+        category=category,
+        field="",
+        question=tuple(question or [Segment("Begin.")]),
+        gold=(Segment(gold),) if gold is not None else (),
+    )
+
+
+def asked(*results, of=None):
+    return asking.ask(of or sample(), results, "mmie")
+
+
+def answered(found):
+    """The answer's part of the judge's text."""
+    text = "".join(p if isinstance(p, str) else IMAGE for p in found.request.parts)
+    return text.partition("### Answer\n")[2].partition("\n###")[0]
+
+
+def uri(path):
+    return f"data:image/png;base64,{base64.b64encode(Path(path).read_bytes()).decode()}"
+
+
+def parts(*images):
+    return json.dumps([{"text": "Step.", "image": image} for image in images])
+
+
+STEP = "Step.\nImage-1: <image>\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param("Plain.", "Plain.\n", id="text"),
+        pytest.param(parts("a.png"), STEP, id="official-parts"),
+        pytest.param('{"text": "Step. <image>", "images": ["a.png"]}', STEP, id="woven"),
+        pytest.param('{"text": "<think>no</think>Step.", "images": ["a.png"]}', STEP, id="thought"),
+        pytest.param("Step. ![](a.png)", STEP, id="markdown"),
+        pytest.param(parts("nowhere.png"), "Step.\n", id="missing"),
+        pytest.param(parts("../a.png"), "Step.\n", id="leaves-the-folder"),
+        pytest.param(parts("https://example.org/a.png"), "Step.\n", id="remote"),
+        pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
+        pytest.param('{"choice": 1}', '{"choice": 1}\n', id="json-that-is-text"),
+        pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
+        pytest.param("", "\n", id="empty"),
+        pytest.param("<think>on and on", "", id="only-thinking"),
+        pytest.param("a\ud800b", "a\ufffdb\n", id="half-a-character"),
+        pytest.param("\u202eשלום 🐟", "\u202eשלום 🐟\n", id="right-to-left"),
+        pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
+        pytest.param("x" * 10**6, "x" * 10**6 + "\n", id="a-megabyte"),
+    ],
+)
+def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
+    assert answered(asked(answer)) == expected
+
+
+def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
+    found = asked(parts(uri("a.png")))
+    shown = [part for part in found.request.parts if isinstance(part, Path)]
+    assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
+    assert found.logged[0]["image"] == str(shown[1])
+
+
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [
+        pytest.param(["[GENERATION_FAILED] oom"], "no_answer", id="failed"),
+        pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="not-saved"),
+        pytest.param([None], "no_answer", id="null"),
+        pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
+    ],
+)
+def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
+    found = asked(*results)
+    assert (found.request, found.reason) == (None, reason)
+
+
+def broken(name, content=b"no image"):
+    Path(name).write_bytes(content)
+    return name
+
+
+def cut_off(name):
+    Image.effect_noise((64, 64), 60).save(name)
+    return broken(name, Path(name).read_bytes()[:-200])
+
+
+def huge(name):
+    Image.new("1", (20_000, 10_000)).save(name)
+    return name
+
+
+@pytest.mark.parametrize("make", [broken, cut_off, huge], ids=["no-image", "cut-off", "200-mp"])
+def test_an_image_the_official_script_ends_at_costs_its_sample_and_with_full_its_place(
+    make, monkeypatch
+):
+    answer = parts(make("bad.png"), "a.png")
+    found = asked(answer)
+    assert (found.request, found.reason) == (None, "bad_image")
+    assert (found.facts.bad_images, found.facts.missing_images) == (1, 0)
+    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    found = asked(answer)
+    assert answered(found) == f"Step.\n{STEP}"
+    assert found.facts.bad_images == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"),
+    [("CMYK", "i.jpg"), ("I;16", "i.png"), ("LA", "i.png"), ("P", "i.gif"), ("RGB", "i.webp")],
+)
+def test_images_of_every_mode_are_shown_as_they_are(mode, name):
+    Image.new(mode, (32, 32)).save(name)
+    found = asked(parts(name))
+    assert found.request.parts[-2] == Path(name).absolute()
+
+
+def test_an_animation_is_shown_as_it_is():
+    frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
+    frames[0].save("i.gif", save_all=True, append_images=frames[1:])
+    assert asked(parts("i.gif")).facts.tiles == 2
+
+
+def test_an_image_behind_the_limit_is_not_looked_at():
+    answer = parts("a.png", "b.png", broken("bad.png"))
+    found = asked(answer)
+    assert found.request is not None
+    assert found.facts.truncated
+
+
+@pytest.mark.parametrize(
+    ("images", "reason"), [(0, None), (4, None), (5, "left_out"), (60, "left_out")]
+)
+def test_more_than_four_images_leave_a_sample_out(images, reason):
+    found = asked("Yes.", of=sample("MSR", images=images))
+    assert (None if found.request else found.reason) == reason
+    assert found.facts.dropped == (reason == "left_out")
+
+
+def test_a_sum_without_a_gold_answer_cannot_be_judged():
+    assert asked("7", of=sample("MSR", gold=None)).reason == "bad_gold"
+    assert asked("7", of=sample("PBL", gold=None)).request is not None
+
+
+def test_control_strings_are_counted_and_with_full_made_harmless(monkeypatch):
+    assert asked("Say <image> twice <image>").facts.typed == {"<image>": 2}
+    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    assert answered(asked("Say <image>")) == "Say < image>\n"
+
+
+def test_tokens_are_estimated_and_too_many_are_seen():
+    Image.new("RGB", (500, 375)).save("photo.png")
+    found = asked(parts("photo.png", "photo.png")).facts
+    assert (found.tiles, found.judge_tokens_exact) == (1 + 13 + 13, False)
+    assert found.judge_tokens > 27 * 256
+
+
+def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
+    found = asked("Plain.")
+    assert (found.request, found.reason) == (None, "unavailable")
+
+
+def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monkeypatch, tmp_path):
+    draw(tmp_path / "out" / "o.png")
+    draw(tmp_path / "else" / "e.png")
+    answer = parts("o.png", "e.png")
+    assert asked(answer).facts.missing_images == 2
+    asking.look_in(tmp_path / "out")
+    monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
+    assert asked(answer).facts.missing_images == 0
+
+
+def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
+    asking.check()
+    assert "|assembly:official" in asking.signature()
+    monkeypatch.setenv("MMIE_ASSEMBLY", "half")
+    with pytest.raises(SettingWrong, match="MMIE_ASSEMBLY"):
+        asking.check()
+    monkeypatch.delenv("MMIE_ASSEMBLY")
+    monkeypatch.delenv("MMIE_OTHER_PROMPTS")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DataMissing, match="MMIE_PROMPTS"):
+        asking.check()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(answer=st.text() | JSON.map(json.dumps) | JSON)
+def test_nothing_a_model_says_raises(answer):
+    found = asked(answer)
+    assert (found.request is None) == bool(found.detail)

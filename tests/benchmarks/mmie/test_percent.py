@@ -1,0 +1,77 @@
+"""From points to percentages, as the official script and its author's formula have it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.golden import vectors
+
+from mmie_tasks.benchmarks.mmie.scoring.percent import mean_points, percent, percent_of
+
+ROWS = vectors("mmie_published")["rows"]
+SAMPLES = {"SA": 5005, "PBL": 11_482, "MSR": 3616}
+CELLS = {percent_of(k / 1000) for k in range(6001)}
+
+
+def mean_of_half_a_thousandth(thousandths):
+    """Points whose mean lies exactly half-way between two means of 3 decimals."""
+    total = 2 * thousandths + 1
+    whole, more = divmod(total, 2000)
+    return [whole + 1] * more + [whole] * (2000 - more)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=400))
+def test_means_are_rounded_as_numpy_does(points):
+    assert mean_points(points) == round(np.mean(np.array(points)), 3)
+
+
+@pytest.mark.parametrize("thousandths", [*range(0, 6000, 37), 2000, 2001])
+def test_halves_are_rounded_as_numpy_does(thousandths):
+    points = mean_of_half_a_thousandth(thousandths)
+    assert mean_points(points) == round(np.mean(np.array(points)), 3)
+
+
+def test_some_halves_are_not_rounded_as_python_does():
+    """Else the test above could not fail."""
+    halves = [mean_of_half_a_thousandth(n) for n in range(0, 6000, 37)]
+    assert any(mean_points(each) != round(sum(each) / 2000, 3) for each in halves)
+
+
+def test_no_percentage_hangs_on_how_halves_are_rounded():
+    means = [k / 1000 for k in range(6001)]
+    assert [percent_of(mean) for mean in means] == [
+        round(np.float64(mean) / 6 * 100, 2) for mean in means
+    ]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_every_published_cell_is_a_mean_of_three_decimals(row):
+    assert len(row) == 5
+    assert set(row[1:]) <= CELLS
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_the_published_average_is_over_samples_not_categories(row):
+    _, *categories, average = row
+    weighted = sum(n * cell for n, cell in zip(SAMPLES.values(), categories, strict=True))
+    assert weighted / sum(SAMPLES.values()) == pytest.approx(average, abs=0.02)
+
+
+def test_the_published_table_is_whole_and_a_mean_of_categories_is_another_number():
+    assert len(ROWS) == 20
+    assert any(abs(sum(row[1:4]) / 3 - row[4]) > 4 for row in ROWS)
+
+
+def test_points_become_a_percentage_through_their_rounded_mean():
+    assert percent([1, 0, 0]) == 5.55  # 0.333 of 6; without rounding in between it is 5.56
+    assert (percent([6]), percent([0]), percent([])) == (100.0, 0.0, None)
+
+
+@given(st.lists(st.floats(0, 6), min_size=1, max_size=50), st.randoms(use_true_random=False))
+def test_the_order_of_the_points_does_not_matter(points, order):
+    assert percent(order.sample(points, len(points))) == percent(points)
+
+
+def test_points_with_decimals_are_added_up_exactly():
+    """Added up one by one from the left they make a mean of 3.213."""
+    assert mean_points([3.0, 2.2, 3.7, 5.7, 5.8, 1.3, 3.2, 0.8]) == 3.212

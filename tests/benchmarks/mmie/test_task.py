@@ -1,0 +1,181 @@
+"""The functions the YAML names, without the runner's evaluator and with a judge of ours."""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from PIL import Image
+from support.golden import GOLDEN, vectors
+from support.mmie_data import conversations_folder, draw
+from support.mmie_judge import words
+from support.mmie_yamls import with_metrics
+
+from mmie_tasks.benchmarks.mmie import asking, prompts, task
+from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.scoring import metrics
+from mmie_tasks.benchmarks.mmie.scoring.official import read_official
+from mmie_tasks.benchmarks.mmie.scoring.robust import read_robust
+from mmie_tasks.errors import DataMissing, SettingWrong
+from mmie_tasks.paths import task_dir
+from mmie_tasks.sources.images import Opener
+from mmie_tasks.verdict import Scored
+
+SHARED = task_dir() / "mmie" / "_mmie_shared"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_MISSING_IMAGES", "MMIE_TASKS_SYNC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
+    monkeypatch.setattr(task, "_OPENER", Opener())
+
+
+@pytest.fixture
+def docs():
+    return task.process_docs(SimpleNamespace(config_name="all"))
+
+
+def test_the_tested_model_is_shown_the_question_with_its_images_in_their_places(docs):
+    (turn,) = task.doc_to_messages(docs[2], {"pre_prompt": "<", "post_prompt": ">"})
+    first, image, last = turn["content"]
+    assert (first["text"], last["text"]) == ("<Tale 2 begins.\n", "\nHow much is 2 and 2?>")
+    assert isinstance(image["url"], Image.Image)
+
+
+def test_wrappers_that_take_text_and_images_apart_get_a_mark_at_each_place(docs):
+    assert task.doc_to_text(docs[2]) == "Tale 2 begins.\n<image>\nHow much is 2 and 2?"
+    labelled = task.doc_to_text(docs[2], {"image_token": "[image {n}]"})
+    assert labelled == "Tale 2 begins.\n[image 1]\nHow much is 2 and 2?"
+    assert len(task.doc_to_visual(docs[2])) == 1
+    assert task.doc_to_target(docs[2]) == "4"
+
+
+def test_an_image_that_is_not_there_has_no_place_either(docs):
+    Path(docs[2]["question"][0]["image"]).unlink()
+    assert task.doc_to_text(docs[2]) == "Tale 2 begins.\nHow much is 2 and 2?"
+    assert task.doc_to_visual(docs[2]) == []
+
+
+def test_an_image_that_breaks_while_the_model_runs_costs_its_sample(docs):
+    Path(docs[0]["question"][0]["image"]).write_bytes(b"")
+    task.doc_to_messages(docs[0])
+    rows = task.process_results(docs[0], ["Plain."])
+    assert rows["official"]["unscored"] == rows["robust"]["unscored"] == "bad_image"
+
+
+@pytest.mark.parametrize(("selection", "name"), task.TASKS.items())
+def test_every_selection_is_a_task_and_says_so(selection, name):
+    listed = yaml.safe_load((task_dir() / "mmie" / f"{name}.yaml").read_text("utf-8"))
+    assert (listed["task"], listed["dataset_name"]) == (name, selection)
+    docs = task.process_docs(SimpleNamespace(config_name=selection))
+    assert set(docs["task"]) == {name}
+    assert list(docs["index"]) == list(range(len(docs)))
+
+
+def test_data_that_is_not_there_ends_the_run_in_words(monkeypatch, tmp_path):
+    monkeypatch.setenv("MMIE_DATA", str(tmp_path / "cache"))
+    with pytest.raises(SystemExit, match="hint: "):
+        task.process_docs(SimpleNamespace(config_name="all"))
+
+
+def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeypatch):
+    task.before_requests(docs)
+    Path(docs[0]["question"][0]["image"]).unlink()
+    with pytest.raises(DataMissing, match=r"1 images of MMIE's questions .* sample SA-0"):
+        task.before_requests(docs)
+    monkeypatch.setenv("MMIE_MISSING_IMAGES", "count")
+    task.before_requests(docs)
+    assert asking.ask(Sample.from_doc(docs[0]), ["a"], "mmie").facts.missing_images == 1
+    monkeypatch.setenv("MMIE_MISSING_IMAGES", "yes")
+    with pytest.raises(SettingWrong, match="MMIE_MISSING_IMAGES"):
+        task.before_requests(docs)
+
+
+def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
+    assert "judge:openai|model:nobody|" in task.signature(docs[0])
+    assert "|paper_judge:no|prompt:other:" in task.signature(docs[0])
+    assert "judge" not in task.provenance(docs[0])
+    before = task.signature(docs[0])
+    monkeypatch.setenv("MMIE_ASSEMBLY", "full")
+    assert task.signature(docs[0]) == before.replace("assembly:official", "assembly:full")
+
+
+def listed():
+    return yaml.safe_load(SHARED.read_text("utf-8").replace("!function", ""))
+
+
+def test_the_yaml_has_the_metrics_of_the_rooms_table_and_task_has_their_functions():
+    text = SHARED.read_text("utf-8")
+    assert with_metrics(text) == text
+    assert set(metrics.AGGREGATIONS.values()) <= set(vars(task))
+
+
+def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
+    assert listed()["reasoning_tags"] == "none"
+    assert listed()["generation_kwargs"]["until"] == []
+
+
+ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "score": 50.0}]
+
+
+def test_numbers_are_the_official_ones():
+    assert task.percent(ROWS) == 58.33
+    assert task.points(ROWS) == 3.5
+    assert task.ci_low(ROWS) == 50.0
+    assert task.ci_high(ROWS) == pytest.approx(66.67, abs=0.01)
+    assert math.isnan(task.percent([{"unscored": "refused"}]))
+    assert task.share([{"holds": True}, {"holds": False}]) == 50
+    assert task.total([{"count": 2}, {"count": 1}]) == 3
+    assert task.plain_mean([0.5, 1.0]) == 0.75
+
+
+def test_coverage_is_of_all_samples_in_percent(docs):
+    rows = [dict(task.process_results(doc, ["[PREDICTIONS_MISSING]"])) for doc in docs]
+    assert task.coverage([row["coverage"] for row in rows]) == 0
+
+
+def assemblies():
+    """Requests for samples and answers that meet every rule, as texts."""
+    draw(Path("i.png"))
+    images = [str(Path("i.png")), None]
+    for category, gold in (("SA", "no"), ("MSR", "7")):
+        for asked in range(4):
+            question = tuple(Segment("Q", images[0]) for _ in range(asked)) or (Segment("Q"),)
+            of = Sample(
+                id=category, index=0, category=category, field="", question=question,
+                gold=(Segment(gold),),
+            )  # fmt: skip
+            answer = [Segment("A <image>", images[i % 2]) for i in range(5)]
+            for full in (False, True):
+                found = prompts.assemble(of, answer, "{question}|{answer}", full=full)
+                yield prompts.query(found)
+
+
+def behaviour():
+    """A digest of everything that can move a score: prompt, settings and both readings."""
+    lines = [json.dumps([listed()["generation_kwargs"], prompts.MAX_TOKENS]), *assemblies()]
+    for case in vectors("mmie_scores")["cases"]:
+        for read in (read_official, read_robust):
+            verdict = read(case["text"])
+            points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
+            lines.append(f"{case['text']} {points}")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_the_version_moves_when_a_score_can():
+    """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
+    noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["mmie"]
+    assert {"version": task.VERSION, "behaviour": behaviour()} == noted
+
+
+def test_yaml_and_code_name_one_version():
+    assert listed()["metadata"]["version"] == task.VERSION

@@ -1,0 +1,264 @@
+"""References of an answer lead to whole image files or to a named problem; none raises."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import struct
+import warnings
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from PIL import Image, features
+
+from mmie_tasks.interleaved.checks import checked
+from mmie_tasks.interleaved.files import Finder
+
+NOISE = Image.frombytes("RGB", (48, 40), os.urandom(5_760))
+KINDS = ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]
+
+
+def encoded(kind="PNG", image=NOISE):
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def huge_png(width, height):
+    """A whole PNG of few bytes that says it has so many pixels."""
+    size = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
+    pixels = chunk(b"IDAT", zlib.compress(b""))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + pixels + chunk(b"IEND", b"")
+
+
+def uri(data, kind="image/png"):
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+@pytest.fixture
+def roots(tmp_path):
+    """Two folders; ``both.png`` lies in both, ``second.png`` in the second."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        (folder / "sub").mkdir(parents=True)
+        (folder / "both.png").write_bytes(encoded())
+    (folders[1] / "second.png").write_bytes(encoded())
+    (folders[1] / "sub" / "a b%20.png").write_bytes(encoded())
+    (tmp_path / "secret.png").write_bytes(encoded())
+    return folders
+
+
+@pytest.fixture
+def finder(roots, tmp_path):
+    return Finder(roots, tmp_path / "keep")
+
+
+@pytest.mark.parametrize(
+    ("reference", "where"),
+    [
+        pytest.param("both.png", "one/both.png", id="the first root wins"),
+        pytest.param("second.png", "two/second.png", id="the next root"),
+        pytest.param("./sub/../second.png", "two/second.png", id="a way round"),
+        pytest.param(r"sub\a b%20.png", "two/sub/a b%20.png", id="backslash"),
+        pytest.param("file://second.png", "two/second.png", id="file address"),
+        pytest.param("file://sub/a%20b%2520.png", "two/sub/a b%20.png", id="escaped address"),
+    ],
+)
+def test_a_relative_path_is_looked_for_in_every_root(finder, tmp_path, reference, where) -> None:
+    assert finder.find(reference).path == tmp_path / where
+
+
+def test_an_absolute_path_is_taken_as_it_is(finder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "secret.png"
+    for reference in (str(path), f"file://{path}", f"FILE://localhost{path}", "~/secret.png"):
+        assert finder.find(reference).path == path
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        pytest.param("no.png", "missing", id="no such file"),
+        pytest.param("/no/such.png", "missing", id="no such absolute file"),
+        pytest.param("both.png/x.png", "missing", id="below a file"),
+        pytest.param("a\0.png", "outside", id="NUL"),
+        pytest.param("/a\0.png", "missing", id="NUL in an absolute path"),
+        pytest.param("a\n.png", "missing", id="line break"),
+        pytest.param("a\ud800.png", "missing", id="surrogate"),
+        pytest.param("/" + "a" * 10_000, "missing", id="very long"),
+        pytest.param("~nobody-of-this-name/a.png", "missing", id="somebody else's home"),
+        pytest.param("../secret.png", "outside", id="leaves"),
+        pytest.param("../no.png", "outside", id="leaves to nothing"),
+        pytest.param(r"C:\a.png", "outside", id="drive"),
+        pytest.param("", "outside", id="empty"),
+        pytest.param("sub", "unreadable", id="folder"),
+        pytest.param("https://example.org/a.png", "remote", id="https"),
+        pytest.param("s3://bucket/a.png", "remote", id="s3"),
+        pytest.param("data:image/png,abc", "unreadable", id="data without base64"),
+        pytest.param("data:image/png;base64,iVBO Rw0=", "unreadable", id="white space"),
+        pytest.param("data:image/png;base64,iVBORw0", "unreadable", id="no padding"),
+        pytest.param("data:image/png;base64,", "unreadable", id="nothing"),
+        pytest.param("data:image/png;base64,\ud800é", "unreadable", id="not ASCII"),
+        pytest.param(uri(b"<svg/>", "image/svg+xml"), "unreadable", id="data of a drawing"),
+        pytest.param(uri(encoded()[:20]), "unreadable", id="data of a header only"),
+        pytest.param(uri(encoded()[:-30]), "unreadable", id="data cut off"),
+    ],
+)
+def test_what_leads_to_no_image_has_a_problem(finder, tmp_path, reference, problem) -> None:
+    found = finder.find(reference)
+    assert (found.path, found.problem) == (None, problem)
+    assert 0 < len(found.detail) < 1_100
+    found.detail.encode()
+    kept = tmp_path / "keep"
+    assert not kept.exists() or not list(kept.iterdir())
+
+
+def test_a_link_must_end_inside_its_root(finder, roots, tmp_path) -> None:
+    (roots[0] / "good.png").symlink_to("both.png")
+    (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
+    (roots[0] / "second.png").symlink_to(tmp_path / "secret.png")
+    assert finder.find("good.png").path == roots[0] / "good.png"
+    assert finder.find("out.png").problem == "outside"
+    assert finder.find("second.png").path == roots[1] / "second.png"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_image_has_no_problem(finder, roots, kind) -> None:
+    path = roots[0] / "a"
+    path.write_bytes(encoded(kind))
+    assert (finder.find("a").path, finder.find("a").size_px) == (path, (48, 40))
+    assert not checked(path).problem
+    path.write_bytes(encoded(kind) + b"\0\n")  # some programs append something
+    assert not checked(path).problem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("left", [0.5, 0.9])
+def test_an_image_that_is_cut_off_is_unreadable(finder, roots, kind, left) -> None:
+    data = encoded(kind)
+    (roots[0] / "a").write_bytes(data[: int(len(data) * left)])
+    found = finder.find("a")
+    assert (found.path, found.problem) == (None, "unreadable")
+
+
+def test_only_files_that_end_oddly_are_decoded(roots) -> None:
+    """A damaged middle is not looked for; it stands for what was not decoded."""
+    data = bytearray(encoded())
+    data[len(data) // 2] ^= 0xFF
+    path = roots[0] / "a.png"
+    path.write_bytes(data)
+    assert not checked(path).problem
+    path.write_bytes(data + b"\0")
+    assert "cannot be used" in checked(path).detail
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param(b"", "is empty", id="empty"),
+        pytest.param(b"<html>404</html>", "not an image", id="a page"),
+        pytest.param(b"\x89PNG\r\n\x1a\n", "cannot be used", id="only the beginning"),
+    ],
+)
+def test_a_file_that_is_no_image_is_unreadable(finder, roots, data, words) -> None:
+    (roots[0] / "a.png").write_bytes(data)
+    found = finder.find("a.png")
+    assert (found.problem, words in found.detail) == ("unreadable", True)
+
+
+def test_only_regular_files_are_opened(finder, roots) -> None:
+    os.mkfifo(roots[0] / "fifo.png")
+    (roots[0] / "round.png").symlink_to("round.png")
+    assert finder.find("fifo.png").problem == "unreadable"  # and does not wait for a writer
+    assert finder.find("/dev/zero").problem == "unreadable"
+    assert finder.find("round.png").problem in {"missing", "outside"}
+
+
+@pytest.mark.skipif(not features.check("avif"), reason="this Pillow cannot read AVIF")
+def test_a_damaged_avif_is_unreadable_too(finder, roots) -> None:
+    """Its decoder raises what no other of Pillow's decoders does."""
+    data = encoded("AVIF")
+    (roots[0] / "a.avif").write_bytes(data)
+    assert finder.find("a.avif").problem == ""
+    for at in (b"iloc", b"av1C"):
+        (roots[0] / "a.avif").write_bytes(data.replace(at, b"free"))
+        assert finder.find("a.avif").problem == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "problem"),
+    [
+        pytest.param(13_377, 13_377, "", id="as many as Pillow opens"),
+        pytest.param(13_378, 13_377, "too_large", id="one column more"),
+        pytest.param(2**30, 2**30, "too_large", id="absurd"),
+    ],
+)
+def test_more_pixels_than_pillow_opens_are_too_many(finder, roots, width, height, problem) -> None:
+    (roots[0] / "a.png").write_bytes(huge_png(width, height))
+    assert finder.find("a.png").problem == problem
+
+
+def test_the_limit_of_pixels_is_a_setting(roots, tmp_path) -> None:
+    small = Finder(roots, tmp_path / "keep", max_pixels=48 * 40 - 1)
+    assert small.find("both.png").problem == "too_large"
+    assert Finder(roots, tmp_path, max_pixels=48 * 40).find("both.png").problem == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_data_uri_becomes_a_file_of_its_bytes_once(finder, tmp_path, kind) -> None:
+    data = encoded(kind)
+    first = finder.find(uri(data)).path
+    assert first.read_bytes() == data
+    assert first.parent == tmp_path / "keep"
+    written = first.stat().st_mtime_ns
+    escaped = uri(data, "IMAGE/x;charset=y").replace("+", "%2B")
+    assert finder.find(escaped).path == first
+    assert (first.stat().st_mtime_ns, len(list(first.parent.iterdir()))) == (written, 1)
+
+
+def test_a_data_uri_that_is_too_long_is_not_decoded(finder, monkeypatch) -> None:
+    monkeypatch.setattr("mmie_tasks.interleaved.files.MAX_DATA_BYTES", 1_000)
+    assert finder.find(uri(encoded())).problem == "too_large"
+
+
+def test_a_folder_that_cannot_be_made_costs_the_image_only(roots, tmp_path) -> None:
+    finder = Finder(roots, tmp_path / "secret.png" / "keep")
+    assert finder.find(uri(encoded())).problem == "unreadable"
+
+
+def test_without_roots_only_absolute_paths_are_found(tmp_path, roots) -> None:
+    finder = Finder([], tmp_path)
+    assert finder.find("both.png").problem == "missing"
+    assert finder.find(str(roots[0] / "both.png")).problem == ""
+
+
+@given(st.text() | st.text(alphabet="~./\\:%file data;base64,image/pngAé\0\n\ud800", max_size=60))
+@example("file://[")
+@example("~")
+@example("data:;base64," + "%" * 50)
+def test_no_reference_raises(reference) -> None:
+    finder = Finder([Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"))
+    assert not finder.find(f"nowhere{reference}").path
+    assert finder.find(reference).problem != ""
+    assert finder.find_folder(reference, 0) == []
+    assert not finder.is_folder(f"/nowhere/{reference}x")
+
+
+@given(st.sampled_from(KINDS), st.data())
+def test_no_damage_to_a_file_raises(tmp_path_factory, kind, data) -> None:
+    content = bytearray(encoded(kind))
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=8)):
+        content[at] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with warnings.catch_warnings():  # Pillow's, which pytest turns into exceptions
+        warnings.simplefilter("ignore")
+        assert checked(path, 10_000).problem in {"", "unreadable", "too_large"}

@@ -1,0 +1,70 @@
+"""Images of a list go to their places in the text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.interleaved.places import woven
+
+IMAGES = ["A", "B", "C"]
+PLACES = [
+    "<image>", "<img>", "<|image|>", "<IMAGE>", "[image]", "[IMG]",
+    "<image_1>", "<image 1>", "<image1>", "<image-1>", "<Image1>", "<img1>", "<|image_1|>",
+    "[IMG1]", "[image 1]", "[Image_01]",
+]  # fmt: skip
+
+
+def flat(found):
+    return [segment.text or f"@{segment.image}" for segment in found.segments]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_spelling_of_a_place_takes_an_image(place) -> None:
+    assert flat(woven(f" x {place}\ny ", ["A"])) == ["x", "@A", "y"]
+
+
+@pytest.mark.parametrize("words", ["<images>", "image 1", "<image 1", "(image)", "<imagery>"])
+def test_what_is_no_place_stays(words) -> None:
+    assert flat(woven(f"x {words}", ["A"])) == [f"x {words}", "@A"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces", "left"),
+    [
+        pytest.param("1 <image> 2", ["1", "@A", "2", "@B", "@C"], 0, id="surplus images"),
+        pytest.param("<image><image><image>x<image>", ["@A", "@B", "@C", "x<image>"], 1, id="few"),
+        pytest.param("<image 3><image 1>x", ["@C", "@A", "x", "@B"], 0, id="by number"),
+        pytest.param("[image 0]x[image 2]", ["@A", "x", "@C", "@B"], 0, id="from 0"),
+        pytest.param("<image_1>x<image_1>", ["@A", "x<image_1>", "@B", "@C"], 1, id="shown once"),
+        pytest.param("<image><image 1>", ["@B", "@A", "@C"], 0, id="a number goes first"),
+        pytest.param("<image 4>x", ["<image 4>x", "@A", "@B", "@C"], 1, id="no such image"),
+        pytest.param("x![c](C)y", ["x", "@C", "y", "@A", "@B"], 0, id="markdown of the list"),
+        pytest.param("![c](C)![c](C)", ["@C", "![c](C)", "@A", "@B"], 1, id="markdown twice"),
+        pytest.param("![c](D)", ["![c](D)", "@A", "@B", "@C"], 0, id="other markdown"),
+        pytest.param("![<image>](B)", ["@B", "@A", "@C"], 0, id="a place inside markdown"),
+        pytest.param("![image](C)", ["@C", "@A", "@B"], 0, id="no place in a description"),
+        pytest.param("", ["@A", "@B", "@C"], 0, id="no text"),
+    ],
+)
+def test_who_takes_which_image(text, pieces, left) -> None:
+    found = woven(text, IMAGES)
+    assert (flat(found), found.places_left) == (pieces, left)
+
+
+def test_without_images_every_place_is_left() -> None:
+    found = woven("a <image> b <image 2>", [])
+    assert (flat(found), found.places_left) == (["a <image> b <image 2>"], 2)
+
+
+@given(
+    st.lists(st.sampled_from([*PLACES, "<image 2>", "[image 0]", "word", " ", "![x](A)"])),
+    st.lists(st.sampled_from("ABCDEF"), max_size=5),
+)
+def test_every_image_is_shown_once_and_no_word_is_lost(pieces, images) -> None:
+    found = woven("".join(pieces), images)
+    assert sorted(s.image for s in found.segments if s.image) == sorted(images)
+    words = "".join(s.text or "" for s in found.segments)
+    assert words.count("word") == pieces.count("word")
+    assert found.places_left <= len(pieces)

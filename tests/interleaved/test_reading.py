@@ -1,0 +1,350 @@
+"""Any answer of a tested model becomes ordered segments."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.answers.saved import as_answer
+from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
+from mmie_tasks.interleaved.reading import read
+from mmie_tasks.interleaved.segments import Segment
+
+A, B = "/o/a.png", "/o/b.png"
+DATA = "data:image/png;base64,AAAA"
+
+
+def flat(reading):
+    """Texts as they are, images after an ``@``; a pair gives both."""
+    pieces = [(s.text, s.image and f"@{s.image}") for s in reading.segments]
+    return [piece for pair in pieces for piece in pair if piece is not None]
+
+
+SHAPES = [
+    # one text and a list of images, with and without places
+    (
+        '{"text": "1 <image> 2 <image>", "images": ["/o/a.png", "/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2", f"@{B}"],
+    ),
+    ('{"text": "no marks", "images": ["/o/a.png"]}', "json:text+images", ["no marks", f"@{A}"]),
+    ('{"text": "t", "images": []}', "json:text+images", ["t"]),
+    ('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
+    ('{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}', "json:text+images", ["t", f"@{A}"]),
+    ('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
+    ('["t", ["/o/a.png"]]', "json:text+images", ["t", f"@{A}"]),
+    ('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
+    # what Python prints
+    ("('text', ['/o/a.png', '/o/b.png'])", "repr:text+images", ["text", f"@{A}", f"@{B}"]),
+    ("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
+    (
+        "[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]",
+        "repr:parts",
+        ["A", "B", f"@{B}"],
+    ),
+    # parts
+    (
+        '{"content":[{"type":"text","text":"A"},{"type":"image","path":"/o/a.png"}]}',
+        "json:content",
+        ["A", f"@{A}"],
+    ),
+    ('{"segments":["A","/o/a.png",{"path":"/o/b.png"}]}', "json:segments", ["A", f"@{A}", f"@{B}"]),
+    (
+        '{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"A"}]}',
+        "json:messages",
+        ["A"],
+    ),
+    (
+        '{"interleaved":[["A",{"image":"/o/a.png"}],{"type":"sound"}]}',
+        "json:interleaved",
+        ["A", f"@{A}"],
+    ),
+    (
+        f'[{{"type":"text","text":"A"}},{{"type":"image_url","image_url":{{"url":"{DATA}"}}}}]',
+        "json:parts",
+        ["A", f"@{DATA}"],
+    ),
+    (
+        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]',
+        "json:parts",
+        ["A", f"@{DATA}"],
+    ),
+    (
+        '{"output":[{"content":[{"text":"A"}]},{"type":"image_generation_call","result":"AAAA"}]}',
+        "json:output",
+        ["A", f"@{DATA}"],
+    ),
+    (
+        '[{"type":"input_image","image_url":"/o/a.png"},{"type":"refusal","refusal":"No."}]',
+        "json:parts",
+        [f"@{A}", "No."],
+    ),
+    ('[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", [f"@{DATA}"]),
+    (
+        '[{"text":"A","image":null},{"text":"B","image":"/o/b.png"},{"text":"C","image":""}]',
+        "json:parts",
+        ["A", "B", f"@{B}", "C"],
+    ),
+    (
+        '[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]',
+        "json:parts",
+        ["A", f"@{A}", "B"],
+    ),
+    ('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
+    ('{"role":"assistant","content":"A"}', "json:part", ["A"]),
+    ('```json\n{"text": "f", "images": ["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
+    # the head was cut off with the thinking in it
+    ('final", "images": ["/o/a.png"]}', "beheaded:text+images", ["final", f"@{A}"]),
+    ('fi\\"n\\nal", "images": []}', "beheaded:text+images", ['fi"n\nal']),
+    ('final"}, {"type":"image","path":"/o/a.png"}]}', "beheaded:content", ["final", f"@{A}"]),
+    (
+        'final", "image": null}, {"text": "B", "image": "/o/b.png"}]',
+        "beheaded:parts",
+        ["final", "B", f"@{B}"],
+    ),
+    ("final', 'images': ['/o/a.png']}", "beheaded:text+images", ["final", f"@{A}"]),
+    ("final', ['/o/a.png'])", "beheaded:text+images", ["final", f"@{A}"]),
+    # strings
+    ("Generated image saved to: ./x/y z.png", "saved to", ["@./x/y z.png"]),
+    (A, "path", [f"@{A}"]),
+    ("out/1.WebP\n", "path", ["@out/1.WebP"]),
+    ("./out dir/1.png", "path", ["@./out dir/1.png"]),
+    ("file:///o/a.png", "path", ["@file:///o/a.png"]),
+    ("https://example.org/a.png", "path", ["@https://example.org/a.png"]),
+    (DATA, "data uri", [f"@{DATA}"]),
+    (
+        "see ![fig](/o/a.png) and <img alt='x' src='/o/b.png'/> end",
+        "markdown",
+        ["see", f"@{A}", "and", f"@{B}", "end"],
+    ),
+    ('![a](</o/a b.png>)![c](/o/c(1).png "t")', "markdown", ["@/o/a b.png", "@/o/c(1).png"]),
+    (f"![x]({DATA})", "markdown", [f"@{DATA}"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "shape", "pieces"), [pytest.param(*case, id=case[0][:50]) for case in SHAPES]
+)
+def test_every_shape_is_read(answer, shape, pieces) -> None:
+    reading = read([answer])
+    assert (reading.shape, flat(reading), reading.failure) == (shape, pieces, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("  Step 1.\n\n\n  Step 2. \n", id="blank lines"),
+        pytest.param(r"a\nb \frac{1}{2} \u00e9 &amp; %20", id="escapes"),
+        pytest.param('{"choice": 1}', id="other object"),
+        pytest.param("[1, 2, 3]", id="numbers"),
+        pytest.param("[]", id="empty list"),
+        pytest.param("{}", id="empty object"),
+        pytest.param("3.5", id="number"),
+        pytest.param('["cat", "dog"]', id="list of words"),
+        pytest.param("('cat', 'dog')", id="tuple of words"),
+        pytest.param('{"output": []}', id="output of a program"),
+        pytest.param('{"output": ["a", "b"]}', id="output of words"),
+        pytest.param('{"text": 3, "images": []}', id="text is a number"),
+        pytest.param('{"text": "a", "image": 3}', id="image is a number"),
+        pytest.param('[{"text": "a", "image": "b", "colour": "red"}]', id="more keys"),
+        pytest.param('[{"text": "a"}, 5]', id="part and number"),
+        pytest.param('{"role": "user", "content": [{"type": "text", "text": "q"}]}', id="user"),
+        pytest.param('{"text": "cut off", "images": ["/o/a', id="cut off JSON"),
+        pytest.param("```python\nprint('![x](a.png)')\n```", id="code"),
+        pytest.param("Use `![x](a/b.png)` for it.", id="inline code"),
+        pytest.param("![x](https://example.org/page)", id="link without an ending"),
+        pytest.param("a.png", id="a name that may be the answer"),
+        pytest.param("see out/a.png", id="a path in words"),
+        pytest.param("and/or", id="a slash"),
+        pytest.param("Look at <image 1> and [image 2].", id="places"),
+        pytest.param('She said "yes" (twice) to {him}', id="quotes and braces"),
+        pytest.param("[" + "-" * 50_000 + "1]", id="many signs"),
+        pytest.param("[" * 100_000, id="many brackets"),
+        pytest.param("[" * 100_000 + "]" * 100_000, id="deeply nested"),
+        pytest.param("{'text': " * 50_000, id="deeply nested objects"),
+        pytest.param("1" * 5_000, id="a long number"),
+        pytest.param("['a'" + " 'a'" * 30_000 + "]", id="many strings"),
+        pytest.param("word " * 200_000, id="a megabyte"),
+        pytest.param("a\0b", id="NUL"),
+    ],
+)
+def test_what_is_no_shape_is_text_to_the_letter(text) -> None:
+    reading = read([text])
+    assert (reading.segments, reading.shape) == ((Segment(text=text),), "text")
+
+
+def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
+    (segment,) = read(['[{"text": " A \\n", "image": "/o/a.png"}]']).segments
+    assert segment == Segment(text=" A \n", image=A)
+    (empty,) = read(['[{"text": "", "image": "/o/a.png"}]']).segments
+    assert empty == Segment(text="", image=A)
+
+
+@pytest.mark.parametrize(
+    ("results", "failure"),
+    [
+        pytest.param([MISSING], "no saved answer", id="missing"),
+        pytest.param([f"{NOT_TEXT} 3"], "the saved answer is not text", id="not text"),
+        pytest.param(["[GENERATION_FAILED] boom"], "generation failed", id="generation"),
+        pytest.param(["fine", "[ERROR] x"], "the tested model reported an error", id="a round"),
+        pytest.param(
+            ['{"text": "[ERROR] x", "images": []}'], "the tested model reported an error", id="json"
+        ),
+        pytest.param([], "no result", id="no result"),
+        pytest.param([None], "null", id="null"),
+        pytest.param([3], "not text", id="number"),
+        pytest.param([{"choice": 1}], "not text", id="object"),
+        pytest.param(["out/1.mp4"], "a video in the place of an answer", id="video"),
+    ],
+)
+def test_what_is_no_answer_has_a_reason_and_no_segments(results, failure) -> None:
+    reading = read(results)
+    assert (reading.segments, reading.failure) == ((), failure)
+
+
+@pytest.mark.parametrize(
+    ("results", "shape", "texts"),
+    [
+        pytest.param([""], "empty", [""], id="empty"),
+        pytest.param([" \n "], "empty", [" \n "], id="blank"),
+        pytest.param([[]], "empty", [], id="empty list"),
+        pytest.param(["", ""], "rounds", [], id="empty rounds"),
+        pytest.param(['{"text": "", "images": []}'], "empty", [], id="empty text"),
+        pytest.param(['{"content": []}'], "empty", [], id="no parts"),
+        pytest.param(['[{"text": null, "image": null}]'], "empty", [None], id="an empty pair"),
+        pytest.param(["<think>a"], "only thinking", [], id="unclosed thinking"),
+        pytest.param(["<think>a</think> \n"], "only thinking", [], id="nothing after it"),
+        pytest.param(['{"text": "<think>a", "images": []}'], "only thinking", [], id="in JSON"),
+        pytest.param(['[{"type": "thinking", "thinking": "a"}]'], "only thinking", [], id="a part"),
+    ],
+)
+def test_an_answer_that_says_nothing_is_one(results, shape, texts) -> None:
+    reading = read(results)
+    assert (reading.shape, reading.failure) == (shape, "")
+    assert [segment.text for segment in reading.segments] == texts
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        pytest.param(["one", '{"text": "two", "images": ["/o/a.png"]}'], id="results"),
+        pytest.param([["one", '{"text": "two", "images": ["/o/a.png"]}']], id="one list"),
+        pytest.param(["one", "", {"text": "two", "images": [A]}], id="object and nothing"),
+        pytest.param(["<think>x</think>one", "<think>", ("two", [A])], id="thinking"),
+    ],
+)
+def test_rounds_are_read_one_after_the_other(results) -> None:
+    reading = read(results)
+    assert (reading.shape, flat(reading)) == ("rounds", ["one", "two", f"@{A}"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"text": "t", "images": [A]}, id="object"),
+        pytest.param(("t", [A]), id="tuple"),
+        pytest.param([{"text": "t", "image": A}], id="list"),
+        pytest.param({"content": ("t", A)}, id="tuple of parts"),
+    ],
+)
+def test_objects_are_read_without_being_text(value) -> None:
+    assert flat(read([value])) == ["t", f"@{A}"]
+
+
+def nested(levels, wrap):
+    value: object = "a"
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        pytest.param(lambda value: [value], id="lists"),
+        pytest.param(lambda value: {"content": [value]}, id="contents"),
+        pytest.param(lambda value: {"image": value}, id="images"),
+    ],
+)
+def test_no_depth_of_objects_raises(wrap) -> None:
+    assert not any(one.text or one.image for one in read([nested(100_000, wrap)]).segments)
+    assert read([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
+
+
+def test_bytes_become_a_data_uri() -> None:
+    assert flat(read([{"text": None, "images": [b"\0\0\0"]}])) == [f"@{DATA}"]
+
+
+def test_a_folder_is_left_to_whoever_knows_the_row(tmp_path) -> None:
+    assert read([str(tmp_path)]).shape == "folder"
+    assert flat(read([f"{tmp_path}/\n"])) == [f"@{tmp_path}/"]
+    assert read([f"{tmp_path}/no"]).shape == "text"
+    assert read(["out/x"], is_folder=lambda path: path == "out/x").shape == "folder"
+
+
+def test_what_cannot_be_written_is_replaced() -> None:
+    assert flat(read(["a\ud800b"])) == ["a�b"]
+    answer = '{"content": [{"text": "a\\ud800", "image": "b\\udfff.png"}]}'
+    assert flat(read([answer])) == ["a�", "@b�.png"]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["<think>", "</think>", "<image>", "<image_1>", "a.png", "image", "text"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text(max_size=3)
+            | st.sampled_from(
+                ["text", "image", "images", "content", "output", "type", "role", "url", "b64_json"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def check(reading) -> None:
+    assert not (reading.failure and reading.segments)
+    for segment in reading.segments:
+        assert segment.image is None or segment.image
+        (segment.text or "").encode()
+        assert segment.image != ""
+        (segment.image or "").encode()
+
+
+@given(st.lists(JSON, max_size=3))
+def test_any_object_is_read_without_an_exception(results) -> None:
+    check(read(results))
+
+
+@given(JSON, st.sampled_from([json.dumps, repr, as_answer]), st.integers(0, 3))
+def test_any_object_as_text_is_read_without_an_exception(value, write, cut) -> None:
+    written = write(value)
+    check(read([written[cut:] if isinstance(written, str) else written]))
+
+
+@given(st.text() | st.text(alphabet="{}[]()'\"\\,:<>!/ \n`ud8think image1.png"))
+def test_any_text_is_read_without_an_exception(text) -> None:
+    check(read([text]))
+    check(read([f'{{"text": {json.dumps(text)}, "images": ["a.png", "b.png"]}}']))
+
+
+@given(st.text(alphabet="abc .\n", min_size=1).filter(str.strip))
+def test_words_are_the_same_in_every_shape_of_parts(text) -> None:
+    for shape in (
+        [json.dumps({"content": [{"type": "text", "text": text}]})],
+        [repr([{"text": text, "image": None}])],
+        [[{"text": text}, {"text": "x"}][:1]],
+    ):
+        assert flat(read(shape)) == [text]

@@ -1,0 +1,55 @@
+"""What depends on who is quicker, on a clock of ours."""
+
+import pytest
+from support.virtual_time import simulate
+
+from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable
+from mmie_tasks.judges.openai.trouble import Trouble
+
+
+def at(number, trouble):
+    return lambda asked: trouble if asked == number else None
+
+
+@pytest.mark.parametrize(
+    "retry_after_s", [pytest.param(None, id="without"), pytest.param(0.1, id="with-retry-after")]
+)
+def test_a_server_is_kept_full_and_few_requests_are_turned_away(retry_after_s):
+    server, outcomes = simulate(200, at_most=20, retry_after_s=retry_after_s)
+    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert server.most_at_once == 20
+    assert 0 < server.came["busy"] < 40
+
+
+def test_no_more_are_under_way_than_told():
+    server, _ = simulate(200, max_concurrency=20)
+    assert server.most_at_once == 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "times"),
+    [
+        pytest.param("timed_out", 3, id="hangs"),
+        pytest.param("failed", 6, id="fails"),
+        pytest.param("setup", 6, id="refuses"),
+    ],
+)
+def test_a_poisoned_request_is_given_up_after_so_many_tries_exactly(kind, times):
+    poison = at(1, Trouble(kind=kind, why="poisoned"))
+    server, outcomes = simulate(250, fault=poison, max_concurrency=4)
+    poisoned = outcomes.pop(1)
+    assert isinstance(poisoned, JudgeUnavailable)
+    assert f"gave up after {times} tries while others were answered" in str(poisoned)
+    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert (server.asked[1], server.asked.total()) == (times, 249 + times)
+
+
+def test_a_request_that_is_turned_away_for_long_is_not_given_up():
+    away = iter([Trouble(kind="busy", why="HTTP 429")] * 20)
+
+    def fault(asked):
+        return next(away, None) if asked == 1 else None
+
+    server, outcomes = simulate(250, fault=fault, max_concurrency=4)
+    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert server.asked[1] == 21

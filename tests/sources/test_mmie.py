@@ -1,0 +1,209 @@
+"""MMIE from a local folder: what a row carries, what is drawn, and what can be wrong."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from support.mmie_data import (
+    conversation,
+    conversations_folder,
+    folder,
+    judge_input,
+    judge_input_folder,
+    segment,
+)
+
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.sources.mmie import dataset, missing_images
+
+
+def load(path, selection="all"):
+    return dataset(selection, {"MMIE_DATA": str(path)})
+
+
+def test_a_row_carries_question_and_gold_with_absolute_paths(tmp_path):
+    row = load(conversations_folder(tmp_path))[4]
+    assert (row["id"], row["index"], row["category"]) == ("PBL-4", 4, "PBL")
+    assert (row["field"], row["subfield"]) == ("Education", "Made up")
+    assert row["question"] == [segment("Tale 4 begins.", f"{tmp_path}/images/12.png")]
+    assert [one["image"] for one in row["gold"]] == [f"{tmp_path}/images/{i}.png" for i in (13, 14)]
+
+
+def test_every_row_is_a_sample(tmp_path):
+    samples = [Sample.from_doc(row) for row in load(conversations_folder(tmp_path))]
+    assert [sample.category for sample in samples] == ["SA", "PBL", "MSR"] * 2
+    assert samples[5].gold[0].text == "7"
+
+
+def test_both_forms_give_the_same_rows(tmp_path):
+    said = load(conversations_folder(tmp_path / "a"))
+    asked = load(judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]}))
+    names = ["id", "index", "category"]
+    assert said.select_columns(names).to_list() == asked.select_columns(names).to_list()
+    assert [row["gold"][0]["text"] for row in said] == [row["gold"][0]["text"] for row in asked]
+    assert said.features == asked.features
+
+
+def test_the_data_file_may_be_named_itself_and_lie_anywhere(tmp_path, monkeypatch):
+    path = conversations_folder(tmp_path / "in")
+    (path / "data.json").rename(path / "other.json")
+    monkeypatch.chdir(tmp_path)
+    assert load("in/other.json")[0]["question"][0]["image"] == f"{tmp_path}/in/images/0.png"
+
+
+def test_a_tilde_is_the_home_folder(tmp_path, monkeypatch):
+    conversations_folder(tmp_path / "mmie")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert len(load("~/mmie")) == 6
+
+
+def test_the_revision_is_a_digest_of_the_data_file(tmp_path):
+    path = conversations_folder(tmp_path)
+    digest = hashlib.sha256((path / "data.json").read_bytes()).hexdigest()
+    assert set(load(path)["data"]) == {f"sha256:{digest[:12]}"}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda rows: "\n".join(map(json.dumps, rows)), id="a line each"),
+        pytest.param(lambda rows: "\n\r\n".join(map(json.dumps, rows)) + "\n\n", id="empty lines"),
+        pytest.param(lambda rows: "\ufeff" + json.dumps(rows), id="byte order mark"),
+        pytest.param(lambda rows: "\ufeff" + "\n".join(map(json.dumps, rows)), id="mark, lines"),
+        pytest.param(lambda rows: f" \n{json.dumps(rows, indent=2)}\r\n", id="space around"),
+        pytest.param(lambda rows: json.dumps(rows, separators=(",", ":")), id="no space"),
+        pytest.param(lambda rows: json.dumps(rows, ensure_ascii=False), id="characters as such"),
+    ],
+)
+def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
+    rows = [conversation("SA-1", f"Where is Zoë{mark}?") for mark in ("", "’")]
+    rows[1]["id"] = "MSR-2"
+    (tmp_path / "data.json").write_bytes(write(rows).encode())
+    assert [row["question"][0]["text"] for row in load(tmp_path)] == [
+        "Where is Zoë?",
+        "Where is Zoë’?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        pytest.param(b"", "no rows in it", id="empty"),
+        pytest.param(b" [ ] ", "no rows in it", id="empty list"),
+        pytest.param(b"<html>", "not JSON", id="a web page"),
+        pytest.param(b"[,]", "not JSON", id="only a comma"),
+        pytest.param(b"[", "not JSON", id="cut off at once"),
+        pytest.param(b'[{"id": "SA-1", "question": "a"}', "not JSON", id="cut off"),
+        pytest.param(b'[{"id": "SA-1", "question": "a"} {}]', "not JSON", id="no comma"),
+        pytest.param(b'[{"id": "SA-1", "question": "a"},]', "not JSON", id="a comma too much"),
+        pytest.param(b'[{"id": "SA-1", "question": "a"}] x', "not JSON", id="more behind"),
+        pytest.param(b"\xff\xfe[\0]\0", "not JSON", id="UTF-16"),
+        pytest.param(b'["\xe9"]', "not JSON", id="Latin-1"),
+        pytest.param(b"[" * 100_000, "not JSON", id="nested without end"),
+        pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "", id="a long number"),
+        pytest.param(b"[7]", "row 0: it is int, not an object", id="not rows"),
+        pytest.param(b'{"SA-1": {}}', "row 0: `id` is None", id="by id"),
+    ],
+)
+def test_a_data_file_that_is_none_is_broken_data(content, found, tmp_path):
+    (tmp_path / "data.json").write_bytes(content)
+    with pytest.raises(DataBroken) as caught:
+        load(tmp_path)
+    assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {found}")
+    assert "hint: fetch `data.json` again" in str(caught.value)
+
+
+def test_a_bad_row_is_named_with_its_file(tmp_path):
+    path = folder(tmp_path, [conversation("SA-1"), conversation("PBL-2", catagory="SA")])
+    with pytest.raises(DataBroken, match=r"data.json`: row 1, id 'PBL-2': `catagory` is 'SA'"):
+        load(path)
+
+
+@pytest.mark.parametrize("selection", ["all", "sa"])
+@pytest.mark.parametrize("reference", ["../0.png", "images/../../0.png", "C:/0.png"])
+def test_an_image_outside_is_named_with_its_row(reference, selection, tmp_path):
+    escaping = conversation("MSR-2", "Why?", [segment("a", "0.png"), segment(None, reference)])
+    path = folder(tmp_path / "in", [conversation("SA-1"), escaping], pictures=False)
+    with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': `gold\[1\].image`: .* inside"):
+        load(path, selection)
+
+
+def test_an_absolute_image_is_kept(tmp_path):
+    question = [segment("Look.", "/elsewhere/0.png"), segment("", "")]
+    row = load(folder(tmp_path, [judge_input("SA-1", question)], pictures=False))[0]
+    assert row["question"] == [segment("Look.", "/elsewhere/0.png"), segment("", None)]
+
+
+def test_lone_surrogates_do_not_reach_the_dataset(tmp_path):
+    question = [segment("a\ud800", "images/\udc80.png")]
+    path = folder(tmp_path, [judge_input("SA-\udfff", question)], pictures=False)
+    row = load(path)[0]
+    assert (row["id"], row["question"][0]["text"]) == ("SA-\ufffd", "a\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        pytest.param([], "holds no `data.json`; there: nothing", id="empty"),
+        pytest.param(["a.json", "b"], "holds no `data.json`; there: a.json, b", id="others"),
+        pytest.param(["overview.json"], "`overview.json` shows the form", id="the example"),
+    ],
+)
+def test_a_folder_without_the_data_file_says_what_is_there(files, found, tmp_path):
+    for name in files:
+        (tmp_path / name).write_text("[]", encoding="utf-8")
+    with pytest.raises(DataMissing) as caught:
+        load(tmp_path)
+    assert found in str(caught.value)
+    assert "point `MMIE_DATA` at their folder" in str(caught.value)
+
+
+def test_the_example_of_the_repository_is_never_read(tmp_path):
+    path = conversations_folder(tmp_path)
+    (path / "overview.json").write_text("[", encoding="utf-8")
+    assert len(load(path)) == 6
+    (path / "data.json").rename(path / "overview.json")
+    with pytest.raises(DataMissing, match="and is not the benchmark"):
+        load(path / "overview.json")
+
+
+def test_no_folder_at_all_is_said(tmp_path):
+    with pytest.raises(DataMissing, match="there is no such folder or file"):
+        load(tmp_path / "no")
+
+
+def test_an_unknown_selection_is_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(SettingWrong, match=r"no selection `SA`.\s+hint: one of all, sa, pbl"):
+        load(tmp_path / "no", "SA")
+
+
+def test_missing_images_are_those_of_questions_each_with_a_sample(tmp_path):
+    path = conversations_folder(tmp_path)
+    docs = load(path)
+    assert missing_images(docs) == {}
+    for name in ("0.png", "1.png", "6.png"):  # the second is in a gold answer
+        (path / "images" / name).unlink()
+    (path / "images" / "6.png").mkdir()
+    assert missing_images(docs) == {
+        f"{path}/images/0.png": "SA-0",
+        f"{path}/images/6.png": "MSR-2",
+    }
+    assert missing_images(docs.select([1, 2])) == {f"{path}/images/6.png": "MSR-2"}
+
+
+def test_no_folder_of_images_is_every_image_missing(tmp_path):
+    question = [segment("a", "images/0.png"), segment(None, "/elsewhere/1.png"), segment("b")]
+    path = folder(tmp_path, [judge_input(f"SA-{i}", question) for i in (1, 2)], pictures=False)
+    assert missing_images(load(path)) == {
+        f"{path}/images/0.png": "SA-1",
+        "/elsewhere/1.png": "SA-1",
+    }
+
+
+def test_the_folders_for_tests_name_pictures_that_are_there(tmp_path):
+    for make in (conversations_folder, judge_input_folder):
+        docs = load(make(tmp_path / make.__name__, n=3))
+        images = [one["image"] for doc in docs for one in doc["question"] + doc["gold"]]
+        assert [Path(image).is_file() for image in images if image] == [True] * 7

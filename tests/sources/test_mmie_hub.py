@@ -1,0 +1,256 @@
+"""MMIE from the Hub: what is asked for, what is kept, and what is said when it cannot be had."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.hub_server import COMMIT, TOKEN, ask, ask_and_kill
+from support.mmie_hub import ANNOTATION, ARCHIVE, REPO, mmie_hub
+
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.sources.mmie_hub import hub_folder
+
+FETCH = """
+import os
+from mmie_tasks.sources import mmie_hub
+got = mmie_hub.hub_folder(os.environ)
+answer = {"folder": str(got.folder), "revision": got.revision}
+"""
+LOAD = """
+import os
+from mmie_tasks.sources.mmie import dataset, missing_images
+docs = dataset("all", os.environ)
+answer = {
+    "ids": list(docs["id"]),
+    "data": docs[0]["data"],
+    "images": [one["image"] for doc in docs for one in doc["question"] if one["image"]],
+    "missing": missing_images(docs),
+}
+"""
+LOG = """
+from loguru import logger
+lines = []
+logger.add(lambda line: lines.append(str(line)), format="{level} {message}")
+"""
+INTO_THE_HUBS_CACHE = f"""
+from huggingface_hub import hf_hub_download
+answer = [hf_hub_download("{REPO}", n, repo_type="dataset") for n in ("data.json", "{ARCHIVE}")]
+"""
+
+
+@pytest.fixture
+def hub():
+    with mmie_hub() as server:
+        yield server
+
+
+def folder_of(home, commit=COMMIT):
+    return home / "cache/mmie" / commit
+
+
+def left_of_downloads(home):
+    """Every file in the folder of downloads but the locks."""
+    files = (home / "cache/mmie/downloads").rglob("*")
+    return [path for path in files if path.is_file() and path.suffix != ".lock"]
+
+
+def is_complete(folder):
+    return (folder / ANNOTATION).is_file() and (folder / "images/images/0.png").is_file()
+
+
+def failure(hub, home, **more):
+    answer = ask(hub.url, home, FETCH, **more)
+    assert "set `MMIE_DATA` to a folder with `data.json` and `images/`" in answer["message"]
+    return answer["error"], answer["message"]
+
+
+def test_the_samples_come_with_their_images_and_their_commit(hub, tmp_path):
+    answer = ask(hub.url, tmp_path, LOAD)
+    assert answer["ids"] == ["SA-0", "PBL-1", "MSR-2"]
+    assert answer["data"] == f"MMIE/MMIE@{COMMIT}"
+    assert answer["images"][0] == f"{folder_of(tmp_path)}/images/images/0.png"
+    assert answer["missing"] == {}
+    assert all(Path(image).is_file() for image in answer["images"])
+
+
+def test_only_the_two_files_are_asked_for_with_the_token(hub, tmp_path):
+    ask(hub.url, tmp_path, FETCH)
+    assert set(hub.asked_for("HEAD")) == {ANNOTATION, ARCHIVE}
+    assert hub.asked_for("GET") == [ANNOTATION, ARCHIVE]
+    assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_other_counts_than_the_published_are_a_warning(hub, tmp_path):
+    lines = ask(hub.url, tmp_path, f"{LOG}{LOAD}answer = lines")
+    counted = [line for line in lines if "published are 20,103" in line]
+    assert [line.startswith("WARNING MMIE: 3 samples") for line in counted] == [True]
+
+
+@pytest.mark.parametrize("prefix", ["", "./", "images_2/", "MMIE/images/", "a/b/c/"])
+def test_the_folders_in_the_archive_do_not_matter(prefix, tmp_path):
+    with mmie_hub(prefix=prefix) as hub:
+        answer = ask(hub.url, tmp_path, LOAD)
+    assert answer["missing"] == {}
+    assert answer["images"][0].endswith(f"/images/{prefix.removeprefix('./')}0.png")
+
+
+def test_once_there_nobody_is_asked_again(hub, tmp_path):
+    first = ask(hub.url, tmp_path, FETCH)
+    asked = len(hub.requests)
+    assert ask(hub.url, tmp_path, FETCH) == first
+    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == first
+    assert len(hub.requests) == asked
+    assert left_of_downloads(tmp_path) == []
+    assert not (tmp_path / "hf/hub").exists()
+
+
+def test_a_branch_that_has_moved_is_followed_once_its_note_is_deleted(hub, tmp_path):
+    ask(hub.url, tmp_path, FETCH)
+    hub.commit = "d" * 40
+    hub.holds(REPO, ANNOTATION, hub.files[REPO, ANNOTATION].replace(b"SA-0", b"SA-9"))
+    assert ask(hub.url, tmp_path, FETCH)["revision"].endswith(COMMIT)
+    (tmp_path / "cache/mmie/commits/main.txt").unlink()
+    answer = ask(hub.url, tmp_path, LOAD)
+    assert (answer["ids"][0], answer["data"]) == ("SA-9", f"MMIE/MMIE@{'d' * 40}")
+    assert is_complete(folder_of(tmp_path))
+
+
+def test_a_revision_pins_the_commit(hub, tmp_path):
+    answer = ask(hub.url, tmp_path, FETCH, MMIE_REVISION=COMMIT)
+    assert answer["revision"] == f"MMIE/MMIE@{COMMIT}"
+    assert all(f"/resolve/{COMMIT}/" in request.path for request in hub.requests)
+
+
+def test_the_images_are_of_the_commit_of_the_data_file(hub, tmp_path):
+    ask(hub.url, tmp_path, FETCH)
+    paths = [request.path for request in hub.requests if request.filename == ARCHIVE]
+    assert paths
+    assert all(f"/resolve/{COMMIT}/" in path for path in paths)
+
+
+def test_what_is_half_there_is_completed(hub, tmp_path):
+    first = ask(hub.url, tmp_path, FETCH)
+    (folder_of(tmp_path) / ANNOTATION).unlink()
+    assert ask(hub.url, tmp_path, FETCH) == first
+    assert is_complete(folder_of(tmp_path))
+    shutil.rmtree(folder_of(tmp_path) / "images")
+    assert ask(hub.url, tmp_path, FETCH) == first
+    assert is_complete(folder_of(tmp_path))
+    assert hub.asked_for("GET") == [ANNOTATION, ARCHIVE, ANNOTATION, ARCHIVE]
+
+
+def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):
+    cached = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
+    asked = len(hub.requests)
+    answer = ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1")
+    assert answer["revision"] == f"MMIE/MMIE@{COMMIT}"
+    assert len(hub.requests) == asked
+    assert all(Path(path).is_file() for path in cached)
+    shutil.rmtree(tmp_path / "hf")
+    assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == answer
+    assert is_complete(folder_of(tmp_path))
+
+
+def test_a_killed_download_goes_on_where_it_stopped(tmp_path):
+    with mmie_hub(filler_bytes=100_000) as hub:
+        ask(hub.url, tmp_path, FETCH)  # so that only the archive is left to be had
+        shutil.rmtree(folder_of(tmp_path) / "images")
+        hub.hangs(after=60_000)
+
+        def arrived():
+            return sum(path.stat().st_size for path in left_of_downloads(tmp_path))
+
+        ask_and_kill(hub.url, tmp_path, FETCH, when=lambda: arrived() > 40_000)
+        left = arrived()
+        ask(hub.url, tmp_path, FETCH)
+        assert is_complete(folder_of(tmp_path))
+        assert hub.ranges()[-1] == f"bytes={left}-"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "found"),
+    [
+        pytest.param(
+            401, "GatedRepo", "the dataset is gated and the Hub answered HTTP 401", id="1"
+        ),
+        pytest.param(
+            403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"
+        ),
+        pytest.param(401, "RepoNotFound", "no such dataset, or not for this account", id="account"),
+    ],
+)
+def test_no_access_says_where_to_get_it(status, code, found, hub, tmp_path):
+    hub.answers(status, code)
+    error, message = failure(hub, tmp_path)
+    assert error == "DataMissing"
+    assert found in message
+    assert "https://huggingface.co/datasets/MMIE/MMIE" in message
+    assert "`hf auth login`" in message
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        pytest.param({"MMIE_REVISION": "v9"}, "there is no revision `v9`", id="revision"),
+        pytest.param({"HF_HUB_OFFLINE": "1"}, "downloads are switched off", id="offline"),
+    ],
+)
+def test_what_cannot_be_had_is_missing_data(more, found, hub, tmp_path):
+    error, message = failure(hub, tmp_path, **more)
+    assert error == "DataMissing"
+    assert found in message
+
+
+@pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])
+def test_a_file_that_the_repository_lacks_is_named(name, hub, tmp_path):
+    del hub.files[REPO, name]
+    error, message = failure(hub, tmp_path)
+    assert error == "DataMissing"
+    assert f"`{name}` of the dataset `MMIE/MMIE` cannot be had: there is no such file" in message
+
+
+@pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])
+def test_wrong_bytes_are_never_used_and_can_be_had_again(name, hub, tmp_path):
+    true = hub.files[REPO, name]
+    hub.sends_wrong_bytes(REPO, name)
+    answer = ask(hub.url, tmp_path, FETCH)
+    assert (answer["error"], "expected SHA-256" in answer["message"]) == ("DataBroken", True)
+    Path(answer["message"].split("rm '")[1].rstrip("'`")).unlink()
+    hub.holds(REPO, name, true)
+    ask(hub.url, tmp_path, FETCH)
+    assert is_complete(folder_of(tmp_path))
+
+
+def test_a_damaged_archive_is_broken_data(hub, tmp_path):
+    hub.holds(REPO, ARCHIVE, hub.files[REPO, ARCHIVE][:-20])
+    answer = ask(hub.url, tmp_path, FETCH)
+    assert (answer["error"], "cut off or damaged" in answer["message"]) == ("DataBroken", True)
+    assert not (folder_of(tmp_path) / "images").exists()
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../0.png"])
+def test_a_reference_out_of_what_was_downloaded_is_broken_data(name, hub, tmp_path):
+    content = hub.files[REPO, ANNOTATION].replace(b"images/3.png", name.encode())
+    hub.holds(REPO, ANNOTATION, content)
+    answer = ask(hub.url, tmp_path, LOAD)
+    assert answer["error"] == "DataBroken"
+    assert f"row 1, id 'PBL-1': `question[0].image`: '{name}' is not a file" in answer["message"]
+
+
+def test_a_full_disk_is_said(hub, tmp_path):
+    full = FETCH.replace(
+        "got =",
+        "import errno, shutil\ndef copyfile(*_): raise OSError(errno.ENOSPC, 'No space left')\n"
+        "shutil.copyfile = copyfile\ngot =",
+    )
+    answer = ask(hub.url, tmp_path, full)
+    assert answer["error"] == "DataMissing"
+    assert "No space left" in answer["message"]
+    assert "`MMIE_TASKS_CACHE` names another" in answer["message"]
+
+
+@pytest.mark.parametrize("revision", ["../x", "a b", "-x", "/etc", "x/../../y"])
+def test_what_cannot_be_a_revision_is_refused_before_anything_else(revision, tmp_path):
+    known = {"MMIE_TASKS_CACHE": str(tmp_path), "MMIE_REVISION": revision}
+    with pytest.raises(SettingWrong, match="MMIE_REVISION"):
+        hub_folder(known)

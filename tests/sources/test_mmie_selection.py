@@ -1,0 +1,112 @@
+"""Which samples of MMIE a task takes: all, a category, or a thousand drawn by their ids."""
+
+import hashlib
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loguru import logger
+from support.mmie_data import conversation, conversations_folder, folder
+
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
+from mmie_tasks.errors import DataMissing
+from mmie_tasks.sources.mmie import PUBLISHED, dataset, small
+
+
+def load(path, selection="all"):
+    return dataset(selection, {"MMIE_DATA": str(path)})
+
+
+@pytest.fixture
+def log():
+    lines = []
+    sink = logger.add(lambda line: lines.append(str(line)), format="{level} {message}", level=0)
+    yield lines
+    logger.remove(sink)
+
+
+def ids(counts):
+    return {name: [f"{name}-{i}" for i in range(count)] for name, count in counts.items()}
+
+
+def rows_of(counts):
+    return [conversation(one) for some in ids(counts).values() for one in some]
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_a_category_is_its_rows_in_order_with_an_index_of_their_own(category, tmp_path):
+    rows = load(conversations_folder(tmp_path, n=7), category.lower())
+    expected = [f"{category}-{i}" for i in range(7) if CATEGORIES[i % 3] == category]
+    assert list(rows["id"]) == expected
+    assert list(rows["index"]) == list(range(len(expected)))
+
+
+def test_a_category_that_is_not_there_is_missing_data(tmp_path):
+    with pytest.raises(DataMissing, match="has no row of the category MSR"):
+        load(conversations_folder(tmp_path, n=2), "msr")
+
+
+def test_other_counts_than_the_published_are_told(log, tmp_path):
+    load(conversations_folder(tmp_path, n=5))
+    [line] = log
+    assert line.startswith("INFO MMIE: 5 samples (2 SA + 2 PBL + 1 MSR); published are 20,103 (5,0")
+
+
+def test_the_published_counts_need_no_word(log, tmp_path):
+    assert len(load(folder(tmp_path, rows_of(PUBLISHED), pictures=False))) == 20_103
+    assert log == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "drawn"),
+    [
+        pytest.param((5005, 11482, 3616), (249, 571, 180), id="published"),
+        pytest.param((1000, 0, 0), (1000, 0, 0), id="one category, exactly"),
+        pytest.param((400, 400, 200), (400, 400, 200), id="exactly a thousand"),
+        pytest.param((2000, 2000, 2000), (334, 333, 333), id="a tie goes to the first"),
+        pytest.param((1, 1000, 1000), (0, 500, 500), id="a category of one row has no place"),
+        pytest.param((3, 2, 1), (3, 2, 1), id="fewer"),
+        pytest.param((999, 0, 0), (999, 0, 0), id="one too few"),
+    ],
+)
+def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
+    named = ids(dict(zip(CATEGORIES, counts, strict=True)))
+    found = Counter(one.partition("-")[0] for one in small(named))
+    assert tuple(found[name] for name in CATEGORIES) == drawn
+
+
+def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
+    path = folder(tmp_path, rows_of({"SA": 1500}), pictures=False)
+    hashes = {
+        f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)
+    }
+    expected = set(sorted(hashes, key=hashes.__getitem__)[:1000])
+    rows = load(path, "1k")
+    assert set(rows["id"]) == expected
+    assert list(rows["id"]) == [one for one in hashes if one in expected]
+    assert list(rows["index"]) == list(range(1000))
+
+
+def test_the_small_sample_does_not_depend_on_the_order():
+    named = ids(PUBLISHED)
+    shuffled = {name: random.Random(1).sample(some, len(some)) for name, some in named.items()}  # noqa: S311
+    assert small(named) == small(shuffled)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(*[st.integers(0, 1500)] * 3))
+def test_the_small_sample_is_a_thousand_or_all(counts):
+    named = ids(dict(zip(CATEGORIES, counts, strict=True)))
+    drawn = small(named)
+    assert len(drawn) == min(1000, sum(counts))
+    found = Counter(one.partition("-")[0] for one in drawn)
+    shares = [1000 * count / max(1000, sum(counts)) for count in counts]
+    assert all(abs(found[n] - share) < 1 for n, share in zip(CATEGORIES, shares, strict=True))
+
+
+def test_a_small_sample_of_little_is_all_of_it(log, tmp_path):
+    path = conversations_folder(tmp_path)
+    assert load(path, "1k")["id"] == load(path)["id"]
+    assert any("the sample of 1,000 is all there is: 6" in line for line in log)

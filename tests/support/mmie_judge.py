@@ -1,0 +1,53 @@
+"""A judge of MMIE for the loopback server, and words to ask it with that are ours."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+Body = dict[str, Any]
+
+WORDS = {
+    "SA": "Rate the tale.### Question\n{question}\n### Answer\n{answer}\n### Feedback\n",
+    "PBL": "Rate the steps.### Question\n{question}\n### Answer\n{answer}\n### Feedback\n",
+    "MSR": "Rate the sum.### Question\n{question}\n### Answer\n{answer}\n"
+    "### Correct Answer\nIt is {gt_answer}\n### Feedback\n",
+}
+"""Templates in the official form, for ``MMIE_OTHER_PROMPTS``."""
+
+
+def words(path: Path) -> Path:
+    """Write `WORDS`."""
+    path.write_text(json.dumps(WORDS), encoding="utf-8")
+    return path
+
+
+def content_of(body: Body) -> list[str | bytes]:
+    """What was asked: texts, and the bytes of images, in their order."""
+    content = body["messages"][0]["content"]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [
+        part["text"]
+        if part["type"] == "text"
+        else base64.b64decode(part["image_url"]["url"].partition(",")[2])
+        for part in parts
+    ]
+
+
+def text_of(body: Body) -> str:
+    """The words of a request, with ``<image>`` for its images."""
+    return "".join(part if isinstance(part, str) else "<image>" for part in content_of(body))
+
+
+def gives(points: object) -> str:
+    """A verdict as the judge of the paper writes it."""
+    return f"### Feedback\nIt follows.\n### Score\n{points}"
+
+
+def by_category(body: Body) -> str:
+    """3 for a tale, 4 for steps, 6 for a sum."""
+    first = re.match("Rate the (tale|steps|sum)", text_of(body))
+    return gives({"tale": 3, "steps": 4, "sum": 6}[first[1]] if first else 0)

@@ -1,0 +1,87 @@
+"""What runs of MMIE through lmms-eval share: a folder to start in, the command, what it left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.mmie_data import contents, conversations_folder, draw
+from support.mmie_judge import words
+from support.runner import Ran, Workplace
+
+KEY = "sk-secret-0123456789abcdef"
+N = 6
+TABLE = {  # of the answers of `answers`, judged `by_category`
+    "official": 72.22,  # (2 x 3 + 2 x 4 + 2 x 6) / 6 of 6
+    "official_SA": 50.0,
+    "official_PBL": 66.67,
+    "official_MSR": 100.0,
+    "points": 4.333,
+    "points_PBL": 4.0,
+    "robust": 72.22,
+    "coverage": 100.0,
+    "parse_rate": 100.0,
+    "points_6": 2.0,
+    "differ": 0.0,
+}
+
+
+def made(folder: Path) -> Workplace:
+    """A workplace with the stub model, ``data/``, ``answers.json``, ``drawn/``, ``words.json``."""
+    place = Workplace(folder=folder)
+    place.install_stub_model()
+    conversations_folder(folder / "data", N)
+    answers(folder)
+    words(folder / "words.json")
+    return place
+
+
+def answers(folder: Path) -> Path:
+    """An answer to each sample: three steps with a picture each, or a number."""
+    said = []
+    for i, (sample_id, _, _) in enumerate(contents(N)):
+        steps = [
+            {"text": f"Then {step}.", "image": f"drawn/{i}-{step}.png"} for step in ("a", "b", "c")
+        ]
+        for number, step in enumerate(steps):
+            draw(folder / step["image"], 50 + 3 * i + number)
+        said.append({"id": sample_id, "answer": f"{i + 2}" if i % 3 == 2 else steps})
+    (folder / "answers.json").write_text(json.dumps(said), encoding="utf-8")
+    return folder / "answers.json"
+
+
+def evaluate(
+    workplace: Workplace,
+    *more: str,
+    url: str = "",
+    tasks: str = "mmie",
+    command: tuple[str, ...] = ("lmms-eval",),
+    **variables: str,
+) -> Ran:
+    """Run lmms-eval, by default on ``answers.json``; with `url`, judged by what is there."""
+    judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
+    model = () if "--model" in more else ("--model", "predictions")
+    args = () if model == () else ("--model_args", "path=answers.json")
+    settings = {"MMIE_DATA": "data", "MMIE_OTHER_PROMPTS": "words.json", "OPENAI_API_KEY": KEY}
+    return workplace.run(
+        *command,
+        *(*model, *args, "--tasks", tasks, "--output_path", "out", "--log_samples"),
+        *(*judge, *more),
+        **{**settings, **variables},
+    )
+
+
+def samples(workplace: Workplace, task: str = "mmie") -> list[dict[str, Any]]:
+    (path,) = (workplace.folder / "out").rglob(f"*_samples_{task}.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def results(workplace: Workplace) -> dict[str, Any]:
+    (path,) = (workplace.folder / "out").rglob("*_results.json")
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def printed(ran: Ran, alias: str = "MMIE") -> dict[str, float]:
+    return {metric: float(value) for (task, metric), value in ran.values.items() if task == alias}
