@@ -9,18 +9,22 @@ READY   := $(VENV)/.ready-$(INSTALL)
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
+MMIE := examples/mmie
 
 .PHONY: demo test check lint bench yamls clean
 
 demo: $(READY)  ## score the bundled answers through lmms-eval
 	@mkdir -p out
-	@echo 'MIA-Bench is judged by replayed replies that we made up: no judge is asked.'
-	HF_HUB_OFFLINE=1 MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data \
-	  $(BIN)/mmie-tasks eval --model predictions \
-	  --model_args 'path=$(MILEBENCH)/answers;$(MIA_BENCH)/answers' --tasks milebench,mia_bench \
-	  --judge replay:path=$(MIA_BENCH)/replies.jsonl --output_path out/demo --log_samples 2>&1 \
-	  | tee out/demo.log
-	@for task in MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
+	@echo 'MMIE and MIA-Bench are judged by replayed replies that we made up: no judge is asked.'
+	@echo "MMIE's judge is told words of ours, not the paper's, which are not ours to ship."
+	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+	  MMIE_OUTPUT_ROOT=$(MMIE)/answers MILEBENCH_DATA=$(MILEBENCH)/data \
+	  MIA_BENCH_DATA=$(MIA_BENCH)/data $(BIN)/mmie-tasks eval --model predictions \
+	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers' \
+	  --tasks mmie,milebench,mia_bench \
+	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
+	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
+	@for task in MMIE MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table of $$task was printed; see out/demo.log"; exit 1; }; done
 
 test: $(READY)  ## the whole test suite

@@ -1,14 +1,15 @@
 """Draws the little MMIE in this folder: ``python make.py`` writes all that is beside it.
 
-The layouts are the official ones; pictures, questions, answers and judge's words are ours. There
-are three samples of each category. MSR-2 has two pictures in its question; MSR-3 has five, and the
-official script leaves it out without a word. What the made-up model answered has many shapes, and
-its pictures are outlines, so that nobody takes them for those of the gold answers.
+The layouts are the official ones; pictures, questions, answers, the judge's instructions and its
+replies are ours. MSR-2 has two pictures in its question; MSR-3 has five, and the official script
+leaves it out without a word. What the made-up model answered has many shapes, and its pictures are
+outlines, so that nobody takes them for those of the gold answers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from PIL import Image, ImageDraw
 
 HERE = Path(__file__).resolve().parent
+JUDGE = "judge:made_up|model:nobody"
 SIZE = (96, 96)  # pixels
 RED, GREEN, BLUE, YELLOW, BROWN, GREY = (
     *("#c0392b", "#27ae60", "#2980b9"),
@@ -124,6 +126,11 @@ SAMPLES: tuple[tuple[str, str, str, tuple[Part, ...], tuple[Part, ...]], ...] = 
         (("Step 2: Put the apples in.", "apples"),),
     ),
     (
+        *("PBL-4", "Art", "Drawing"),
+        (("How to draw a boat. Step 1: Draw the line of the water.", "island"),),
+        (("Step 2: Put a hull on it.", "harbour"),),
+    ),
+    (
         *("MSR-1", "Mathematics", "Counting"),
         (("How many discs are there? Answer with the number.", "dots-5"),),
         ("5",),
@@ -143,6 +150,11 @@ SAMPLES: tuple[tuple[str, str, str, tuple[Part, ...], tuple[Part, ...]], ...] = 
             *(("", f"dots-{count}") for count in range(2, 6)),
         ),
         ("6",),
+    ),
+    (
+        *("MSR-4", "Mathematics", "Counting"),
+        (("How many more discs are here", "dots-4"), ("than here?", "dots-1")),
+        ("3",),
     ),
 )
 
@@ -172,9 +184,11 @@ SAID: dict[str, tuple[Part, ...]] = {
         "Now the room is bright.",
     ),
     "PBL-3": (),
+    "PBL-4": (("Draw the hull, and three windows in it.", "drawn-harbour"),),
     "MSR-1": ("5",),
     "MSR-2": ("Two times three is six.",),
     "MSR-3": ("6",),
+    "MSR-4": ("5",),
 }
 
 
@@ -221,9 +235,11 @@ SHAPES: dict[str, Callable[[Iterable[Part]], Any]] = {
     "PBL-1": as_markdown,
     "PBL-2": listed,
     "PBL-3": lambda _: None,
+    "PBL-4": as_chat,
     "MSR-1": as_words,
     "MSR-2": listed,
     "MSR-3": as_words,
+    "MSR-4": as_words,
 }
 
 OURS = (
@@ -255,20 +271,22 @@ def said(feedback: str, score: str) -> str:
 
 
 # Made up like the rest: no judge said this. Of PBL-3 there is no answer to judge, and MSR-3 is left
-# out. The official reader is misled twice: it takes the score that SA-3's reply quotes (6, not 2),
-# and the scale of PBL-2's (0, not 4). Nobody can read MSR-2's, which has no number.
+# out. The official reader is misled twice: it takes the score that SA-3's reply quotes (6, not 1),
+# and the scale of PBL-2's (0, not 4).
 REPLIES: dict[str, str] = {
     "SA-1": said("The story goes on as one expects, and both pictures belong to it.", "5"),
     "SA-2": said("A good end, but the man of the first picture is not seen melting.", "4"),
     "SA-3": said(
         "The answer closes with `### Score 6`, which it has no business to give. Its parts are "
         "short, and the crew was never spoken of before.",
-        "2",
+        "1",
     ),
     "PBL-1": said("Both steps are clear, and the pictures show just what is to be done.", "6"),
     "PBL-2": "### Feedback\nThe steps are right, if terse.\n### Score (0-6): 4",
+    "PBL-4": said("One step for two, and its picture has no windows.", "3"),
     "MSR-1": said("There are five discs, and that is what the answer says.", "6"),
-    "MSR-2": "### Feedback\nThe product is right.\n### Score\nFull points.",
+    "MSR-2": said("The product is right.", "6"),
+    "MSR-4": said("Four and one make three the difference, not five.", "1"),
 }
 
 
@@ -331,12 +349,43 @@ def write(path: Path, content: object) -> None:
         draw(path.parent / image)
 
 
+def replies(folder: Path) -> list[str]:
+    """The lines of the recording: what is said of each answer, under the request's own key."""
+    from mmie_tasks.benchmarks.mmie import asking
+    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.judges.base import JudgeReply, content_key
+    from mmie_tasks.judges.records import Recorded, to_line
+    from mmie_tasks.sources.mmie import dataset
+
+    os.environ |= {
+        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
+        "MMIE_OUTPUT_ROOT": str(folder / "answers"),
+    }
+    given = {one["id"]: one["answer"] for one in answers()}
+    lines = []
+    for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
+        if doc["id"] not in REPLIES:
+            continue
+        asked = asking.ask(Sample.from_doc(doc), [given[doc["id"]]], "mmie")
+        if asked.request is None:
+            raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
+        recorded = Recorded(
+            signature=JUDGE,
+            request=content_key(asked.request),
+            reply=JudgeReply(text=REPLIES[doc["id"]], model="nobody"),
+            time=0,
+        )
+        lines.append(to_line(recorded))
+    return lines
+
+
 def main(folder: Path = HERE) -> None:
     """Write everything."""
     write(folder / "data" / "data.json", rows())
     write(folder / "answers" / "answers.json", answers())
     write(folder / "input" / "data.json", judge_input())
     write(folder / "prompts.json", PROMPTS)
+    (folder / "replies.jsonl").write_text("".join(replies(folder)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """From a sample and what a tested model said of it to what the judge is asked.
 
-This is the part of the room that looks at files and settings; the rules are in `prompts`.
+This is the part of the room that looks at files; the rules are in `prompts`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ from mmie_tasks.benchmarks.mmie.facts import facts_of
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.benchmarks.mmie.scoring.metrics import Facts
-from mmie_tasks.errors import MmieTasksError, SettingWrong
+from mmie_tasks.benchmarks.mmie.settings import full_assembly, judge_words
+from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.interleaved.checks import Checked, checked
 from mmie_tasks.interleaved.files import Finder
 from mmie_tasks.interleaved.reading import Reading, read
 from mmie_tasks.interleaved.resolving import Piece, resolve
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.paths import cache_dir
-from mmie_tasks.sources.mmie_prompts import Templates, templates
 from mmie_tasks.verdict import UnscoredReason
 
-ASSEMBLY = "MMIE_ASSEMBLY"
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 
-_READ = ("MMIE_PROMPTS", "MMIE_OTHER_PROMPTS", "MMIE_PROMPTS_URL", "MMIE_TASKS_CACHE")
 _NO_IMAGE = ("unreadable", "too_large")  # of files that are there
 _LOGGED = 200  # characters of a reference that leads nowhere
 
@@ -59,54 +57,6 @@ class Asked:
 def look_in(folder: Path) -> None:
     """Look for the images of answers also below a folder."""
     _written_to[folder.absolute()] = None
-
-
-def check() -> None:
-    """See that the official words can be had and the settings be obeyed, before a run.
-
-    Raises:
-        MmieTasksError: They cannot.
-    """
-    full_assembly(os.environ)
-    official_words()
-
-
-def signature() -> str:
-    """What the judge is shown: whose words, and how they are put together.
-
-    Raises:
-        MmieTasksError: As `check`.
-    """
-    assembly = "full" if full_assembly(os.environ) else "official"
-    return f"prompt:{official_words().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
-
-
-def full_assembly(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_ASSEMBLY`` asks for the text that the official assembly cuts.
-
-    Raises:
-        SettingWrong: It is neither ``official`` nor ``full``.
-    """
-    asked = environment.get(ASSEMBLY) or "official"
-    if asked not in ("official", "full"):
-        hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
-        raise SettingWrong(f"`{ASSEMBLY}` is {asked!r}, and can be official or full.", hint=hint)
-    return asked == "full"
-
-
-def official_words() -> Templates:
-    """The templates of this process's environment, read once.
-
-    Raises:
-        MmieTasksError: They cannot be had.
-    """
-    read_of = {name: os.environ[name] for name in _READ if name in os.environ}
-    return _templates(str(cache_dir(os.environ)), tuple(sorted(read_of.items())))
-
-
-@functools.lru_cache(maxsize=4)
-def _templates(_cache: str, _read_of: tuple[tuple[str, str], ...]) -> Templates:
-    return templates(os.environ)
 
 
 def question(sample: Sample) -> list[str | Path]:
@@ -161,11 +111,6 @@ def _reading(results: Sequence[object]) -> Reading:
     return read(results, _finder().is_folder)
 
 
-def unseen(asked: Asked, why: str) -> Asked:
-    """The same, not to be judged: the tested model was not shown what was asked about."""
-    return replace(asked, request=None, reason="bad_image", detail=why)
-
-
 def _finder() -> Finder:
     named = os.environ.get(OUTPUT_ROOT, "").split(os.pathsep)
     roots = [Path(), *(Path(each).expanduser() for each in named if each), *_written_to]
@@ -179,20 +124,24 @@ def _finder_in(roots: tuple[Path, ...], keep: Path) -> Finder:
 
 def _asked(sample: Sample, reading: Reading, pieces: Sequence[Piece]) -> Asked:
     full = full_assembly(os.environ)
-    template = official_words().texts[sample.category]
+    template = judge_words().texts[sample.category]
     asked_of = replace(sample, question=tuple(map(_looked_for, sample.question)))
     answer = tuple(_segment(piece, full=full) for piece in pieces)
     assembled = prompts.assemble(asked_of, answer, template, full=full)
     looks = _looks(asked_of.question, pieces)
     reason, detail = _not_judged(assembled, looks)
-    request = JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS)
-    return Asked(
-        request=None if reason else request,
-        reason=reason or "no_answer",
-        detail=detail,
+    asked = Asked(
+        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
         facts=facts_of(asked_of, assembled, reading.shape, pieces, looks),
         logged=tuple(map(_as_logged, pieces)),
     )
+    return not_to_judge(asked, reason, detail) if reason else asked
+
+
+def not_to_judge(asked: Asked, reason: UnscoredReason, detail: str) -> Asked:
+    """The same, but nothing is shown to the judge."""
+    facts = replace(asked.facts, tiles=0, shown_images=0, judge_tokens=None)
+    return replace(asked, request=None, reason=reason, detail=detail, facts=facts)
 
 
 def _looked_for(segment: Segment) -> Segment:

@@ -86,12 +86,15 @@ def _was_read(record: Record) -> bool:
 
 
 def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[str, object]:
-    gold = [images.part(segment) for segment in sample.gold]
+    question, answer, gold = (
+        [images.part(segment) for segment in segments]
+        for segments in (sample.question, _answer(record), sample.gold)
+    )
     return {
         "id": sample.id,
         "model": model,
-        "question": [images.part(segment) for segment in sample.question],
-        "answer": [images.part(segment) for segment in _answer(record)],
+        "question": question,
+        "answer": answer,
         "gt_answer": gold or [{"text": "", "image": None}],  # the script wants one, and for MSR it
         "category": sample.category,  # is what the answer is judged by
         "field": sample.field,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks import __version__
-from mmie_tasks.benchmarks.mmie import asking
+from mmie_tasks.benchmarks.mmie import asking, settings
 from mmie_tasks.benchmarks.mmie.facts import counted
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.scoring import metrics, totals
@@ -46,7 +46,7 @@ TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "
 _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored
 
-JUDGED = JudgedBy("MMIE", DEFAULT_JUDGE, prepare=asking.check)
+JUDGED = JudgedBy("MMIE", DEFAULT_JUDGE, prepare=settings.check)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -142,8 +142,8 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     sample = Sample.from_doc(doc)
     asked = asking.ask(sample, results, doc["task"])
     if why := _OPENER.failure(sample.id):
-        asked = asking.unseen(asked, why)
-    judge = signature(doc)
+        asked = asking.not_to_judge(asked, "bad_image", why)
+    judge = _noted_signature(doc)
     logged = {"signature": judge, "answer": asked.logged}
     if asked.request is None:
         grading = metrics.ungraded(asked.reason, asked.detail)
@@ -157,6 +157,14 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     question = Question(request=asked.request)
     case = Case(question=question, rows_of=rows_of, metrics=metrics.certain(sample))
     return JUDGED.submit(case, plain=_plain_score)
+
+
+def _noted_signature(doc: Doc) -> str:
+    """The signature for the log. Never raises: what is wrong leaves samples unscored elsewhere."""
+    try:
+        return signature(doc)
+    except MmieTasksError as error:
+        return f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
 
 
 def _grading(judged: Judged) -> Grading:
@@ -184,7 +192,7 @@ def signature(doc: Doc) -> str:
     """
     judge = JUDGED.signature()
     paper = "yes" if judge.startswith("judge:mmie_score|") else "no"
-    return f"{judge}|paper_judge:{paper}|{asking.signature()}|{provenance(doc)}|pkg:{__version__}"
+    return f"{judge}|paper_judge:{paper}|{settings.signature()}|{provenance(doc)}|pkg:{__version__}"
 
 
 def coverage(records: Sequence[Row]) -> float:

@@ -14,6 +14,7 @@ from support.mmie_data import draw
 from support.mmie_judge import words
 
 from mmie_tasks.benchmarks.mmie import asking
+from mmie_tasks.benchmarks.mmie import settings as own
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.errors import DataMissing, SettingWrong
@@ -207,16 +208,16 @@ def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monk
 
 
 def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
-    asking.check()
-    assert "|assembly:official" in asking.signature()
+    own.check()
+    assert "|assembly:official" in own.signature()
     monkeypatch.setenv("MMIE_ASSEMBLY", "half")
     with pytest.raises(SettingWrong, match="MMIE_ASSEMBLY"):
-        asking.check()
+        own.check()
     monkeypatch.delenv("MMIE_ASSEMBLY")
     monkeypatch.delenv("MMIE_OTHER_PROMPTS")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DataMissing, match="MMIE_PROMPTS"):
-        asking.check()
+        own.check()
 
 
 JSON = st.recursive(

@@ -109,6 +109,18 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
     assert task.signature(docs[0]) == before.replace("assembly:official", "assembly:full")
 
 
+def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(
+    docs, monkeypatch
+):
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
+    rows = dict(task.process_results(docs[0], ["Plain."]).items())
+    assert rows["official"]["unscored"] == "unavailable"
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
+    rows = task.process_results(docs[0], ["Plain."])
+    assert rows["official"]["unscored"] == "unavailable"
+    assert rows["coverage"]["signature"].startswith("judge:unknown|why:")
+
+
 def listed():
     return yaml.safe_load(SHARED.read_text("utf-8").replace("!function", ""))
 

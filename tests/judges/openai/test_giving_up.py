@@ -19,22 +19,22 @@ def poisoned(bad, otherwise="5"):
 
 
 @pytest.mark.parametrize(
-    ("bad", "times"),
+    "bad",
     [
-        pytest.param(error(500), 6, id="500"),
-        pytest.param(error(409), 6, id="409"),
-        pytest.param({"choices": []}, 6, id="unusable"),
-        pytest.param(error(403), 6, id="403"),
+        pytest.param(error(500), id="500"),
+        pytest.param(error(409), id="409"),
+        pytest.param({"choices": []}, id="unusable"),
     ],
 )
-def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, bad, times):
+def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, bad):
     server.delay_s = 0.01
     server.says(poisoned(bad))
-    outcomes = ask(judge_at(server.url, max_concurrency=4), 250)
+    pace = Pace(base_s=0.01, cap_s=0.02)  # so that its tries are over long before the others are
+    outcomes = ask(judge_at(server.url, max_concurrency=4, pace=pace), 250)
     assert isinstance(outcomes.pop(1), JudgeUnavailable)
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
     tries = sum(question_of(body) == "question 1" for body in server.asked)
-    assert times <= tries <= 2 * times  # a try does not count where nobody was answered meanwhile
+    assert 6 <= tries <= 12  # a try does not count where nobody was answered meanwhile
 
 
 @pytest.mark.parametrize(

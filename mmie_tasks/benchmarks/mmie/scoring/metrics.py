@@ -72,7 +72,7 @@ def ungraded(reason: UnscoredReason, detail: str) -> Grading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """About the request that the judge is sent, or would be.
+    """About an answer, and the request that the judge is sent; nothing is sent of some.
 
     Attributes:
         dropped: The official script leaves the sample out: it has more than 4 images.
@@ -80,7 +80,7 @@ class Facts:
         bad_images: How many files cannot be used as an image.
         truncated: The cap on images took away text or images of the answer.
         typed: Control string to how often it is typed in the question or the answer.
-        judge_tokens: Of the whole request; None where nobody knows.
+        judge_tokens: Of the whole request; None where nobody knows, or none is sent.
         judge_tokens_exact: They are counted, not estimated.
         tiles: Of all images the judge is shown.
         shown_images: How many images the judge is shown, the question's included.

@@ -1,0 +1,61 @@
+"""The bundled example is what its ``make.py`` writes, and shows what it is meant to show."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.benchmarks.mmie import asking
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.sources.mmie import dataset
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mmie"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.delenv("MMIE_PROMPTS", raising=False)
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(EXAMPLE / "prompts.json"))
+    monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(EXAMPLE / "answers"))
+
+
+def test_the_example_is_what_make_writes(tmp_path):
+    runpy.run_path(str(EXAMPLE / "make.py"))["main"](tmp_path / "again")
+    written = [path for path in sorted((tmp_path / "again").rglob("*")) if path.is_file()]
+    assert len(written) > 60
+    for again in written:
+        path = EXAMPLE / again.relative_to(tmp_path / "again")
+        assert again.read_bytes() == path.read_bytes(), "run make.py"
+
+
+def asked():
+    given = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
+    answers = {one["id"]: one["answer"] for one in given}
+    docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
+    return {
+        doc["id"]: asking.ask(Sample.from_doc(doc), [answers[doc["id"]]], "mmie") for doc in docs
+    }
+
+
+def test_the_example_has_every_shape_and_every_fate():
+    found = asked()
+    assert {sample_id for sample_id, one in found.items() if one.request is None} == {
+        "PBL-3",
+        "MSR-3",
+    }
+    assert (found["PBL-3"].reason, found["MSR-3"].reason) == ("no_answer", "left_out")
+    assert {sample_id for sample_id, one in found.items() if one.facts.truncated} == {"PBL-2"}
+    assert len({one.facts.shape for one in found.values()}) > 4
+    assert sum(one.facts.missing_images + one.facts.bad_images for one in found.values()) == 0
+
+
+def test_both_layouts_of_the_example_hold_the_same_questions():
+    forms = [dataset("all", {"MMIE_DATA": str(EXAMPLE / name)}) for name in ("data", "input")]
+    ids, texts = (
+        [[read(doc) for doc in docs] for docs in forms]
+        for read in (lambda doc: doc["id"], lambda doc: [one["text"] for one in doc["question"]])
+    )
+    assert ids[0] == ids[1]
+    assert texts[0] == texts[1]

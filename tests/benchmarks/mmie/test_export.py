@@ -1,0 +1,164 @@
+"""A run's samples as input of the official script, and as rows of the leaderboard."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from support.mmie_data import conversations_folder, draw
+
+from mmie_tasks.benchmarks.mmie import export
+from mmie_tasks.benchmarks.mmie.logs import records_of
+from mmie_tasks.cli import main
+from mmie_tasks.errors import AnswersUnusable, DataBroken, SettingWrong
+
+LOG = "20260101_120000_samples_mmie.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    conversations_folder(tmp_path / "data")
+    draw(tmp_path / "drawn.png")
+    monkeypatch.setenv("MMIE_DATA", "data")
+
+
+def line(sample_id, answer=(), **official):
+    official = official or {"points": 4}
+    record = {"id": sample_id, "category": sample_id[: sample_id.index("-")], "official": official}
+    return {"doc_id": 0, "coverage": {**record, "answer": list(answer)}}
+
+
+def log(*lines, name=f"run/{LOG}"):
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    return path
+
+
+def exported(*arguments):
+    return export.run([*arguments], {"MMIE_DATA": "data"})
+
+
+def written(folder="official"):
+    return json.loads(Path(folder, "data.json").read_text(encoding="utf-8"))
+
+
+STEP = {"text": "Step.", "image": str(Path("drawn.png"))}
+
+
+def test_a_sample_is_written_as_the_official_script_reads_it():
+    log(line("SA-0", [STEP, {"text": None, "image": "gone/x.png", "problem": "missing"}]))
+    said = exported("run", "-o", "official", "--model", "ours")
+    assert said == "1 samples and 4 images written to `official`."
+    (row,) = written()
+    assert (row["id"], row["model"], row["category"]) == ("SA-0", "ours", "SA")
+    assert row["question"] == [{"text": "Tale 0 begins.", "image": "images/0.png"}]
+    assert [part["image"] for part in row["answer"]] == ["images/1.png", "x.png"]
+    assert Path("official/images/1.png").read_bytes() == Path("drawn.png").read_bytes()
+    assert row["gt_answer"][0]["text"] == "Step 1 of 0."
+
+
+def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
+    log(
+        line("SA-0", unscored="no_answer"),
+        line("PBL-1", [STEP], unscored="unavailable"),
+        line("MSR-2", [{"text": "4", "image": None}], unscored="left_out"),
+    )
+    said = exported("run", "-o", "official")
+    assert "; 1 without an answer were left out" in said
+    assert [row["id"] for row in written()] == ["PBL-1", "MSR-2"]
+
+
+def test_a_folder_that_is_there_is_not_touched():
+    log(line("SA-0"))
+    Path("official").mkdir()
+    with pytest.raises(SettingWrong, match="is there already"):
+        exported("run", "-o", "official")
+    assert list(Path("official").iterdir()) == []
+
+
+def test_a_sample_that_is_not_in_the_data_stops_before_anything_is_written():
+    log(line("SA-77"))
+    with pytest.raises(DataBroken, match="the first: SA-77"):
+        exported("run", "-o", "official")
+    assert not Path("official").exists()
+
+
+def test_a_row_a_run_with_the_columns_of_the_leaderboard():
+    log(line("SA-0"), line("PBL-1", points=3), line("MSR-2", points=6), name=f"one/{LOG}")
+    log(line("SA-0"), name=f"two/{LOG}")
+    exported("--leaderboard", "one", "two", "-o", "rows.csv", "--model", "A", "--model", "B")
+    assert Path("rows.csv").read_text().splitlines() == [
+        "Model,Model Type,SA,PBL,MSR,AVG",
+        "A,Interleaved LVLM,66.67,50.0,100.0,72.22",
+        "B,Interleaved LVLM,66.67,,,66.67",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["run", "run", "-o", "x"], id="two-runs-as-one-input"),
+        pytest.param(
+            ["--leaderboard", "run", "--model", "a", "--model", "b", "-o", "x"], id="names"
+        ),
+    ],
+)
+def test_what_does_not_fit_together_is_said(arguments):
+    log(line("SA-0"))
+    with pytest.raises(SettingWrong, match="hint: "):
+        exported(*arguments)
+
+
+def test_of_several_logs_of_a_task_the_newest_counts():
+    log(line("SA-0"), name="run/20250101_000000_samples_mmie.jsonl")
+    log(line("PBL-1"))
+    log(line("MSR-2"), name="run/20250101_000000_samples_mmie_msr.jsonl")
+    assert [record["id"] for record in records_of(Path("run"))] == ["PBL-1", "MSR-2"]
+
+
+def test_a_last_line_that_was_cut_off_is_left_out():
+    path = log(line("SA-0"))
+    path.write_text(path.read_text() + '{"doc_id": 1, "cov')
+    assert [record["id"] for record in records_of(Path("run"))] == ["SA-0"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        pytest.param([], "holds no samples", id="empty"),
+        pytest.param([{"doc_id": 0, "bypass": 999}], "not a scored sample", id="predict-only"),
+        pytest.param([line("SA-0"), line("SA-0", [STEP])], "another answer to SA-0", id="two"),
+        pytest.param([[1]], "not a scored sample", id="no-object"),
+    ],
+)
+def test_what_is_no_run_of_ours_is_said(lines, found):
+    log(*lines)
+    with pytest.raises(AnswersUnusable, match=found):
+        records_of(Path("run"))
+
+
+def test_a_folder_of_two_runs_or_of_none_is_said():
+    with pytest.raises(AnswersUnusable, match="holds no log"):
+        records_of(Path("data"))
+    log(line("SA-0"), name=f"runs/a/{LOG}")
+    log(line("SA-0"), name=f"runs/b/{LOG}")
+    with pytest.raises(AnswersUnusable, match="Two runs below"):
+        records_of(Path("runs"))
+
+
+def command(monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", "export", *words])
+    main()
+
+
+def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, capsys):
+    log(line("SA-0"))
+    command(monkeypatch, "mmie", "run", "-o", "official")
+    assert capsys.readouterr().out.startswith("1 samples")
+    with pytest.raises(SystemExit, match="hint: "):
+        command(monkeypatch, "mmie", "run", "-o", "official")
+    for words in ([], ["milebench", "run"]):
+        with pytest.raises(SystemExit, match="can be exported: mmie"):
+            command(monkeypatch, *words)
