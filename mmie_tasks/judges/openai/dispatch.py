@@ -121,11 +121,12 @@ class Dispatch:
                 if not self._under_way:
                     self._stop_spending()
                 return inf  # what is on its way may turn out cheap
-            if (job := self._jobs.take(now)) is not None:
-                self._send(job, self._best_for(job, now), now)
+            free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
+            to_probe = all(endpoint.health.shaky for endpoint in free)
+            if (job := self._jobs.take(now, to_probe=to_probe)) is not None:
+                self._send(job, self._best_for(job, free), now)
 
-    def _best_for(self, job: Job, now: float) -> Endpoint:
-        free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
+    def _best_for(self, job: Job, free: Sequence[Endpoint]) -> Endpoint:
         return min(
             free,
             key=lambda endpoint: (
@@ -202,6 +203,7 @@ class Dispatch:
         why = f"{endpoint.place}: {trouble.why}"
         self._quiet = _Quiet(since=min(self._quiet.since, now), why=why)
         job.tries += 1
+        job.refused = trouble.kind == "setup"
         if trouble.kind != "busy":
             job.failed(now, endpoint, timed_out=trouble.kind == "timed_out")
         if job.hopeless:

@@ -25,6 +25,7 @@ class Job:
         sent_at: When it was sent last, on the clock.
         marked_at: When it failed last; before that, when it was first sent.
         avoid: The server that failed it.
+        refused: Whether a server would not answer us when it was sent last.
     """
 
     index: int
@@ -34,6 +35,7 @@ class Job:
     sent_at: float = inf
     marked_at: float = inf
     avoid: Endpoint | None = None
+    refused: bool = False
 
     def sent(self, now: float) -> None:
         """It is on its way."""
@@ -70,10 +72,29 @@ class Jobs:
             return -inf
         return self._again[0][0] if self._again else inf
 
-    def take(self, now: float) -> Job | None:
-        """The next one that may be sent now."""
+    def take(self, now: float, *, to_probe: bool = False) -> Job | None:
+        """The next one that may be sent now.
+
+        Args:
+            now: On the clock.
+            to_probe: It shall show whether a server answers us: rather one that was not refused,
+                for the refusal may have been of that request alone.
+        """
+        if to_probe and (other := self._not_refused(now)) is not None:
+            return other
         if self._again and self._again[0][0] <= now:
             return heapq.heappop(self._again)[2]
+        return self._next_fresh()
+
+    def _not_refused(self, now: float) -> Job | None:
+        for entry in self._again:
+            if entry[0] <= now and not entry[2].refused:
+                self._again.remove(entry)
+                heapq.heapify(self._again)
+                return entry[2]
+        return self._next_fresh()
+
+    def _next_fresh(self) -> Job | None:
         if self._fresh == self._count:
             return None
         self._fresh += 1

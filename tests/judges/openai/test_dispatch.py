@@ -3,7 +3,7 @@
 import pytest
 from support.virtual_time import simulate
 
-from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable
+from mmie_tasks.judges.base import JudgeError, JudgeMisconfigured, JudgeReply, JudgeUnavailable
 from mmie_tasks.judges.openai.trouble import Trouble
 
 
@@ -42,6 +42,22 @@ def test_a_poisoned_request_is_given_up_after_so_many_tries_exactly(kind, times)
     assert f"gave up after {times} tries while others were answered" in str(poisoned)
     assert {type(outcome) for outcome in outcomes} == {JudgeReply}
     assert (server.asked[1], server.asked.total()) == (times, 249 + times)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 8])
+def test_a_request_that_alone_is_refused_does_not_end_the_run(at_once):
+    poison = at(1, Trouble(kind="setup", why="HTTP 403"))
+    _, outcomes = simulate(40, fault=poison, max_concurrency=at_once)
+    assert isinstance(outcomes.pop(1), JudgeError)
+    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+
+
+def test_when_all_are_refused_three_of_them_end_the_run():
+    server, outcomes = simulate(
+        40, fault=lambda _: Trouble(kind="setup", why="HTTP 401"), max_concurrency=1
+    )
+    assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
+    assert server.asked == {0: 1, 1: 1, 2: 1}
 
 
 def test_a_request_that_is_turned_away_for_long_is_not_given_up():
