@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.tiles import MAX_TILES, TILE_PX, grid, tiles
+from mmie_tasks.tiles import MAX_TILES, TILE_PX, TOKENS_PER_TILE, grid, tiles
 
 SIZES = st.integers(1, 5000)
 
@@ -32,22 +32,23 @@ def test_every_golden_size_has_the_official_grid():
 
 
 @pytest.mark.parametrize(
-    ("width", "height", "of_grid", "with_thumbnail"),
+    ("width", "height", "of_grid", "with_thumbnail", "tokens"),
     [
-        pytest.param(336, 336, (1, 1), 1, id="small"),
-        pytest.param(633, 633, (1, 1), 1, id="largest-of-one-tile"),
-        pytest.param(634, 634, (2, 2), 5, id="smallest-of-2x2"),
-        pytest.param(950, 950, (2, 2), 5, id="largest-of-2x2"),
-        pytest.param(951, 951, (3, 3), 10, id="smallest-of-3x3"),
-        pytest.param(500, 375, (4, 3), 13, id="any-4:3"),
-        pytest.param(500, 333, (3, 2), 7, id="almost-3:2"),
-        pytest.param(1920, 1080, (4, 2), 9, id="16:9"),
-        pytest.param(1, 5000, (1, 12), 13, id="a-line"),
+        pytest.param(336, 336, (1, 1), 1, 256, id="small"),
+        pytest.param(633, 633, (1, 1), 1, 256, id="largest-of-one-tile"),
+        pytest.param(634, 634, (2, 2), 5, 1280, id="smallest-of-2x2"),
+        pytest.param(950, 950, (2, 2), 5, 1280, id="largest-of-2x2"),
+        pytest.param(951, 951, (3, 3), 10, 2560, id="smallest-of-3x3"),
+        pytest.param(500, 375, (4, 3), 13, 3328, id="any-4:3"),
+        pytest.param(500, 333, (3, 2), 7, 1792, id="almost-3:2"),
+        pytest.param(1920, 1080, (4, 2), 9, 2304, id="16:9"),
+        pytest.param(1, 5000, (1, 12), 13, 3328, id="a-line"),
     ],
 )
-def test_the_table_of_known_sizes(width, height, of_grid, with_thumbnail):
+def test_the_table_of_known_sizes(width, height, of_grid, with_thumbnail, tokens):
     assert grid(width, height) == of_grid
     assert tiles(width, height) == with_thumbnail
+    assert tiles(width, height) * TOKENS_PER_TILE == tokens
 
 
 @given(SIZES, SIZES, st.integers(0, 2**32))
