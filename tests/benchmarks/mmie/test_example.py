@@ -21,7 +21,8 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(EXAMPLE / "answers"))
 
 
-def test_the_example_is_what_make_writes(tmp_path):
+def test_the_example_is_what_make_writes(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLE))
     runpy.run_path(str(EXAMPLE / "make.py"))["main"](tmp_path / "again")
     written = [path for path in sorted((tmp_path / "again").rglob("*")) if path.is_file()]
     assert len(written) > 60
