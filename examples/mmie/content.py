@@ -1,4 +1,4 @@
-"""What the little MMIE in this folder says: questions, answers, instructions, verdicts; all ours."""
+"""What the little MMIE in this folder says: questions, answers, verdicts; all of it ours."""
 
 from __future__ import annotations
 

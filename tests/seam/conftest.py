@@ -1,0 +1,23 @@
+"""What runs of MMIE share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.judge_server import JudgeServer, judge_server
+from support.mmie_judge import by_category
+from support.mmie_seam import KEY, made
+from support.runner import Workplace
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    return made(tmp_path)
+
+
+@pytest.fixture
+def judge() -> Iterator[JudgeServer]:
+    with judge_server(by_category, key=KEY) as server:
+        yield server
