@@ -83,9 +83,6 @@ def _unpack(archive: Path, destination: Path) -> None:
 
 
 def _extract_all(archive: Path, folder: Path) -> None:
-    if not hasattr(tarfile, "data_filter"):
-        message = f"`{archive}` is not unpacked: this Python's tarfile cannot do it safely."
-        raise DataMissing(message, hint="use Python 3.10.12, 3.11.4 or newer")
     rules = _Rules(archive)
     size_bytes = archive.stat().st_size
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")
@@ -93,18 +90,53 @@ def _extract_all(archive: Path, folder: Path) -> None:
         with bar, archive.open("rb") as raw, tarfile.open(fileobj=raw, tarinfo=_Member) as tar:
             for member in tar:
                 rules.check(member)
-                tar.extract(member, folder, filter="data")
+                _extract(tar, member, folder)
                 bar.update(raw.tell() - bar.n)
             _read_to_the_end(tar)
             bar.update(raw.tell() - bar.n)
-    except tarfile.FilterError as error:
-        raise _unsafe(archive, error.tarinfo.name, str(error)) from error
+    except _Refused as error:
+        raise _unsafe(archive, error.name, str(error)) from error
     except _BROKEN as error:
         raise _damaged(archive, error) from error
     except OSError as error:
         if error.errno is None:
             raise _damaged(archive, error) from error
         raise
+
+
+class _Refused(Exception):
+    """A member that would be written, or would point, outside the folder, or is no file."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write a member that `_Rules` let pass.
+
+    Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) knows no filter. There a link is
+    refused, and without links a name that `_Rules` let pass stays inside.
+
+    Raises:
+        _Refused: It is unsafe.
+    """
+    if hasattr(tarfile, "data_filter"):
+        try:
+            tar.extract(member, folder, filter="data")
+        except tarfile.FilterError as error:
+            raise _Refused(error.tarinfo.name, str(error)) from error
+        return
+    target = folder / member.name
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise _Refused(member.name, "it is no file, and this Python unpacks only files safely")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with content, target.open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def _read_to_the_end(tar: tarfile.TarFile) -> None:

@@ -92,6 +92,9 @@ def test_a_check_that_fails_comes_before_unpacking(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+needs_filter = pytest.mark.skipif(
+    not hasattr(tarfile, "data_filter"), reason="this Python refuses every link"
+)
 EVIL = [
     pytest.param([member("../x", content=b"1")], "../x", id="dots"),
     pytest.param([member("SET/../../x", content=b"1")], "SET/../../x", id="dots in the middle"),
@@ -106,22 +109,26 @@ EVIL = [
         [member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d"), member("l/x")],
         "l/x",
         id="through a link",
+        marks=needs_filter,
     ),
     pytest.param(
         [member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d"), member("d/../l/x")],
         "d/../l/x",
         id="through a link, by a detour",
+        marks=needs_filter,
     ),
     pytest.param([member("a", pax={"path": "b\0c"})], "b\0c", id="NUL"),
     pytest.param(
         [member("x"), member("l", tarfile.SYMTYPE, "x"), member("l", content=b"1")],
         "l",
         id="over a link",
+        marks=needs_filter,
     ),
     pytest.param(
         [member("x"), member("l", tarfile.SYMTYPE, "."), member("h", tarfile.LNKTYPE, "l/x")],
         "h",
         id="hard link through a link",
+        marks=needs_filter,
     ),
 ]
 
@@ -137,6 +144,43 @@ def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, memb
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
 
 
+@pytest.fixture
+def old_python(monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+
+@pytest.mark.usefixtures("old_python")
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_a_python_without_the_filter_unpacks_files_and_folders(tmp_path, mode):
+    files, empty = some(), member("empty", tarfile.DIRTYPE)
+    folder = unpack_once(packed(tmp_path / "a.tar", *files, empty, mode=mode), tmp_path / "a")
+    for info, content in files:
+        assert (folder / info.name).read_bytes() == content
+    assert (folder / "empty").is_dir()
+
+
+@pytest.mark.usefixtures("old_python")
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param([member("../x", content=b"1")], id="dots"),
+        pytest.param([member("/x", content=b"1")], id="absolute"),
+        pytest.param([member("l", tarfile.SYMTYPE, "../x")], id="link-out"),
+        pytest.param([member("a"), member("l", tarfile.SYMTYPE, "a")], id="link"),
+        pytest.param([member("a"), member("l", tarfile.LNKTYPE, "a")], id="hard-link"),
+        pytest.param([member("dev", tarfile.CHRTYPE)], id="device"),
+        pytest.param([member("pipe", tarfile.FIFOTYPE)], id="fifo"),
+    ],
+)
+def test_a_python_without_the_filter_refuses_everything_else(tmp_path, members):
+    (tmp_path / "x").write_text("mine")
+    with pytest.raises(DataBroken, match="which is not unpacked"):
+        unpack_once(packed(tmp_path / "a.tar", *members), tmp_path / "out" / "a")
+    assert (tmp_path / "x").read_text() == "mine"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
+
+
+@needs_filter
 def test_links_that_stay_inside_are_kept(tmp_path):
     file = member("SET/1.png", content=b"one")
     links = [
@@ -200,7 +244,7 @@ def test_a_full_disk_says_how_much_room_is_needed(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     archive = packed(tmp_path / "a.tar.gz", *some(3, 50_000))
-    monkeypatch.setattr(tarfile.TarFile, "extract", full)
+    monkeypatch.setattr(archives, "_extract", full)
     with pytest.raises(DataMissing, match=r"No space left(.|\n)*at least 14\d\.\d KiB free"):
         unpack_once(archive, tmp_path / "out" / "a")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
