@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from mmie_tasks.interleaved.files import Finder, Found
 from mmie_tasks.interleaved.reading import Reading
@@ -54,8 +53,3 @@ def _pieces(segment: Segment, finder: Finder, index: int) -> Iterator[Piece]:
         yield Piece(segment.text)
     for path in of_folder:
         yield Piece(None, str(path), finder.find(str(path)))
-
-
-def files_of(pieces: tuple[Piece, ...]) -> tuple[Path, ...]:
-    """The image files of an answer, in order."""
-    return tuple(piece.found.path for piece in pieces if piece.found and piece.found.path)

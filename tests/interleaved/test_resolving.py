@@ -5,7 +5,7 @@ from support.mmie_data import draw
 
 from mmie_tasks.interleaved.files import Finder
 from mmie_tasks.interleaved.reading import read
-from mmie_tasks.interleaved.resolving import Piece, files_of, resolve
+from mmie_tasks.interleaved.resolving import Piece, resolve
 
 
 @pytest.fixture
@@ -15,6 +15,10 @@ def finder(tmp_path):
 
 def pieces(finder, answer, index=7):
     return resolve(read([answer], finder.is_folder), finder, "mmie", index)
+
+
+def files_of(found):
+    return tuple(piece.found.path for piece in found if piece.found and piece.found.path)
 
 
 def test_text_and_images_stay_in_their_order_and_every_image_is_looked_for(tmp_path, finder):

@@ -6,9 +6,9 @@ import os
 
 import pytest
 from loguru import logger
-from support.file_server import CONTENT, SOURCE, sends, serving
+from support.file_server import SOURCE
 
-from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.errors import DataBroken, SettingWrong
 from mmie_tasks.sources import mmie_prompts
 from mmie_tasks.sources.mmie_prompts import FINGERPRINTS, check, parse, templates
 
@@ -21,30 +21,11 @@ SWAPPED = SOURCE.replace('"SA"', "?").replace('"PBL"', '"SA"').replace("?", '"PB
 
 
 @pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "*")
-    with serving() as told:
-        told.gives(sends(CONTENT))
-        yield told
-
-
-@pytest.fixture
-def home(server, tmp_path):
-    return {"MMIE_TASKS_CACHE": str(tmp_path / "cache"), "MMIE_PROMPTS_URL": f"{server.url}/p"}
-
-
-@pytest.fixture
 def log():
     lines = []
     number = logger.add(lambda message: lines.append(str(message)), level="WARNING")
     yield lines
     logger.remove(number)
-
-
-def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
-    with pytest.raises(DataMissing):
-        templates(home)  # the server gives ours
-    assert server.paths == ["/p"]
 
 
 def test_a_file_of_the_official_form_is_read_with_real_line_ends():
@@ -96,7 +77,7 @@ def test_what_is_read_is_never_run(tmp_path):
 def test_words_that_are_not_the_official_ones_are_found_out(monkeypatch):
     with pytest.raises(DataBroken, match="SA"):
         check(parse(SOURCE))
-    monkeypatch.setattr(mmie_prompts, "prompts_file", lambda _: CONTENT)  # a hash that failed us
+    monkeypatch.setattr(mmie_prompts, "prompts_file", lambda _: SOURCE.encode())
     with pytest.raises(DataBroken, match="SA"):
         templates({})
 
@@ -190,12 +171,3 @@ def test_the_official_file_has_the_known_fingerprints():
         assert len(text) == LENGTHS[category]
         assert hashlib.sha256(text.encode()).hexdigest() == FINGERPRINTS[category][2]
         assert hashlib.sha256(filled.encode()).hexdigest() == FORMATTED[category]
-
-
-@official_file
-def test_the_official_file_from_another_address_is_the_official_one(server, home):
-    with open(os.environ["MMIE_PROMPTS"], "rb") as file:  # noqa: PTH123 - as it is named
-        server.gives(sends(file.read()))
-    assert templates(home).official
-    assert templates({**home, "HF_HUB_OFFLINE": "1"}).official
-    assert server.paths == ["/p"]

@@ -1,6 +1,7 @@
 """The file with the judge's instructions: from a loopback server, a copy, or nowhere else."""
 
 import hashlib
+import os
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from loguru import logger
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
 from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.sources.mmie_prompts import templates
 from mmie_tasks.sources.mmie_prompts_file import OFFICIAL, Patience, Pin, prompts_file
 
 QUICK = Patience(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
@@ -186,3 +188,20 @@ def test_a_local_copy_that_cannot_be_read_is_missing(home, tmp_path, name):
 def test_the_pinned_file_is_that_of_the_last_official_commit():
     assert OFFICIAL.url.startswith("https://raw.githubusercontent.com/Lillianwei-h/MMIE/eb0fd6e")
     assert (OFFICIAL.size_bytes, OFFICIAL.sha256[:8]) == (8204, "ed1e1a14")
+
+
+def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
+    with pytest.raises(DataMissing):
+        templates(home)  # the server gives ours
+    assert server.paths == ["/p"]
+
+
+@pytest.mark.skipif(
+    not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file"
+)
+def test_the_official_file_from_another_address_is_the_official_one(server, home):
+    with open(os.environ["MMIE_PROMPTS"], "rb") as file:  # noqa: PTH123 - as it is named
+        server.gives(sends(file.read()))
+    assert templates(home).official
+    assert templates({**home, "HF_HUB_OFFLINE": "1"}).official
+    assert server.paths == ["/p"]

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.scoring.metrics import (
     Facts,
     Grading,
     certain,
-    facts_of,
+    facts_in,
     graded,
     rows,
     ungraded,
@@ -165,7 +165,7 @@ def test_the_record_is_all_that_is_needed_to_score_again():
     grading = Grading(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     record = rows(sample(), grading, facts, LOGGED)["coverage"]
     again = json.loads(json.dumps(record))
-    assert facts_of(again) == facts
+    assert facts_in(again) == facts
     assert totals.official_of(again) == grading.official
     assert totals.robust_of(again) == grading.robust
     assert (again["id"], again["category"], again["field"]) == ("PBL-1", "PBL", "Education")

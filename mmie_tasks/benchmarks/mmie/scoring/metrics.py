@@ -171,7 +171,7 @@ def graded(row: Mapping[str, object]) -> Verdict:
     return verdict_of({name: value for name, value in row.items() if name != "score"})
 
 
-def facts_of(one: Mapping[str, object]) -> Facts:
+def facts_in(one: Mapping[str, object]) -> Facts:
     """The facts in a record: the inverse of `record`."""
     known = one["facts"]
     return Facts(**known) if isinstance(known, dict) else Facts()

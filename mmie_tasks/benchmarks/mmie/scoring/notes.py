@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.mmie.scoring.metrics import JUDGE_WINDOW, Facts, facts_of, was_parsed
+from mmie_tasks.benchmarks.mmie.scoring.metrics import JUDGE_WINDOW, Facts, facts_in, was_parsed
 from mmie_tasks.benchmarks.mmie.scoring.totals import official_of, robust_of
 from mmie_tasks.replies import replies_in_words
 from mmie_tasks.verdict import Unscored, Verdict
@@ -19,7 +19,7 @@ PARSE_RATE_FLOOR = 95.0
 
 def notes(records: Sequence[Record]) -> Iterator[str]:
     """The lines; each that counts something is there also where it counts none."""
-    facts = [facts_of(record) for record in records]
+    facts = [facts_in(record) for record in records]
     yield _answers(facts)
     dropped = sum(each.dropped for each in facts)
     yield f"left out by the official script, for more than 4 images: {dropped}"
