@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks``: two words of its own, everything else is the runner's."""
+"""The command ``mmie-tasks``: a few words of its own, everything else is the runner's."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ MIA-Bench.
   mmie-tasks cache ...   the replies of judges: stats, export, import, prune (`cache --help`)
   mmie-tasks export BENCHMARK RUN -o PATH
                          a run in the official formats; in this version of `mmie` (`--help`)
+  mmie-tasks doctor [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...] [--json]
+                         whether a run can begin: packages, GPUs, room, data, prompts, judges
   mmie-tasks --version   print the version
   mmie-tasks --help      print this
 
@@ -47,6 +49,8 @@ def main() -> None:
             raise SystemExit(_cache(rest))
         case ["export", *rest]:
             _export(rest)
+        case ["doctor", *rest]:
+            raise SystemExit(_doctor(rest))
         case ["path", *rest]:
             raise SystemExit(f"`mmie-tasks path` takes nothing more, and was given {rest}.")
         case _:
@@ -78,6 +82,18 @@ def _export(arguments: list[str]) -> None:
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
     print(done)
+
+
+def _doctor(arguments: list[str]) -> int:
+    from mmie_tasks.doctor.command import quiet, run
+
+    quiet()
+    try:
+        report = run(arguments, os.environ)
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
+    print(report.text)
+    return report.status
 
 
 def _run_lmms_eval() -> None:

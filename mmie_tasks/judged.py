@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mmie_tasks.deferred import Case, Docket, Rows
 from mmie_tasks.errors import SettingWrong
-from mmie_tasks.judges.base import Judge, Outcome, SelfChecking
+from mmie_tasks.judges.base import InProcess, Judge, Outcome, SelfChecking
 from mmie_tasks.judges.choosing import Choice, choose, open_judge
 
 SYNC = "MMIE_TASKS_SYNC"
@@ -42,6 +42,15 @@ def launch(launcher: object, choice: Choice) -> None:
 def launched() -> Choice | None:
     """The choice of the launcher that lives, if any: the newest."""
     return next(reversed(list(_launched.values())), None)
+
+
+def close_all() -> None:
+    """Let every judge that was opened give back its memory; they can be asked again."""
+    with _opening:
+        opened = list(_opened.values())
+    for each in opened:
+        if isinstance(each.judge, InProcess):
+            each.judge.close()
 
 
 def _shared(choice: Choice, environment: Mapping[str, str]) -> _Opened:
@@ -96,6 +105,16 @@ class JudgedBy:
             SettingWrong: The choice cannot be obeyed.
         """
         return _shared(self.choice(), os.environ).judge
+
+    def make_room_with(self, call: Callable[[], object]) -> None:
+        """Have something called before the judge loads a model into this process, if it does.
+
+        Raises:
+            SettingWrong: The choice cannot be obeyed.
+        """
+        judge = self.judge()
+        if isinstance(judge, InProcess):
+            judge.before_loading(call)
 
     def signature(self) -> str:
         """Everything of the judge that moves a number."""

@@ -21,6 +21,7 @@ from mmie_tasks.judges.base import (
     Outcome,
     OutOfBudget,
     RequestBroken,
+    RequestUnfit,
 )
 from mmie_tasks.verdict import Unscored, UnscoredReason, Verdict
 
@@ -31,6 +32,7 @@ _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeMisconfigured: "unavailable",
     JudgeRefused: "refused",
     RequestBroken: "bad_image",
+    RequestUnfit: "unfit",
     OutOfBudget: "budget",
 }
 

@@ -14,6 +14,7 @@ UnscoredReason = Literal[
     "not_scorable",  # the official scorer raises on this pair of texts
     "left_out",  # the official script leaves the sample out
     "unavailable",  # the judge gave no reply: down, too busy, or no longer set up right
+    "unfit",  # this judge cannot be shown the request: too long, or its own marks in the text
     "refused",  # the judge answered, and would not judge
     "cut_off",  # the judge's reply ran into its limit of tokens
     "unparsed",  # no verdict can be read from the judge's reply

@@ -4,10 +4,11 @@
   + JudgeUnavailable    gave up after retries: no connection, timeout, 429, 5xx, unusable bodies
   + JudgeRefused        answered, and would not judge: content filter, refusal, no text
   + RequestBroken       the request itself cannot be sent: an image file that cannot be read
+  + RequestUnfit        this judge cannot be shown it: too long, or with marks of the judge's own
   + OutOfBudget         was not asked: the spending limit was reached
   + JudgeMisconfigured  cannot answer as it is set up: no key, 401, unknown model, wrong option
 
-The first four are about one sample. The last stops a run before it generates anything; when it
+The first five are about one sample. The last stops a run before it generates anything; when it
 happens later (a key that is withdrawn), it leaves samples unscored like the others.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -39,6 +40,10 @@ class JudgeRefused(JudgeError):
 
 class RequestBroken(JudgeError):
     """The request cannot be sent: one of its files cannot be read."""
+
+
+class RequestUnfit(JudgeError):
+    """This judge cannot be shown the request: it is too long, or its text upsets the judge."""
 
 
 class OutOfBudget(JudgeError):
@@ -123,6 +128,19 @@ class SelfChecking(Protocol):
         Raises:
             JudgeMisconfigured: It cannot; says why and what to do.
         """
+        ...
+
+
+@runtime_checkable
+class InProcess(Protocol):
+    """A judge whose model is computed in this process, and takes its memory."""
+
+    def before_loading(self, call: Callable[[], object]) -> None:
+        """Have something called right before the model is loaded: to make room for it."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back. Who asks later has the model loaded again."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from loguru import logger
 
 from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.judges.base import (
+    InProcess,
     Judge,
     JudgeReply,
     JudgeRequest,
@@ -63,6 +64,16 @@ class CachedJudge:
             replies.try_writing()
         if isinstance(self._judge, SelfChecking):
             self._judge.check()
+
+    def before_loading(self, call: Callable[[], object]) -> None:
+        """Tell the inner judge, if it is computed in this process."""
+        if isinstance(self._judge, InProcess):
+            self._judge.before_loading(call)
+
+    def close(self) -> None:
+        """Have the inner judge give back its memory, if it is computed in this process."""
+        if isinstance(self._judge, InProcess):
+            self._judge.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Give what is known at once, and ask the inner judge for the rest, all together.

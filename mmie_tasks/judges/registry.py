@@ -30,6 +30,7 @@ ENTRY_POINTS = "mmie_tasks.judges"
 ENVIRONMENT = "environment"
 
 BUILT_IN: Mapping[str, str] = {
+    "mmie_score": "mmie_tasks.judges.mmie_score:open_judge",
     "openai": "mmie_tasks.judges.openai:open_judge",
     "replay": "mmie_tasks.judges.replay:open_judge",
 }
@@ -172,11 +173,17 @@ def _value(name: str, key: str, text: str, wanted: Any) -> object:  # noqa: ANN4
     try:
         return TypeAdapter(wanted).validate_python(text)
     except ValidationError:
-        kind = getattr(wanted, "__name__", None) or str(wanted).replace(" | None", "")
         raise SettingWrong(
-            f"The judge `{name}` was given `{key}={text}`, and `{key}` is a value of type {kind}.",
+            f"The judge `{name}` was given `{key}={text}`, and `{key}` is {_in_words(wanted)}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None
+
+
+def _in_words(wanted: Any) -> str:  # noqa: ANN401 - a type
+    if typing.get_origin(wanted) is typing.Literal:
+        return f"one of {', '.join(typing.get_args(wanted))}"
+    kind = getattr(wanted, "__name__", None) or str(wanted).replace(" | None", "")
+    return f"a value of type {kind}"
 
 
 def _listed(known: Iterable[str], asked: str) -> str:

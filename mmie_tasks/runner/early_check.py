@@ -22,7 +22,9 @@ _INCLUDE = re.compile(r"^include:\s*(\S+)", re.MULTILINE)
 
 
 def check_before_the_model() -> None:
-    """Let ``simple_evaluate`` check the judges first, if the runner's evaluator is imported.
+    """Let ``simple_evaluate`` check the judges first, and let go of them in the end.
+
+    Nothing happens unless the runner's evaluator is imported.
 
     The command line looks that function up after our tasks are registered (``__main__.py:735``),
     so a wrong key costs seconds there, not the loading of a model. Who imported it by name in
@@ -46,9 +48,18 @@ def _checking_first(evaluate: Callable[..., Any]) -> Callable[..., Any]:
                 _check_judges(kwargs)
             except MmieTasksError as error:
                 raise SystemExit(str(error)) from None
-        return evaluate(*args, **kwargs)
+        try:
+            return evaluate(*args, **kwargs)
+        finally:
+            _close_judges()
 
     return simple_evaluate
+
+
+def _close_judges() -> None:
+    """Let judges in this process give back their memory, if any was opened."""
+    if judged := sys.modules.get("mmie_tasks.judged"):
+        judged.close_all()
 
 
 def _check_judges(asked: Mapping[str, Any]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from loguru import logger
+
 from mmie_tasks.judged import JudgedBy
 from mmie_tasks.judges.base import JudgeReply, Outcome
 
@@ -25,10 +27,18 @@ def check_judge(judged: JudgedBy, task: Any, rank: int) -> None:  # noqa: ANN401
     """
     judged.sync = bool(getattr(getattr(task, "args", None), "baseline", None))
     judged.report = note_usage
+    judged.make_room_with(_make_room)
     if rank == 0:
         judged.check()
     else:
         judged.judge()
+
+
+def _make_room() -> None:
+    """Take the device's memory back from the tested model, which has answered by now."""
+    from mmie_tasks.runner.freeing import free_tested_models
+
+    logger.info(free_tested_models())
 
 
 def note_usage(outcome: Outcome) -> None:

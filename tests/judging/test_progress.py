@@ -14,11 +14,14 @@ def priced(usd: float | None) -> JudgeReply:
     return replace(reply("5"), usage=Usage(input_tokens=100, output_tokens=10, cost_usd=usd))
 
 
-def told(*outcomes: Outcome) -> str:
-    progress = Progress("", len(outcomes))
-    for outcome in outcomes:
-        progress.saw(outcome)
-    return progress.summary()
+def told(*outcomes: Outcome, seconds: float = 0.0) -> str:
+    """What is said of these outcomes that came in so many seconds."""
+    now = iter([0.0, 100.0])  # made at 0, entered at 100
+    progress = Progress("", len(outcomes), clock=lambda: next(now, 100.0 + seconds))
+    with progress:
+        for outcome in outcomes:
+            progress.saw(outcome)
+        return progress.summary()
 
 
 def test_what_was_asked_answered_and_paid_is_told() -> None:
@@ -32,6 +35,36 @@ def test_what_was_asked_answered_and_paid_is_told() -> None:
 
 def test_one_unknown_price_makes_the_sum_unknown() -> None:
     assert "cost unknown" in told(priced(0.25), priced(None), priced(0.5))
+
+
+def test_tokens_a_second_are_of_replies_that_came_now() -> None:
+    summary = told(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), seconds=8.0)
+    assert "200 tokens in, 20 out, 28 tokens/s, 0.7500 USD" in summary
+
+
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        pytest.param([replace(priced(9.0), cached=True)], id="all-from-the-cache"),
+        pytest.param([JudgeUnavailable("down")], id="none-answered"),
+    ],
+)
+def test_there_is_no_rate_without_tokens(outcomes: list[Outcome]) -> None:
+    assert told(*outcomes, seconds=8.0).partition("\n")[0].endswith("; 0 tokens in, 0 out")
+
+
+def test_a_judge_that_costs_nothing_shows_no_money() -> None:
+    assert told(priced(0.0), seconds=2.0).endswith("100 tokens in, 10 out, 55 tokens/s")
+
+
+def test_the_bar_shows_the_rate_and_the_time_left(capfd: pytest.CaptureFixture[str]) -> None:
+    now = iter([0.0, 0.0])
+    with Progress("MMIE", 4, clock=lambda: next(now, 10.0)) as progress:
+        progress.saw(JudgeUnavailable("down"))
+        progress.saw(priced(0.0))
+    shown = capfd.readouterr().err
+    assert "failed 1, cached 0, 11 tokens/s]" in shown
+    assert "2/4 [" in shown
 
 
 @pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])

@@ -26,7 +26,6 @@ from mmie_tasks.deferred import Case, Rows
 from mmie_tasks.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.intervals import bootstrap_interval
 from mmie_tasks.judged import JudgedBy
-from mmie_tasks.judges.registry import names
 from mmie_tasks.judging import Judged, Question
 from mmie_tasks.messages import user_turn
 from mmie_tasks.sources import mmie as source
@@ -48,23 +47,7 @@ _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored
 
 
-def check() -> None:
-    """See that a judge of MMIE can be asked what it should be, before a run.
-
-    Raises:
-        MmieTasksError: The settings cannot be obeyed, the official words cannot be had, or nobody
-            was named to judge.
-    """
-    settings.check()
-    if JUDGED.choice().name == DEFAULT_JUDGE not in names():
-        raise SettingWrong(
-            f"MMIE's own judge, `{DEFAULT_JUDGE}`, is not in this version of mmie-tasks.",
-            hint="name another: `--launcher_args name=openai,model=gpt-4o-2024-11-20`; its numbers "
-            "are marked as not the paper's judge's",
-        )
-
-
-JUDGED = JudgedBy("MMIE", DEFAULT_JUDGE, prepare=check)
+JUDGED = JudgedBy("MMIE", DEFAULT_JUDGE, prepare=settings.check)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:

@@ -109,11 +109,9 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
     assert task.signature(docs[0]) == before.replace("assembly:official", "assembly:full")
 
 
-def test_without_a_judge_that_is_named_there_is_none_yet(monkeypatch):
-    task.check()
+def test_without_a_judge_that_is_named_it_is_the_papers(monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
-    with pytest.raises(SettingWrong, match="not in this version"):
-        task.check()
+    assert task.JUDGED.choice().name == "mmie_score"
 
 
 def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(

@@ -23,6 +23,7 @@ REASONS: tuple[UnscoredReason, ...] = (
     "not_text",
     "bad_image",
     "unavailable",
+    "unfit",
     "refused",
     "cut_off",
     "unparsed",

@@ -1,0 +1,122 @@
+"""The names of weights: what the official model calls them, and what transformers does.
+
+Official: ``InternVLChatModel`` of OpenGVLab/InternVL. Native: ``InternVLForConditionalGeneration``
+with a Phi-3 text model. The rows of the vision tower's fused ``qkv`` are queries, keys and values
+in plain thirds; all else keeps its shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
+
+_TOWER = "model.vision_tower"
+_WRAPPED = ".base_model.model."
+
+_PREFIXES = {
+    "mlp1.0.": "model.multi_modal_projector.layer_norm.",
+    "mlp1.1.": "model.multi_modal_projector.linear_1.",
+    "mlp1.3.": "model.multi_modal_projector.linear_2.",
+    "language_model.lm_head.": "lm_head.",
+    "language_model.model.": "model.language_model.",
+    "vision_model.embeddings.class_embedding": f"{_TOWER}.embeddings.cls_token",
+    "vision_model.embeddings.position_embedding": f"{_TOWER}.embeddings.position_embeddings",
+    "vision_model.embeddings.patch_embedding.": f"{_TOWER}.embeddings.patch_embeddings.projection.",
+    "vision_model.encoder.layers.": f"{_TOWER}.encoder.layer.",
+}
+_IN_A_LAYER = {
+    ".attn.proj.": ".attention.projection_layer.",
+    ".norm1.": ".layernorm_before.",
+    ".norm2.": ".layernorm_after.",
+    ".ls1": ".lambda_1",
+    ".ls2": ".lambda_2",
+}
+_FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
+
+
+def unwrapped(name: str) -> str:
+    """An official name without what a LoRA wrapper puts into it.
+
+    >>> unwrapped("language_model.base_model.model.model.norm.weight")
+    'language_model.model.norm.weight'
+    """
+    return name.replace(_WRAPPED, ".", 1)
+
+
+def is_computed(name: str) -> bool:
+    """Whether a stored tensor is none of the weights: old files hold rotary frequencies."""
+    return name.endswith("rotary_emb.inv_freq")
+
+
+def native_names(official: str) -> tuple[str, ...]:
+    """What transformers calls a weight; three names where it has queries, keys, values apart.
+
+    >>> native_names("mlp1.3.bias")
+    ('model.multi_modal_projector.linear_2.bias',)
+    >>> native_names("vision_model.encoder.layers.7.attn.qkv.bias")[1]
+    'model.vision_tower.encoder.layer.7.attention.k_proj.bias'
+    """
+    old, new = next(pair for pair in _PREFIXES.items() if official.startswith(pair[0]))
+    name = new + official.removeprefix(old)
+    if not name.startswith(f"{_TOWER}.encoder."):
+        return (name,)
+    if fused := _FUSED.fullmatch(name):
+        layer, kind = fused.groups()
+        return tuple(f"{layer}.attention.{part}_proj.{kind}" for part in "qkv")
+    for old, new in _IN_A_LAYER.items():
+        name = name.replace(old, new)
+    return (name,)
+
+
+def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Every weight of the official model, by its official name, with its shape."""
+    vision, text = config.vision_config, config.llm_config
+    shuffled = 4 * vision.hidden_size  # of the four patches that become one token
+    projector = {
+        **_pair("mlp1.0", shuffled),
+        **_pair("mlp1.1", text.hidden_size, shuffled),
+        **_pair("mlp1.3", text.hidden_size, text.hidden_size),
+    }
+    return {**dict(_vision(vision)), **dict(_text(text)), **projector}
+
+
+def _vision(config: VisionConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    hidden, inner = config.hidden_size, config.intermediate_size
+    stem = "vision_model.embeddings"
+    yield f"{stem}.class_embedding", (1, 1, hidden)
+    yield f"{stem}.position_embedding", (1, config.side_patches**2 + 1, hidden)
+    patch = (config.num_channels, config.patch_size, config.patch_size)
+    yield from _pair(f"{stem}.patch_embedding", hidden, *patch).items()
+    for number in range(config.num_hidden_layers):
+        layer = f"vision_model.encoder.layers.{number}"
+        yield f"{layer}.ls1", (hidden,)
+        yield f"{layer}.ls2", (hidden,)
+        yield from _pair(f"{layer}.norm1", hidden).items()
+        yield from _pair(f"{layer}.norm2", hidden).items()
+        yield from _pair(f"{layer}.attn.qkv", 3 * hidden, hidden).items()
+        yield from _pair(f"{layer}.attn.proj", hidden, hidden).items()
+        yield from _pair(f"{layer}.mlp.fc1", inner, hidden).items()
+        yield from _pair(f"{layer}.mlp.fc2", hidden, inner).items()
+
+
+def _text(config: TextConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+    hidden, inner = config.hidden_size, config.intermediate_size
+    fused = (config.num_attention_heads + 2 * config.kv_heads) * config.head_dim
+    yield "language_model.lm_head.weight", (config.vocab_size, hidden)
+    yield "language_model.model.embed_tokens.weight", (config.vocab_size, hidden)
+    yield "language_model.model.norm.weight", (hidden,)
+    for number in range(config.num_hidden_layers):
+        layer = f"language_model.model.layers.{number}"
+        yield f"{layer}.input_layernorm.weight", (hidden,)
+        yield f"{layer}.post_attention_layernorm.weight", (hidden,)
+        yield f"{layer}.self_attn.qkv_proj.weight", (fused, hidden)
+        yield f"{layer}.self_attn.o_proj.weight", (hidden, hidden)
+        yield f"{layer}.mlp.gate_up_proj.weight", (2 * inner, hidden)
+        yield f"{layer}.mlp.down_proj.weight", (hidden, inner)
+
+
+def _pair(stem: str, *shape: int) -> dict[str, tuple[int, ...]]:
+    """Weight, and a bias with one number for each of its rows."""
+    return {f"{stem}.weight": shape, f"{stem}.bias": shape[:1]}

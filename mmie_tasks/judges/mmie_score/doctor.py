@@ -1,0 +1,221 @@
+"""What ``mmie-tasks doctor`` looks at for MMIE-Score: packages, checkpoint, memory.
+
+No weights are downloaded or read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.doctor.findings import Finding, gib, looked, ok, problem, problem_of, warning
+from mmie_tasks.doctor.machine import IN_PROCESS_TRANSFORMERS, installed, numbers_of
+from mmie_tasks.doctor.places import download, noted
+from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, read_object
+from mmie_tasks.judges.mmie_score.checkpoint.hub_errors import not_had
+from mmie_tasks.judges.mmie_score.checkpoint.locating import DEFAULT_MODEL, WANTED
+from mmie_tasks.judges.mmie_score.checkpoint.message import in_config
+from mmie_tasks.judges.mmie_score.settings import Settings, read_settings
+from mmie_tasks.judges.registry import converted
+from mmie_tasks.paths import cache_dir
+from mmie_tasks.sources.hub_file import download_errors, without_urls
+
+PACKAGES = ("sentencepiece", "safetensors", "pillow", "psutil")
+LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
+
+_PLACE = "mmie_score: checkpoint"
+_FILES = "mmie_score: files"
+_MEMORY = "mmie_score: memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the checkpoint is, if it is on this machine, and what is to be said of that."""
+
+    finding: Finding
+    located: Located | None = None
+
+
+def look(environment: Mapping[str, str], options: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether the judge could be loaded as its options say.
+
+    Args:
+        environment: Read: ``MMIE_SCORE_MODEL``, ``LOCAL_RANK``, and what our cache depends on.
+        options: Of the judge, as they were typed.
+    """
+    yield from _packages()
+    try:
+        settings = _settings(options, environment)
+        place = _place(settings, environment)
+    except MmieTasksError as error:
+        yield problem_of(_PLACE, error)
+        return
+    yield place.finding
+    if place.located is None:
+        return
+    try:
+        checkpoint = open_checkpoint(place.located)
+    except MmieTasksError as error:
+        yield problem_of(_FILES, error)
+        return
+    yield ok(_FILES, _described(checkpoint))
+    yield from (ok(_FILES, note) for note in checkpoint.notes)
+    yield from looked(_MEMORY, lambda: _fits(checkpoint, settings, environment))
+
+
+def _packages() -> Iterator[Finding]:
+    found = {name: installed(name) for name in PACKAGES}
+    if missing := [name for name, version in found.items() if not version]:
+        command = f"`pip install {' '.join(missing)}`"
+        yield problem("mmie_score: packages", f"{', '.join(missing)} not installed", command)
+    else:
+        yield ok("mmie_score: packages", ", ".join(f"{n} {v}" for n, v in found.items()))
+    there = installed("transformers")
+    if numbers_of(there) < (IN_PROCESS_TRANSFORMERS,):
+        found_there = f"transformers {there or 'is not installed'}, and 5.x is needed"
+        yield problem("mmie_score: packages", found_there, "`pip install -U transformers`")
+
+
+def _settings(options: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
+    own = {name: text for name, text in options.items() if name != "cache"}
+    typed = {"model": None, "max_memory": None, "max_rows": 64, **converted("mmie_score", own)}
+    return read_settings(environment=environment, default_model=DEFAULT_MODEL, **typed)  # type: ignore[arg-type]
+
+
+def _place(settings: Settings, environment: Mapping[str, str]) -> _Place:
+    """Where the checkpoint is: on this machine, or, as a promise, on the Hub.
+
+    Raises:
+        JudgeMisconfigured: It is nowhere, or cannot be had.
+    """
+    if not _is_repository(settings.model):
+        located = locate(settings.model, settings.revision, environment)  # says what is wrong
+        return _Place(finding=ok(_PLACE, f"the folder `{located.folder}`"), located=located)
+    repo, asked = settings.model, settings.revision or "main"
+    name = f"{repo.replace('/', '--')}@{asked}"
+    revision = noted(cache_dir(environment) / "mmie_score", name) or asked
+    there: Located | None = None
+    try:
+        lacking = _lacking(repo, revision)
+    except download_errors() as error:
+        there = _in_cache(repo, revision)
+        why = _not_had(repo, revision, error)
+        if there is None:
+            raise why from error
+        found = f"{there.name} is in the Hub's cache; {problem_of(_PLACE, why).found}"
+        return _Place(finding=warning(_PLACE, found), located=there)
+    there = None if lacking else _in_cache(repo, revision)
+    if there is None:
+        what = f"{repo} at `{revision}`"
+        return _Place(finding=download(_PLACE, what, list(lacking.values()), _hub_cache()))
+    return _Place(finding=ok(_PLACE, f"{there.name} is in the Hub's cache"), located=there)
+
+
+def _not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    if isinstance(error, HfHubHTTPError | OfflineModeIsEnabled):
+        return not_had(repo, revision, error)
+    return JudgeMisconfigured(
+        f"`{repo}` at `{revision}` cannot be compared with the Hub, which cannot be reached "
+        f"({type(error).__name__}: {without_urls(error)}).",
+        hint="connect, or copy the cache (`HF_HOME`) from a machine that has it, or set `model=` "
+        "to a folder with the checkpoint",
+    )
+
+
+def _is_repository(model: str) -> bool:
+    """Whether it is looked for on the Hub; see `locate`."""
+    return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
+
+
+def _lacking(repo: str, revision: str) -> dict[str, int | None]:
+    """Size of each file that this machine has not; asks for one file, so that a gate is met."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
+
+    get_hf_file_metadata(hf_hub_url(repo, CONFIG, revision=revision), timeout=10)
+    patterns = list(WANTED)
+    files = snapshot_download(repo, revision=revision, allow_patterns=patterns, dry_run=True)
+    listed = files if isinstance(files, list) else []
+    return {
+        file.filename: file.file_size
+        for file in listed
+        if file.will_download and "/" not in file.filename
+    }
+
+
+def _in_cache(repo: str, revision: str) -> Located | None:
+    """The snapshot in the Hub's cache, which need not be whole."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
+    except download_errors():
+        return None
+    return Located(folder=folder, name=f"{repo}@{folder.name}")
+
+
+def _hub_cache() -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE)
+
+
+def _described(checkpoint: Checkpoint) -> str:
+    """What is in the files. The system message itself is never shown: it is not ours."""
+    facts, config = checkpoint.facts, checkpoint.config
+    flags = checkpoint.tokenizer.files
+    content = read_object(checkpoint.located.folder / CONFIG)
+    message = CONFIG if in_config(content) else CONVERSATION
+    stripping = sum(token.rstrip for token in flags.listed.values())
+    return (
+        f"InternVL2 with Phi-3, {gib(facts.weight_bytes)} of {facts.dtype}, {facts.layers} layers, "
+        f"vocabulary {facts.vocab_size:,}, tiles of {facts.image_px} px; rope "
+        f"{config.llm_config.rope_scaling.type}, long above {facts.long_after:,} of "
+        f"{facts.max_positions:,} tokens; tokenizer legacy={str(flags.legacy).lower()}, "
+        f"{len(checkpoint.tokenizer.added)} added tokens, {stripping} with rstrip; system message "
+        f"of {len(facts.system_message)} characters in `{message}`; digest {checkpoint.digest}"
+    )
+
+
+def _fits(checkpoint: Checkpoint, settings: Settings, environment: Mapping[str, str]) -> str:
+    """How many long requests fit at once.
+
+    Raises:
+        JudgeMisconfigured: None, or there is no such device.
+    """
+    from mmie_tasks.judges.mmie_score.devices import choose_attention, choose_device, choose_dtype
+    from mmie_tasks.judges.mmie_score.free_memory import free_memory
+    from mmie_tasks.judges.mmie_score.memory import plan
+
+    facts = checkpoint.facts
+    device = choose_device(settings.device, environment)
+    dtype = choose_dtype(settings.dtype, device)
+    attention = choose_attention(
+        settings.attention,
+        device=device,
+        dtype=dtype,
+        heads=facts.heads,
+        kv_heads=facts.kv_heads,
+        head_dim=facts.head_dim,
+    )
+    free = free_memory(device, limit_bytes=settings.max_memory_bytes).free_bytes
+    longest = min(LONG_TOKENS, facts.max_positions)
+    budget = plan(
+        facts,
+        free_bytes=free,
+        dtype_bytes=dtype.itemsize,
+        page_tokens=attention.page_tokens,
+        longest_tokens=longest,
+        max_rows=settings.max_rows,
+        device=device,
+    )
+    return (
+        f"{gib(free)} free on {device}: {min(budget.rows, budget.longest_rows)} requests of "
+        f"{longest:,} tokens fit at once, in {str(dtype).removeprefix('torch.')}, attention "
+        f"{attention.name}"
+    )

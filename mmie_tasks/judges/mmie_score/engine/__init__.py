@@ -1,0 +1,1 @@
+"""Many prompts at once through one model: continuous batching over a paged key/value cache."""

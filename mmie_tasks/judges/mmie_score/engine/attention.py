@@ -1,0 +1,114 @@
+"""Attention over pages: what a step needs of it, and the plain way that runs everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+Attend: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+"""Queries (tokens, heads, head_dim), and keys and values of one layer (pages, page_tokens,
+kv_heads, head_dim), to what the queries attend to, in the shape of the queries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Whose queries a step holds, in order, and which keys each sees.
+
+    The queries of a row are its last tokens: the last of them sees all keys, the one before all
+    but the last key, and so on.
+
+    Attributes:
+        starts: Of each row its first query in the flat batch, and at the end their number.
+        lengths: Keys of each row, those of this step included.
+        tables: Pages of each row, in order.
+    """
+
+    starts: list[int]
+    lengths: list[int]
+    tables: list[list[int]]
+
+
+class Attention(Protocol):
+    """A way to compute attention over pages."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a judge's signature."""
+        ...
+
+    @property
+    def page_tokens(self) -> int:
+        """Tokens of a page."""
+        ...
+
+    def plan(self, rows: Rows, device: torch.device) -> Attend:
+        """What every layer of a step calls."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SdpaAttention:
+    """Row by row through torch's ``scaled_dot_product_attention``: any device, any dtype.
+
+    The keys of a row are gathered from its pages each time, so this is for the CPU, for fp32, and
+    to compare others with.
+    """
+
+    page_tokens: int = 64
+    name: str = "sdpa"
+
+    def plan(self, rows: Rows, device: torch.device) -> Attend:
+        """As `Attention.plan`."""
+        views = [
+            _RowView(
+                queries=slice(start, stop),
+                pages=torch.tensor(table[: -(-length // self.page_tokens)], device=device),
+                length=length,
+                mask=_mask(stop - start, length, device),
+            )
+            for start, stop, length, table in zip(
+                rows.starts, rows.starts[1:], rows.lengths, rows.tables, strict=False
+            )
+        ]
+
+        def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+            return torch.cat([view.attend(queries, keys, values) for view in views])
+
+        return attend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RowView:
+    """One row: its queries, its pages, and what each query may see (None: everything)."""
+
+    queries: slice
+    pages: torch.Tensor
+    length: int
+    mask: torch.Tensor | None
+
+    def attend(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        """(tokens of this row, heads, head_dim)."""
+        asked = queries[self.queries].transpose(0, 1)[None]
+        seen, held = self._gathered(keys), self._gathered(values)
+        gqa = keys.shape[2] != queries.shape[1]
+        found = scaled_dot_product_attention(asked, seen, held, attn_mask=self.mask, enable_gqa=gqa)
+        return found[0].transpose(0, 1)
+
+    def _gathered(self, pages: torch.Tensor) -> torch.Tensor:
+        """(1, kv_heads, length, head_dim)."""
+        flat = pages.index_select(0, self.pages).flatten(0, 1)
+        return flat[: self.length].transpose(0, 1)[None]
+
+
+def _mask(queries: int, length: int, device: torch.device) -> torch.Tensor | None:
+    """Lower right triangle, (queries, length): the last query sees every key."""
+    if queries == 1:
+        return None
+    every = torch.ones(queries, length, dtype=torch.bool, device=device)
+    return every.tril(length - queries)

@@ -1,0 +1,437 @@
+"""How fast MMIE-Score judges: ``python -W ignore tests/bench/mmie_score_speed.py``.
+
+The real architecture with random weights, and requests made up by us in the proportions of MMIE's:
+a rubric that all begin with, a question, an answer, 1 to 4 pictures, replies around 300 tokens and
+a few that run to 1,024. Random weights never end a reply, so its length is its limit.
+
+One by one through transformers' own ``generate()``, as the official code goes, against the judge,
+in one run. Beside them the computed floor: arithmetic at the peak, and bytes at the bandwidth, of
+a GPU as its maker names them, of a CPU as measured here. ``--size reduced`` (without a GPU) has a
+small model and small pictures; ``--size real`` writes 8.3 GB to a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from loguru import logger
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support.random_checkpoint import REAL, REDUCED, Shape, write
+
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.mmie_score import open_judge, prompt
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Facts, Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.stock import generate
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
+from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
+from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
+from mmie_tasks.judges.mmie_score.engine.vision import Vision
+from mmie_tasks.judges.mmie_score.engine.work import Work
+from mmie_tasks.judges.mmie_score.memory import kv_token_bytes
+from mmie_tasks.judges.mmie_score.pixels import normalized
+from mmie_tasks.judges.mmie_score.preparing import Inputs
+
+DRAWN = (512, 512)  # pixels; what models draw, 1 tile
+PICTURES = (  # of a request; the first ones are photographs
+    (DRAWN, DRAWN, DRAWN),
+    ((640, 480), DRAWN, DRAWN),
+    ((500, 375), DRAWN, DRAWN),
+    ((640, 480), (500, 333), DRAWN, DRAWN),
+    ((1280, 720), DRAWN),
+    ((500, 375), (640, 480), DRAWN),
+    ((500, 333), DRAWN, DRAWN, DRAWN),
+    ((1024, 768),),
+)
+RUBRIC_TOKENS, TEXT_TOKENS = 700, 450  # the latter of question and answer together
+WORDS = ("the", "and", "then", "with", "step", "slowly", "picture", "water", "cut", "fold", "it")
+REAL_TILE_PX, REAL_TILE_TOKENS = 448, 256
+TOKENS_A_WORD = 1.9  # about, of the golden tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """A model, and by how much its requests are smaller than real ones.
+
+    Prompts shrink as a tile's tokens do. Replies shrink less on a CPU, which has less arithmetic
+    for each byte it moves: prompts would else take a share of the time that they have on no GPU.
+    """
+
+    shape: Shape
+    samples: int
+    alone: int
+    rows: int
+    prompts_by: int
+    replies_by: int
+
+
+SIZES = {
+    "real": Size(shape=REAL, samples=256, alone=8, rows=64, prompts_by=1, replies_by=1),
+    "reduced": Size(shape=REDUCED, samples=32, alone=32, rows=64, prompts_by=16, replies_by=2),
+}
+
+
+def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeRequest]:
+    dice = random.Random(seed)  # noqa: S311 - made-up data
+    rubric = _words(dice, RUBRIC_TOKENS / size.prompts_by)
+    found = []
+    for number in range(count):
+        texts = [_words(dice, TEXT_TOKENS / size.prompts_by / 3) for _ in range(3)]
+        shown = PICTURES[number % len(PICTURES)]
+        paths = [
+            _picture(dice, each, size, folder / f"{number}-{n}.png") for n, each in enumerate(shown)
+        ]
+        runs_away = number % 16 == 5
+        reply = 1024 if runs_away else min(max(dice.gauss(300, 80), 120), 700)
+        found.append(
+            JudgeRequest(
+                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]),
+                max_tokens=round(reply / size.replies_by),
+            )
+        )
+    return found
+
+
+def _words(dice: random.Random, tokens: float) -> str:
+    return " ".join(dice.choices(WORDS, k=max(1, round(tokens / TOKENS_A_WORD)))) + ". "
+
+
+def _picture(dice: random.Random, pixels: tuple[int, int], size: Size, path: Path) -> Path:
+    """Noise, as many tiles large as the real picture is."""
+    width, height = (side * size.shape.image_px // REAL_TILE_PX for side in pixels)
+    small = (max(1, width // 8), max(1, height // 8))
+    noise = Image.frombytes("RGB", small, dice.randbytes(3 * small[0] * small[1]))
+    noise.resize((width, height)).save(path)
+    return path
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """One way to judge, and what it took."""
+
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    peak_bytes: int = 0
+    replies: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """By request: the text, and its tokens."""
+    parts: dict[str, float] = field(default_factory=dict)
+    """Seconds by part of the engine."""
+    steps: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    checkpoint: Checkpoint
+    device: torch.device
+    dtype: torch.dtype
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(facts=self.checkpoint.facts, tokenizer=self.checkpoint.tokenizer)
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+def one_by_one(setup: Setup, asked: Sequence[tuple[int, JudgeRequest]]) -> Measured:
+    """As the official code: prepare a sample, generate, decode; then the next."""
+    facts = setup.checkpoint.facts
+    model = load_model(setup.checkpoint, device=setup.device, dtype=setup.dtype)
+
+    def said(key: int, request: JudgeRequest) -> tuple[Work, list[int]]:
+        work = setup.inputs.work(key, request)
+        tiles = None
+        if work.tiles is not None:
+            tiles = normalized(torch.from_numpy(work.tiles).to(setup.device), setup.dtype)
+        limit = work.max_new_tokens
+        (ids,) = generate(model, [(work.ids, tiles)], max_new_tokens=limit, facts=facts)
+        return work, ids
+
+    said(0, JudgeRequest(parts=asked[0][1].parts, max_tokens=2))  # whatever is done once
+    found = Measured()
+    forget_peak(setup.device)
+    began = time.perf_counter()
+    with exact_fp32():
+        for key, request in asked:
+            work, ids = said(key, request)
+            text = prompt.finish(setup.checkpoint.tokenizer.decode(ids))
+            found.replies[key] = (text, len(ids))
+            found.prompt_tokens += len(work.ids)
+            found.reply_tokens += len(ids)
+    found.seconds = time.perf_counter() - began
+    found.peak_bytes = peak(setup.device)
+    return found
+
+
+def together(setup: Setup, asked: Sequence[JudgeRequest], **options: Any) -> Measured:
+    """The judge itself, its weights loaded before."""
+    dtype = str(setup.dtype).removeprefix("torch.")
+    folder = str(setup.checkpoint.located.folder)
+    device = str(setup.device)
+    judge = open_judge(model=folder, device=device, dtype=dtype, environment={}, **options)
+    for _ in judge.ask([JudgeRequest(parts=asked[0].parts, max_tokens=2)]):
+        pass
+    found = Measured()
+    forget_peak(setup.device)
+    with watched(found, setup):
+        began = time.perf_counter()
+        for key, reply in judge.ask(asked):
+            if not isinstance(reply, JudgeReply):
+                raise reply
+            found.replies[key] = (reply.text, reply.usage.output_tokens)
+            found.prompt_tokens += reply.usage.input_tokens
+            found.reply_tokens += reply.usage.output_tokens
+        found.seconds = time.perf_counter() - began
+    found.peak_bytes = peak(setup.device)
+    return found
+
+
+@contextmanager
+def watched(found: Measured, setup: Setup) -> Iterator[None]:
+    """Add up the time in the parts of the engine. It waits for the device after each anyway."""
+    parts = {
+        "vision": (Vision, "features"),
+        "prefill": (Prefill, "step"),
+        "decode": (PlainDecoder, "step"),
+        "decode, captured": (StaticDecoder, "step"),
+    }
+    originals = {name: getattr(kind, method) for name, (kind, method) in parts.items()}
+
+    def wrapped(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            returned = call(*arguments, **named)
+            setup.wait()
+            spent = time.perf_counter() - began
+            found.parts[name] = found.parts.get(name, 0.0) + spent
+            found.steps[name] = found.steps.get(name, 0) + 1
+            return returned
+
+        return timed
+
+    for name, (kind, method) in parts.items():
+        setattr(kind, method, wrapped(name, originals[name]))
+    try:
+        yield
+    finally:
+        for name, (kind, method) in parts.items():
+            setattr(kind, method, originals[name])
+
+
+def forget_peak(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(peak_kib)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peaks:
+    """Of the device: operations and bytes a second."""
+
+    flops: float
+    bytes_s: float
+
+
+def measured_peaks(shape: Shape) -> Peaks:
+    """Of this CPU: a product of the model's shapes, and a copy that fits into no cache."""
+    hidden, inner = shape.text.hidden_size, 2 * shape.text.intermediate_size
+    left, right = torch.randn(1024, hidden), torch.randn(inner, hidden)
+    from_, to = torch.randn(2**26), torch.empty(2**26)
+    product = _best(lambda: torch.nn.functional.linear(left, right))
+    copy = _best(lambda: to.copy_(from_))
+    return Peaks(flops=2 * 1024 * hidden * inner / product, bytes_s=2 * from_.nbytes / copy)
+
+
+def _best(call: Callable[[], object]) -> float:
+    spent = []
+    for _ in range(10):
+        began = time.perf_counter()
+        call()
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floor:
+    """Seconds below which the requests cannot be judged, rows at once."""
+
+    vision: float
+    prefill: float
+    decode: float
+
+    @property
+    def seconds(self) -> float:
+        return self.vision + self.prefill + self.decode
+
+
+def floor(setup: Setup, works: Sequence[Work], rows: int, peaks: Peaks) -> Floor:
+    """From the model's sizes alone. What all prompts begin with is computed once."""
+    facts, item = setup.checkpoint.facts, setup.dtype.itemsize
+    layer = facts.hidden_size * (
+        facts.head_dim * (2 * facts.heads + 2 * facts.kv_heads) + 3 * facts.intermediate_size
+    )
+    text = facts.layers * layer
+    head = facts.vocab_size * facts.hidden_size
+    pair = 4 * facts.heads * facts.head_dim * facts.layers  # operations for a query and a key
+    by_place = zip(*(work.ids for work in works), strict=False)
+    shared = next((n for n, ids in enumerate(by_place) if len(set(ids)) > 1), 0)
+    tokens = sum(len(work.ids) for work in works) - (len(works) - 1) * shared
+    pairs = sum(len(work.ids) ** 2 for work in works) / 2 - (len(works) - 1) * shared**2 / 2
+    replies = [work.max_new_tokens for work in works]
+    generated = sum(replies) - len(works)  # each first token comes with its prompt
+    seen = sum(
+        len(work.ids) * (work.max_new_tokens - 1) + work.max_new_tokens**2 / 2 for work in works
+    )
+    steps = max(generated / rows, max(replies) - 1)
+    moved = steps * (text + head) * item + seen * kv_token_bytes(facts, item)
+    worked = 2 * generated * (text + head) + pair * seen
+    tiles = sum(len(work.tiles) for work in works if work.tiles is not None)
+    return Floor(
+        vision=tiles * tile_flops(facts) / peaks.flops,
+        prefill=(2 * tokens * text + pair * pairs) / peaks.flops,
+        decode=max(moved / peaks.bytes_s, worked / peaks.flops),
+    )
+
+
+def tile_flops(facts: Facts) -> float:
+    """Vision tower and projector."""
+    hidden, inner = facts.vision_hidden_size, facts.vision_intermediate_size
+    seen = 4 * facts.tokens_per_tile + 1
+    layer = 2 * seen * (4 * hidden**2 + 2 * hidden * inner) + 4 * seen**2 * hidden
+    projector = 2 * facts.tokens_per_tile * facts.hidden_size * (4 * hidden + facts.hidden_size)
+    return facts.vision_layers * layer + projector
+
+
+def report(name: str, found: Measured, count: int) -> None:
+    seconds = found.seconds
+    print(
+        f"  {name:<12}{seconds:9.1f} s {count / seconds:9.3f} samples/s "
+        f"{found.prompt_tokens / seconds:9.0f} prompt and {found.reply_tokens / seconds:7.0f} "
+        f"generated tokens/s, peak {found.peak_bytes / 2**30:.2f} GiB"
+    )
+
+
+def compare(setup: Setup, alone: Measured, ours: Measured) -> None:
+    work = ours.reply_tokens / alone.reply_tokens  # one by one, decoding is nearly everything
+    of = "" if work == 1 else f", of {len(alone.replies)} samples, by the tokens generated"
+    print(f"  ratio       {alone.seconds * work / ours.seconds:9.1f} x{of}")
+    same = sum(ours.replies[key] == said for key, said in alone.replies.items())
+    why = "" if setup.dtype == torch.float32 else "; equal is expected in fp32 only"
+    print(f"  same texts  {same:9} of {len(alone.replies)}{why}")
+
+
+def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
+    device = choose_device(chosen.device, {})
+    dtype = choose_dtype(chosen.dtype, device)
+    began = time.perf_counter()
+    folder = write(root / "checkpoint", size.shape, seed=chosen.seed, ends=False)
+    checkpoint = open_checkpoint(Located(folder=folder, name="random weights"))
+    setup = Setup(checkpoint=checkpoint, device=device, dtype=dtype)
+    asked = requests(size, chosen.samples or size.samples, chosen.seed, root)
+    works = [setup.inputs.work(key, request) for key, request in enumerate(asked)]
+    tell(setup, size, works, time.perf_counter() - began)
+    rows = min(chosen.rows or size.rows, len(asked))
+    alone = Measured()
+    if few := min(size.alone if chosen.alone is None else chosen.alone, len(asked)):
+        by_length = sorted(enumerate(asked), key=lambda pair: pair[1].max_tokens)
+        alone = one_by_one(setup, by_length[:: len(asked) // few][:few])
+        report("one by one", alone, len(alone.replies))
+        torch.cuda.empty_cache()
+    ours = together(setup, asked, max_rows=rows, graphs=not chosen.no_graphs)
+    report("the judge", ours, len(asked))
+    if alone.replies:
+        compare(setup, alone, ours)
+    on_gpu = device.type == "cuda"
+    peaks = Peaks(flops=chosen.tflops * 1e12, bytes_s=chosen.tb_s * 1e12)
+    finish(ours, floor(setup, works, rows, peaks if on_gpu else measured_peaks(size.shape)), rows)
+
+
+def tell(setup: Setup, size: Size, works: Sequence[Work], seconds: float) -> None:
+    facts = setup.checkpoint.facts
+    lengths = [len(work.ids) for work in works]
+    replies = [work.max_new_tokens for work in works]
+    tiles = sum(len(work.tiles) for work in works if work.tiles is not None)
+    name = torch.cuda.get_device_name(setup.device) if setup.device.type == "cuda" else "CPU"
+    print(
+        f"MMIE-Score with random weights, {facts.weight_bytes / 2e9:.2f} B of them, as "
+        f"{setup.dtype} on {name}, {torch.get_num_threads()} threads"
+    )
+    print(
+        f"{len(works)} requests: prompts of {min(lengths):,} to {max(lengths):,} tokens, "
+        f"{sum(lengths) / len(works):,.0f} on average, {tiles / len(works):.1f} tiles each; "
+        f"replies of {min(replies)} to {max(replies)}, {sum(replies) / len(works):.0f} on average"
+    )
+    if size.prompts_by > 1:
+        print(
+            f"Scaled down: prompts by {size.prompts_by}, replies by {size.replies_by}, and a "
+            f"model of {REAL_TILE_TOKENS // size.prompts_by} tokens a tile."
+        )
+    print(f"(made in {seconds:.0f} s)", flush=True)
+
+
+def finish(ours: Measured, least: Floor, rows: int) -> None:
+    generated = ours.reply_tokens - len(ours.replies)
+    decoding = [name for name in ours.steps if name.startswith("decode")]
+    steps = sum(ours.steps[name] for name in decoding)
+    print(
+        f"  floor       {least.seconds:9.1f} s  vision {least.vision:.2f}, prefill "
+        f"{least.prefill:.2f}, decode {least.decode:.2f}; {rows} rows at once"
+    )
+    print(f"  reached     {least.seconds / ours.seconds:9.0%}")
+    shares = ", ".join(f"{name} {spent / ours.seconds:.0%}" for name, spent in ours.parts.items())
+    print(f"  time        {shares}")
+    print(
+        f"  steps       {ours.steps.get('prefill', 0)} of prompts, {steps} of decoding with "
+        f"{generated / max(steps, 1):.1f} rows on average"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", choices=SIZES, help="by default real on a GPU, else reduced")
+    parser.add_argument("--samples", type=int)
+    parser.add_argument("--alone", type=int, help="samples that are also judged one by one")
+    parser.add_argument("--rows", type=int, help="at once, at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--no-graphs", action="store_true")
+    parser.add_argument("--tflops", type=float, default=989, help="of the GPU, by default an H200")
+    parser.add_argument("--tb-s", type=float, default=4.8, help="terabytes a second, of the same")
+    parser.add_argument("--threads", type=int, help="of a CPU")
+    chosen = parser.parse_args()
+    logger.remove()
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
+    on_gpu = choose_device(chosen.device, {}).type == "cuda"
+    size = SIZES[chosen.size or ("real" if on_gpu else "reduced")]
+    with tempfile.TemporaryDirectory() as folder:
+        measure(chosen, size, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

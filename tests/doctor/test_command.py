@@ -1,0 +1,148 @@
+"""The whole command on the bundled examples: no network, no GPU, no key."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from support.golden import GOLDEN
+from support.judge_server import judge_server
+
+from mmie_tasks.cli import main
+from mmie_tasks.doctor.command import run
+from mmie_tasks.errors import SettingWrong
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TINY = GOLDEN / "internvl" / "checkpoint"
+KEY = "sk-thisisnotarealkey"
+
+
+@pytest.fixture(autouse=True)
+def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Data and words of the examples, and caches of their own."""
+    settings = {
+        "MMIE_DATA": EXAMPLES / "mmie" / "data",
+        "MMIE_OTHER_PROMPTS": EXAMPLES / "mmie" / "prompts.json",
+        "MIA_BENCH_DATA": EXAMPLES / "mia_bench" / "data",
+        "MILEBENCH_DATA": EXAMPLES / "milebench" / "data",
+        "MMIE_TASKS_CACHE": tmp_path / "cache",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("MMIE_TASKS_JUDGE", raising=False)
+
+
+def report(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    """The status, and the findings by subject."""
+    found = run([*arguments, "--json"], os.environ)
+    by_subject: dict[str, list[dict[str, str]]] = {}
+    for finding in json.loads(found.text):
+        by_subject.setdefault(finding["subject"], []).append(finding)
+    return found.status, by_subject
+
+
+def problems(by_subject: dict[str, list[dict[str, str]]]) -> list[str]:
+    return [
+        finding["subject"]
+        for findings in by_subject.values()
+        for finding in findings
+        if finding["status"] == "problem"
+    ]
+
+
+def test_a_benchmark_with_everything_there_has_no_problem() -> None:
+    status, found = report(
+        *("--tasks", "mia_bench", "--judge", "replay"),
+        *("--judge_args", f"path={EXAMPLES / 'mia_bench' / 'replies.jsonl'}"),
+    )
+    assert (status, problems(found)) == (0, [])
+    assert "no image is missing" in found["mia_bench: data"][0]["found"]
+    assert found["mia_bench: judge prompt"][0]["status"] == "ok"
+    assert found["mia_bench: judge"][0]["found"].startswith("`replay`, named by `--judge`, can be")
+    assert not any(subject.startswith(("mmie:", "milebench")) for subject in found)
+
+
+def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
+    status, found = report("--tasks", "milebench_DocVQA")
+    assert status == 0
+    assert found["milebench: data"][0]["found"].startswith("58 samples of 29 datasets")
+    assert "scored by rule" in found["milebench: judge"][0]["found"]
+
+
+def test_the_judge_in_process_is_looked_at_and_not_loaded() -> None:
+    status, found = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
+    assert (status, problems(found)) == (0, [])
+    assert "rope su" in found["mmie_score: files"][0]["found"]
+    assert "fit at once" in found["mmie_score: memory"][0]["found"]
+    assert "not with its own" in found["mmie: judge prompts"][1]["found"]
+
+
+def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = shutil.copytree(EXAMPLES / "mmie" / "data", tmp_path / "data")
+    shutil.rmtree(data / "images")
+    monkeypatch.setenv("MMIE_DATA", str(data))
+    status, found = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
+    assert (status, problems(found)) == (1, ["mmie: data"])
+    assert "images of MMIE's questions are not there" in found["mmie: data"][0]["found"]
+    assert found["mmie: data"][0]["hint"]
+
+
+def test_a_server_is_asked_and_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMIE_TASKS_JUDGE_API_KEY", KEY)
+    with judge_server(key="another") as server:
+        args = f"base_url={server.url},cache=off"
+        told = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ)
+    assert told.status == 1
+    assert "HTTP 401" in told.text
+    assert KEY not in told.text
+    assert "replies' cache" not in told.text
+
+
+def test_a_prompt_that_cannot_be_had_is_told_once_and_the_judge_is_asked_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
+    path = EXAMPLES / "mmie" / "replies.jsonl"
+    _, found = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
+    assert problems(found) == ["mmie: judge prompts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["--judge", "nobody"], "no judge `nobody`", id="judge"),
+        pytest.param(["--judge", "openai:m", "--judge_args", "x=1"], "no option `x`", id="option"),
+        pytest.param(["--judge_args", "x=1"], "needs `--judge`", id="options-alone"),
+        pytest.param(["--tasks", "mmie,mmmu_val"], "`mmmu_val`: no task of", id="task"),
+    ],
+)
+def test_what_cannot_be_understood_is_said_before_anything_is_looked_at(
+    arguments: list[str], said: str
+) -> None:
+    with pytest.raises(SettingWrong, match=said):
+        run(arguments, os.environ)
+
+
+def test_a_judge_of_the_environment_that_cannot_be_read_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
+    status, found = report("--tasks", "mmie")
+    assert status == 1
+    assert "no judge `nobody`" in found["mmie: judge"][0]["found"]
+
+
+def test_the_word_doctor_ends_with_the_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mmie_tasks.doctor.command.quiet", lambda: None)  # for the whole process
+    monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert "problem  milebench: data" in capsys.readouterr().out

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mmie_tasks.doctor.findings import Finding, looked, ok, problem, warning
+from mmie_tasks.doctor.page import as_json, page
+from mmie_tasks.errors import DataMissing
+
+LONG = "a sentence of many words " * 12
+
+
+def broken() -> str:
+    raise DataMissing("No folder `x`.", hint="`mkdir x`")
+
+
+def warned() -> str:
+    from loguru import logger
+
+    logger.info("not worth a line")
+    logger.warning("It retires soon. hint: choose another")
+    return "It works."
+
+
+def test_lines_are_aligned_and_hints_stand_below() -> None:
+    assert page([ok("GPU 0", "fine"), problem("mmie: data", "gone", "fetch it")]) == (
+        "ok       GPU 0       fine\n"
+        "problem  mmie: data  gone\n"
+        "                     hint: fetch it\n"
+        "\n"
+        "Problems: 1. Warnings: 0. A run would fail."
+    )
+
+
+@pytest.mark.parametrize("make", [ok, lambda s, f: problem(s, f, LONG)], ids=["found", "hint"])
+def test_no_line_is_wider_than_a_terminal(make) -> None:
+    lines = page([make("mmie: judge prompts", LONG), ok("GPU", "none")]).splitlines()
+    assert len(lines) > 4
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("findings", "end"),
+    [
+        pytest.param([], "A run can begin.", id="nothing"),
+        pytest.param([ok("a", "b")], "A run can begin.", id="ok"),
+        pytest.param([warning("a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"),
+        pytest.param(
+            [warning("a", "b"), problem("a", "b", "c")],
+            "Problems: 1. Warnings: 1. A run would fail.",
+            id="problem",
+        ),
+    ],
+)
+def test_the_end_says_whether_a_run_can_begin(findings: list[Finding], end: str) -> None:
+    assert page(findings).splitlines()[-1] == end
+
+
+def test_json_holds_the_same() -> None:
+    (entry,) = json.loads(as_json([problem("a", "é", "c")]))
+    assert entry == {"status": "problem", "subject": "a", "found": "é", "hint": "c"}
+
+
+def test_an_error_of_ours_is_a_problem_with_its_hint() -> None:
+    assert list(looked("data", broken)) == [problem("data", "No folder `x`", "`mkdir x`")]
+
+
+def test_what_a_check_warns_of_is_in_the_report() -> None:
+    assert list(looked("judge", warned)) == [
+        ok("judge", "It works"),
+        warning("judge", "It retires soon", "choose another"),
+    ]
+
+
+def test_an_error_that_is_not_ours_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(looked("data", lambda: str(1 // 0)))

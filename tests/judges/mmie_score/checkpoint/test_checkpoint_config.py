@@ -1,0 +1,192 @@
+"""``config.json``: broken files, other models, and every field the judge builds on."""
+
+import json
+import string
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.tiny_checkpoint import INTERNVL, REMOVED, TinyCheckpoint
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
+
+GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
+FACTORS = [1.0 + number for number in range(8)]
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return TinyCheckpoint.copied_to(tmp_path / "checkpoint")
+
+
+def complaint(tiny):
+    with pytest.raises(JudgeMisconfigured) as caught:
+        open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+    found = str(caught.value)
+    assert f"{tiny.folder}/config.json" in found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"", "is no JSON", id="empty"),
+        pytest.param(b'{"template": "phi3', "is no JSON", id="cut"),
+        pytest.param(b'{"a": "\xff"}', "is no JSON", id="not-utf-8"),
+        pytest.param(b'{"a": NaN}', "NaN is no number", id="nan"),
+        pytest.param(b"[" * 200_000, "is no JSON", id="deep"),
+        pytest.param(b"[1]", "holds no JSON object, but a list", id="list"),
+        pytest.param(b"null", "holds no JSON object, but a NoneType", id="null"),
+        pytest.param(b" " * (2**25 + 1), "far too many", id="huge"),
+        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "is no JSON", id="pointer"),
+    ],
+)
+def test_a_config_that_is_no_json_object_is_refused(tiny, content, said):
+    tiny.says("config.json", content)
+    assert said in complaint(tiny)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        pytest.param(
+            {"model_type": "qwen2_vl", "architectures": ["Qwen2VLForConditionalGeneration"]},
+            "qwen2_vl · Qwen2VLForConditionalGeneration · nothing",
+            id="qwen2-vl",
+        ),
+        pytest.param(
+            {"model_type": "llava", "architectures": ["LlavaForConditionalGeneration"]},
+            "llava · LlavaForConditionalGeneration · nothing",
+            id="llava",
+        ),
+        pytest.param(
+            {**GOLDEN, "llm_config": {"architectures": ["Qwen2ForCausalLM"]}},
+            "internvl_chat · InternVLChatModel · Qwen2ForCausalLM",
+            id="internvl3",
+        ),
+        pytest.param(
+            {"model_type": "internvl", "architectures": ["InternVLForConditionalGeneration"]},
+            "internvl · InternVLForConditionalGeneration · nothing",
+            id="internvl3-converted",
+        ),
+        pytest.param({"llm_config": [], "architectures": 7}, "nothing · nothing", id="nothing"),
+    ],
+)
+def test_another_model_is_told_before_its_missing_files(tiny, content, found):
+    tiny.says("config.json", json.dumps(content).encode())
+    tiny.drops("tokenizer.model")
+    said = complaint(tiny)
+    assert found in said
+    assert "internvl_chat · InternVLChatModel · Phi3ForCausalLM, as in InternVL2-4B" in said
+    assert "model=MMIE/MMIE-Score" in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("template", "internlm2-chat"),
+        ("template", REMOVED),
+        ("ps_version", "v1"),
+        ("ps_version", REMOVED),
+        ("select_layer", -2),
+        ("downsample_ratio", 0.25),
+        ("downsample_ratio", "0.5"),
+        ("force_image_size", 448),
+        ("use_llm_lora", "16"),
+        ("vision_config", None),
+        ("vision_config.image_size", 70),
+        ("vision_config.image_size", True),
+        ("vision_config.qk_normalization", True),
+        ("vision_config.qk_normalization", REMOVED),
+        ("vision_config.norm_type", "rms_norm"),
+        ("vision_config.qkv_bias", False),
+        ("vision_config.hidden_act", "gelu_new"),
+        ("vision_config.num_hidden_layers", 10**30),
+        ("vision_config.num_attention_heads", 5),
+        ("llm_config.hidden_size", -64),
+        ("llm_config.hidden_size", "64"),
+        ("llm_config.hidden_size", 64.5),
+        ("llm_config.num_attention_heads", 0),
+        ("llm_config.num_attention_heads", 7),
+        ("llm_config.num_key_value_heads", 3),
+        ("llm_config.rms_norm_eps", 0),
+        ("llm_config.rms_norm_eps", 10**400),
+        ("llm_config.hidden_act", "gelu"),
+        ("llm_config.tie_word_embeddings", True),
+        ("llm_config.partial_rotary_factor", 0.75),
+        ("llm_config.sliding_window", 2047),
+        ("llm_config.pad_token_id", 1000),
+        ("llm_config.original_max_position_embeddings", 8193),
+        ("llm_config.original_max_position_embeddings", REMOVED),
+        ("llm_config.rope_scaling", None),
+        ("llm_config.rope_scaling", []),
+        ("llm_config.rope_scaling.type", "yarn"),
+        ("llm_config.rope_scaling.factor", 32.0),
+        ("llm_config.rope_scaling.short_factor", FACTORS[1:]),
+        ("llm_config.rope_scaling.long_factor", [*FACTORS, 9.0]),
+        ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], 0]),
+        ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], "1"]),
+        ("llm_config.rope_scaling.long_factor", [*FACTORS[:7], True]),
+        ("llm_config.rope_scaling.long_factor", {}),
+    ],
+)
+def test_a_field_the_judge_is_not_built_for_is_named(tiny, field, value):
+    tiny.sets(field, value)
+    said, section = complaint(tiny), field.rpartition(".")[0] or field
+    assert f"`{field}" in said or f"`{section}`" in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("select_layer", REMOVED),
+        ("force_image_size", None),
+        ("max_dynamic_patch", REMOVED),
+        ("use_thumbnail", False),
+        ("llm_config.rope_scaling.type", "longrope"),
+        ("llm_config.num_key_value_heads", REMOVED),
+        ("llm_config.sliding_window", None),
+        ("llm_config.rope_theta", 10_000),
+        ("llm_config.pad_token_id", None),
+        ("llm_config.tie_word_embeddings", REMOVED),
+        ("vision_config.qkv_bias", True),
+    ],
+)
+def test_a_field_may_be_left_out_or_said_otherwise(tiny, field, value):
+    tiny.sets(field, value)
+    facts = open_checkpoint(Located(folder=tiny.folder, name="local folder")).facts
+    assert facts.kv_heads == 4
+    assert facts.pad_token_id == (980 if "pad" not in field else facts.end_token_id)
+
+
+SPOILED = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(string.printable, max_size=5),
+    st.just([]),
+    st.just({}),
+    st.lists(st.none() | st.integers(), min_size=1, max_size=9),
+)
+PLACES = [
+    *((name,) for name in GOLDEN),
+    *(("llm_config", name) for name in GOLDEN["llm_config"]),
+    *(("vision_config", name) for name in GOLDEN["vision_config"]),
+    *(("llm_config", "rope_scaling", name) for name in GOLDEN["llm_config"]["rope_scaling"]),
+]
+
+
+@given(place=st.sampled_from(PLACES), value=SPOILED)
+def test_any_value_anywhere_is_read_or_refused(place, value, tmp_path_factory):
+    content = json.loads(json.dumps(GOLDEN))
+    *sections, name = place
+    section = content
+    for one in sections:
+        section = section[one]
+    section[name] = value
+    with suppress(JudgeMisconfigured):
+        assert read_config(content, tmp_path_factory.getbasetemp()).llm_config.head_dim > 0

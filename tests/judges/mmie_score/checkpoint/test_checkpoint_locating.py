@@ -1,0 +1,222 @@
+"""Where a checkpoint is found, what is downloaded, and what is said when it cannot be had."""
+
+import errno
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.hub_server import COMMIT, TOKEN, ask
+from support.model_hub import REPO, UNWANTED, model_hub
+from support.tiny_checkpoint import INTERNVL
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.hub_errors import not_had
+
+NEWER = "beef" * 10
+
+LOCATE = """
+import os
+from loguru import logger
+lines = []
+logger.add(lambda line: lines.append(str(line)), format="{message}")
+from mmie_tasks.judges.mmie_score.checkpoint import locate
+found = locate("MMIE/MMIE-Score", REVISION, os.environ)
+answer = {"folder": str(found.folder), "name": found.name, "log": "".join(lines)}
+"""
+
+WAIT = f"""
+from contextlib import contextmanager
+from mmie_tasks.judges.mmie_score.checkpoint import locating
+REVISION = None
+
+@contextmanager
+def turn(lock, what):
+    lock.with_suffix(".txt").write_text("{COMMIT}")  # the other process, before it lets go
+    yield
+
+locating.turn = turn
+"""
+
+
+@pytest.fixture
+def hub():
+    with model_hub() as server:
+        yield server
+
+
+def located(hub, home, revision=None, **more):
+    return ask(hub.url, home, f"REVISION = {revision!r}\n{LOCATE}", **more)
+
+
+def failure(hub, home, revision=None, **more):
+    answer = located(hub, home, revision, **more)
+    assert answer["error"] == "JudgeMisconfigured"
+    assert "or set `model=` to a folder with the checkpoint" in answer["message"]
+    return answer["message"]
+
+
+def note(home, asked="main"):
+    return home / "cache/mmie_score/commits" / f"MMIE--MMIE-Score@{asked}.txt"
+
+
+def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
+    shutil.copytree(INTERNVL / "checkpoint", tmp_path / "judge")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for model in ("judge", "./judge", "~/judge", str(tmp_path / "judge")):
+        found = locate(model, None, {})
+        assert (found.folder, found.name) == (tmp_path / "judge", "local folder")
+
+
+@pytest.mark.parametrize(
+    ("model", "revision", "said"),
+    [
+        pytest.param("/no/such/folder", None, "`/no/such/folder` is not there", id="absolute"),
+        pytest.param("./owner/name", None, "owner/name` is not there", id="relative"),
+        pytest.param("~/nothing-here", None, "nothing-here` is not there", id="home"),
+        pytest.param(__file__, None, "is a file", id="file"),
+        pytest.param("", None, "no folder, and no repository", id="empty"),
+        pytest.param("judge", None, "no folder, and no repository", id="one-word"),
+        pytest.param("a/b/c", None, "no folder, and no repository", id="three-words"),
+        pytest.param("https://hub/a/b", None, "no folder, and no repository", id="address"),
+        pytest.param("owner/na me", None, "no folder, and no repository", id="space"),
+        pytest.param(str(INTERNVL), "main", "`revision=main` was asked of the folder", id="both"),
+        pytest.param("owner/name", "../x", "`revision=../x` is no branch", id="escape"),
+        pytest.param("owner/name", "-x", "`revision=-x` is no branch", id="option"),
+    ],
+)
+def test_what_is_neither_folder_nor_repository_is_refused(model, revision, said):
+    with pytest.raises(JudgeMisconfigured) as caught:
+        locate(model, revision, {})
+    assert said in str(caught.value)
+
+
+def test_the_whole_checkpoint_is_downloaded_and_nothing_else(hub, tmp_path):
+    answer = located(hub, tmp_path)
+    assert DEFAULT_MODEL == REPO
+    assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
+    assert set(hub.asked_for("GET")) == {path.name for path in (INTERNVL / "checkpoint").iterdir()}
+    assert not set(hub.asked_for("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
+    assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
+    opened = open_checkpoint(locate(answer["folder"], None, {}))
+    assert opened.facts.end_token_id == 987
+
+
+def test_the_files_have_the_digest_of_a_copy(hub, tmp_path):
+    """In the Hub's cache they are links to content with other names."""
+    snapshot = located(hub, tmp_path)["folder"]
+    ours = open_checkpoint(locate(str(INTERNVL / "checkpoint"), None, {}))
+    assert open_checkpoint(locate(snapshot, None, {})).digest == ours.digest
+
+
+def test_a_branch_is_looked_up_once_until_its_note_is_deleted(hub, tmp_path):
+    first = located(hub, tmp_path)
+    assert "`main` is commit" in first["log"]
+    assert note(tmp_path).read_text() == f"{COMMIT}\n"
+    hub.commit = NEWER
+    assert located(hub, tmp_path)["folder"] == first["folder"]
+    note(tmp_path).unlink()
+    assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
+
+
+def test_a_process_that_had_to_wait_takes_what_the_other_noted(hub, tmp_path):
+    first = located(hub, tmp_path)
+    note(tmp_path).unlink()
+    hub.commit = NEWER
+    assert ask(hub.url, tmp_path, WAIT + LOCATE)["folder"] == first["folder"]
+
+
+def test_a_note_that_holds_no_commit_is_written_anew(hub, tmp_path):
+    note(tmp_path).parent.mkdir(parents=True)
+    note(tmp_path).write_text("../../elsewhere\n")
+    assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
+    assert note(tmp_path).read_text() == f"{COMMIT}\n"
+
+
+def test_a_commit_needs_no_note(hub, tmp_path):
+    assert located(hub, tmp_path, COMMIT)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
+    assert not note(tmp_path).parent.exists()
+
+
+def test_the_log_names_the_noted_commit(hub, tmp_path):
+    located(hub, tmp_path)
+    assert f"commit {COMMIT}, as noted for `main`" in located(hub, tmp_path)["log"]
+
+
+@pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
+@pytest.mark.parametrize("noted", [True, False])
+def test_what_is_in_the_cache_is_used_without_a_hub(hub, tmp_path, more, noted):
+    folder = located(hub, tmp_path)["folder"]
+    if not noted:
+        note(tmp_path).unlink()
+    assert located(hub, tmp_path, **more)["folder"] == folder
+    assert note(tmp_path).is_file()
+
+
+def test_two_processes_find_the_same(hub, tmp_path):
+    with ThreadPoolExecutor(2) as pool:
+        answers = [*pool.map(lambda _: located(hub, tmp_path)["folder"], range(2))]
+    assert len(set(answers)) == 1
+    assert len(hub.asked_for("GET")) == len(set(hub.asked_for("GET")))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        pytest.param(403, "GatedRepo", "gated and the Hub answered HTTP 403", id="gated"),
+        pytest.param(401, "GatedRepo", "gated and the Hub answered HTTP 401", id="no-token"),
+        pytest.param(401, "", "HTTP 401.\n\nhint: `hf auth login` with an", id="wrong-token"),
+        pytest.param(404, "RepoNotFound", "HTTP 404: no such repository", id="no-repository"),
+        pytest.param(404, "RevisionNotFound", "no revision `main`", id="no-revision"),
+        pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
+    ],
+)
+def test_a_refusal_says_what_to_do(hub, tmp_path, status, code, said):
+    hub.answers(status, code)
+    found = failure(hub, tmp_path)
+    assert said in found
+    if "gated" in said:
+        assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in found
+    assert not note(tmp_path).exists()
+
+
+def test_files_that_are_gated_are_told_as_such(hub, tmp_path):
+    """As the Hub does it: anybody may list a gated repository, and not open it."""
+    hub.answers(403, "GatedRepo", methods=("HEAD",))
+    assert "gated and the Hub answered HTTP 403" in failure(hub, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"HF_HUB_OFFLINE": "1"}, id="switched-off"),
+        pytest.param({"HF_ENDPOINT": "http://127.0.0.1:9"}, id="nobody-there"),
+    ],
+)
+def test_without_a_hub_and_a_cache_the_way_out_is_said(hub, tmp_path, more):
+    found = failure(hub, tmp_path, **more)
+    assert "revision `main` is not in the Hub's cache, and the Hub gave no answer" in found
+    assert "copy the cache (`HF_HOME`)" in found
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        pytest.param(OSError(errno.ENOSPC, "full"), "the disk is full", id="full"),
+        pytest.param(OSError(errno.EACCES, "no", "/hub"), "`/hub` cannot be written", id="right"),
+        pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…)", id="address"),
+    ],
+)
+def test_what_goes_wrong_on_this_side_is_told_apart(error, said):
+    found = str(not_had(REPO, "main", error))
+    assert said in found
+    assert "key=1" not in found
+
+
+def test_a_cache_of_ours_that_cannot_be_written_is_named(hub, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    answer = located(hub, tmp_path)
+    assert answer["error"] == "JudgeMisconfigured"
+    assert "cannot be written" in answer["message"]
+    assert "`MMIE_TASKS_CACHE`" in answer["message"]

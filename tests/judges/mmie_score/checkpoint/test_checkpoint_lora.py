@@ -1,0 +1,152 @@
+"""A fine-tune that was saved unmerged: it is merged exactly, or refused in words."""
+
+import pytest
+import torch
+from support.tiny_checkpoint import TinyCheckpoint
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
+
+RANK = 4
+TARGETS = ("qkv_proj", "o_proj", "gate_up_proj", "down_proj", "attn.qkv", "attn.proj", "fc1", "fc2")
+WRAPPED = "language_model.base_model.model.model.layers.{}.mlp.down_proj"
+PLAIN = "language_model.model.layers.{}.mlp.down_proj.weight"
+
+
+def wrapped(name):
+    """A name as the wrapper of peft makes it."""
+    model, _, rest = name.partition(".")
+    return f"{model}.base_model.model.{rest}" if model != "mlp1" else name
+
+
+def split(tensors):
+    """Take an update out of every target, so that merging gives back the very same weight."""
+    generator = torch.Generator().manual_seed(0)
+    parts = {}
+    for name, tensor in tensors.items():
+        stem, _, kind = wrapped(name).rpartition(".")
+        if not stem.endswith(TARGETS):
+            parts[wrapped(name)] = tensor
+        elif kind == "bias":
+            parts[f"{stem}.base_layer.bias"] = tensor
+        else:
+            # Small powers of two: sums and products are exact in fp32.
+            down = torch.randint(-2, 3, (RANK, tensor.shape[1]), generator=generator) / 8
+            up = torch.randint(-2, 3, (tensor.shape[0], RANK), generator=generator) / 8
+            parts[f"{stem}.base_layer.weight"] = tensor.float() - 2 * up @ down
+            parts[f"{stem}.lora_A.default.weight"] = down.to(torch.bfloat16)
+            parts[f"{stem}.lora_B.default.weight"] = up.to(torch.bfloat16)
+    return parts
+
+
+@pytest.fixture
+def whole(tmp_path):
+    return TinyCheckpoint.copied_to(tmp_path / "whole")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    made = TinyCheckpoint.copied_to(tmp_path / "wrapped")
+    made.holds(split(made.tensors()))
+    return made
+
+
+def opened(tiny):
+    return open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+
+
+def loaded(tiny):
+    return load_model(opened(tiny), device=torch.device("cpu"), dtype=torch.float32).state_dict()
+
+
+def complaint(tiny):
+    with pytest.raises(JudgeMisconfigured) as caught:
+        opened(tiny)
+    return str(caught.value)
+
+
+def test_an_unmerged_fine_tune_gives_the_merged_weights(tiny, whole):
+    merged, expected = loaded(tiny), loaded(whole)
+    assert merged.keys() == expected.keys()
+    for name, weight in expected.items():
+        torch.testing.assert_close(merged[name], weight, rtol=0, atol=1e-6)
+
+
+def test_what_is_merged_is_noted(tiny):
+    assert "16 weights of a LoRA fine-tune are merged when they are loaded" in opened(tiny).notes
+
+
+def test_only_the_language_model_may_be_wrapped(tiny, whole):
+    parts = split(whole.tensors())
+    plain = {name: t for name, t in whole.tensors().items() if name.startswith("vision_model.")}
+    tiny.holds({n: t for n, t in parts.items() if not n.startswith("vision_model.")} | plain)
+    assert "8 weights of a LoRA fine-tune are merged when they are loaded" in opened(tiny).notes
+
+
+@pytest.mark.parametrize("rank", [0, RANK])
+def test_the_rank_in_the_config_may_be_left_out(tiny, rank):
+    tiny.sets("use_llm_lora", rank)
+    assert opened(tiny).facts.layers == 2
+
+
+def test_another_rank_than_in_the_config_is_refused(tiny):
+    tiny.sets("use_llm_lora", 16)
+    assert "and the config says rank 16" in complaint(tiny)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        pytest.param("lora_A.default.weight", "`lora_A` is missing", id="A"),
+        pytest.param("lora_B.default.weight", "`lora_B` is missing", id="B"),
+        pytest.param("base_layer.weight", "`base_layer` is missing", id="base"),
+    ],
+)
+def test_half_a_fine_tune_is_refused(tiny, part, said):
+    tiny.changes(lambda tensors: tensors.pop(f"{WRAPPED.format(0)}.{part}"))
+    found = complaint(tiny)
+    assert PLAIN.format(0) in found
+    assert said in found
+    assert "hint: take a folder in which the fine-tune is merged" in found
+
+
+def merge_one(tensors):
+    for part in ("lora_A.default.weight", "lora_B.default.weight"):
+        del tensors[f"{WRAPPED.format(1)}.{part}"]
+    tensors[PLAIN.format(1)] = tensors.pop(f"{WRAPPED.format(1)}.base_layer.weight")
+
+
+def add_merged(tensors):
+    tensors[PLAIN.format(0)] = tensors[f"{WRAPPED.format(0)}.base_layer.weight"].clone()
+
+
+def other_shape(tensors):
+    name = f"{WRAPPED.format(0)}.lora_A.default.weight"
+    tensors[name] = tensors[name][:, 1:]
+
+
+def other_rank(tensors):
+    name = f"{WRAPPED.format(0)}.lora_A.default.weight"
+    tensors[name] = tensors[name][1:]
+
+
+def other_adapter(tensors):
+    for part in ("lora_A", "lora_B"):
+        name = f"{WRAPPED.format(0)}.{part}.default.weight"
+        tensors[name.replace("default", "second")] = tensors.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(merge_one, "a fine-tune that was merged in part", id="merged-in-part"),
+        pytest.param(add_merged, "is stored a second time", id="merged-and-not"),
+        pytest.param(other_shape, "does not fit", id="columns"),
+        pytest.param(other_rank, "does not fit", id="rank"),
+        pytest.param(other_adapter, "`lora_A`, `lora_B` is missing", id="another-adapter"),
+    ],
+)
+def test_leftovers_that_do_not_pair_are_refused(tiny, change, said):
+    tiny.changes(change)
+    assert said in complaint(tiny)

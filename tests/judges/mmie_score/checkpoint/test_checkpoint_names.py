@@ -1,0 +1,91 @@
+"""Names and shapes of weights: what is expected is what transformers' model has."""
+
+import json
+
+import pytest
+import torch
+from support.tiny_checkpoint import INTERNVL
+from transformers import InternVLForConditionalGeneration
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
+from mmie_tasks.judges.mmie_score.checkpoint.names import expected_shapes, native_names
+from mmie_tasks.judges.mmie_score.checkpoint.native import native_config
+
+GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
+TEXT, VISION = GOLDEN["llm_config"], GOLDEN["vision_config"]
+
+REAL_TEXT = {
+    **TEXT,
+    "hidden_size": 3072,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 32,
+    "vocab_size": 32020,
+    "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096,
+    "pad_token_id": 32000,
+    "rope_scaling": {"type": "su", "short_factor": [1.0] * 48, "long_factor": [2.0] * 48},
+}
+REAL_VISION = {
+    **VISION,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "image_size": 448,
+}
+REAL = {**GOLDEN, "force_image_size": 448, "llm_config": REAL_TEXT, "vision_config": REAL_VISION}
+GROUPED = {**GOLDEN, "llm_config": {**TEXT, "num_key_value_heads": 2}}
+
+
+def config_of(content):
+    return read_config(content, INTERNVL / "checkpoint/config.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(GOLDEN, id="golden"),
+        pytest.param(REAL, id="real-size"),
+        pytest.param(GROUPED, id="grouped-heads"),
+    ],
+)
+def test_the_expected_weights_are_those_of_the_model(content):
+    config = config_of(content)
+    with torch.device("meta"):
+        model = InternVLForConditionalGeneration(
+            native_config(config, image_token_id=7, attention="sdpa")
+        )
+    expected = {}
+    for official, shape in expected_shapes(config).items():
+        names = native_names(official)
+        expected |= dict.fromkeys(names, (shape[0] // len(names), *shape[1:]))
+    found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    assert found == expected
+
+
+def test_the_real_model_has_four_billion_weights_and_256_tokens_a_tile():
+    config = config_of(REAL)
+    count = sum(torch.Size(shape).numel() for shape in expected_shapes(config).values())
+    assert round(count / 1e9, 2) == 4.15
+    assert config.tokens_per_tile == 256
+    assert config.llm_config.head_dim == 96
+
+
+def test_the_real_rope_is_scaled_as_the_official_one():
+    text = native_config(config_of(REAL), image_token_id=7, attention="sdpa").text_config
+    short, scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"))
+    long, same = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
+    assert round(scale, 6) == round(same, 6) == 1.190238
+    assert torch.equal(long, short / 2)
+
+
+def test_nothing_is_tied_and_no_part_is_left_to_chance():
+    native = native_config(config_of(GOLDEN), image_token_id=993, attention="eager")
+    assert not native.tie_word_embeddings
+    assert not native.text_config.tie_word_embeddings
+    assert native.text_config.sliding_window is None
+    parts = (native, native.text_config, native.vision_config)
+    assert {part._attn_implementation for part in parts} == {"eager"}

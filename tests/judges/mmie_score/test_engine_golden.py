@@ -1,0 +1,83 @@
+"""The engine against the official code: the golden cases, computed together in every manner."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import internvl_golden as golden
+from support.mmie_engine import Made, Plan, finished, furthest, golden_works, made, reply
+
+CASES = golden.cases()
+TOLERANCE = 1e-3  # of logits, whose standard deviation is about 4
+
+PLANS = st.builds(
+    Plan,
+    page_tokens=st.sampled_from([16, 64, 256]),
+    rows=st.integers(1, 24),
+    chunk_tokens=st.integers(1, 2000),
+    vision_tiles=st.integers(1, 60),
+    sharing=st.booleans(),
+    fixed=st.booleans(),
+)
+
+
+def check_case(number: int, engine: Made, output: list[int]) -> None:
+    case = CASES[number]
+    logits = engine.logits[number]
+    assert output == list(case.output_ids)
+    assert reply(output) == case.response
+    assert furthest(logits[0], case.logits) < TOLERANCE
+    assert furthest(logits[len(output) - 1], case.last_logits) < TOLERANCE
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_a_case_alone_is_what_the_official_code_gives(number: int) -> None:
+    engine = made(Plan())
+    result = finished(engine.results([golden_works()[number]])[number])
+    check_case(number, engine, result.output)
+    assert result.finish == ("stop" if CASES[number].ended else "length")
+    assert result.prompt_tokens == len(CASES[number].input_ids)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(Plan(chunk_tokens=2000, vision_tiles=200), id="all at once"),
+        pytest.param(Plan(chunk_tokens=37, page_tokens=16), id="in parts"),
+        pytest.param(Plan(rows=1, chunk_tokens=100), id="one row"),
+        pytest.param(Plan(rows=5, chunk_tokens=300, page_tokens=256, fixed=True), id="fixed"),
+        pytest.param(Plan(sharing=False, vision_tiles=1), id="nothing shared"),
+    ],
+)
+def test_all_cases_together_are_what_the_official_code_gives(plan: Plan) -> None:
+    engine = made(plan)
+    for number, output in engine.outputs(golden_works()).items():
+        check_case(number, engine, output)
+    assert engine.logits.keys() == set(range(len(CASES)))
+    assert engine.most_live == min(plan.rows, len(CASES))
+
+
+@settings(max_examples=10)
+@given(plan=PLANS, random=st.randoms(), late=st.booleans(), spare_pages=st.integers(0, 30))
+def test_no_schedule_changes_any_case(
+    plan: Plan, random: Random, late: bool, spare_pages: int
+) -> None:
+    works = random.sample(golden_works(), len(CASES))
+    longest = max(-(-work.most_tokens // plan.page_tokens) for work in works)
+    plan = Plan(**{**vars(plan), "pages": longest + spare_pages})
+    engine = made(plan)
+    for number, output in engine.outputs(works, late=random if late else None).items():
+        check_case(number, engine, output)
+    assert engine.logits.keys() == set(range(len(CASES)))
+
+
+def test_an_engine_that_was_used_computes_the_same_again() -> None:
+    engine = made(Plan(page_tokens=16))
+    first = engine.outputs(golden_works())
+    kept = len(engine.prefixes or ())
+    assert kept
+    assert engine.outputs(reversed(golden_works())) == first
+    assert len(engine.prefixes or ()) == kept

@@ -1,0 +1,167 @@
+"""What is handed to the flash kernel, and that a wrong kernel is noticed. The kernel never ran."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from support.paged_kernel import paged_kernel
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from mmie_tasks.judges.mmie_score.engine.attention import Rows, SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available
+from mmie_tasks.judges.mmie_score.engine.flash_check import self_check
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+ROWS = Rows(
+    starts=[0, 1, 8, 9, 309],
+    lengths=[257, 520, 1, 300],
+    tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]],
+)
+
+
+def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
+    random = torch.Generator().manual_seed(3)
+    shapes = [(309, heads), (pages, 256, kv_heads), (pages, 256, kv_heads)]
+    return [torch.randn(*shape, head_dim, generator=random) for shape in shapes]
+
+
+def check(kernel, dtype=torch.bfloat16, **other):
+    attention = FlashAttention(kernel=kernel)
+    sizes = {"heads": 4, "kv_heads": 2, "head_dim": 8} | other
+    return self_check(CPU, dtype, attention=attention, **sizes)
+
+
+@pytest.mark.parametrize("kv_heads", [2, 4])
+def test_rows_come_out_as_from_the_plain_way(kv_heads):
+    given = numbers(kv_heads=kv_heads)
+    flash = FlashAttention(kernel=paged_kernel).plan(ROWS, CPU)(*given)
+    plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*given)
+    torch.testing.assert_close(flash, plain)
+
+
+def test_steps_of_one_query_a_row_are_never_called_so():
+    asked = []
+
+    def kernel(*tensors, **options):
+        asked.append(tensors[5])
+        return paged_kernel(*tensors, **options)
+
+    queries, keys, values = numbers()
+    single = Rows(starts=[0, 1, 2], lengths=[3, 300], tables=[[2], [1, 0]])
+    FlashAttention(kernel=kernel).plan(single, CPU)(queries[:2], keys, values)
+    assert asked == [2]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_torchs_own_function_takes_what_it_is_given(dtype):
+    with (
+        FakeTensorMode()
+    ):  # checks names, shapes, dtypes and the choice of kernel; computes nothing
+        queries, keys, values = (each.to(GPU, dtype) for each in numbers(head_dim=96))
+        found = FlashAttention().plan(ROWS, GPU)(queries, keys, values)
+        assert (found.shape, found.dtype, found.device) == (queries.shape, dtype, GPU)
+
+
+def test_other_kernels_are_switched_off_only_meanwhile():
+    before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
+    with pytest.raises((RuntimeError, NotImplementedError)):  # there is none for the CPU
+        FlashAttention().plan(ROWS, CPU)(*[each.bfloat16() for each in numbers()])
+    assert before == (
+        torch.backends.cuda.cudnn_sdp_enabled(),
+        torch.backends.cuda.math_sdp_enabled(),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_right_kernel_passes_its_check(dtype):
+    assert check(paged_kernel, dtype) is None
+
+
+def no_mask(*tensors, **options):
+    return paged_kernel(*tensors, **options, causal=False)
+
+
+def wrong_order(*tensors, **options):
+    table = options["block_table"].flip(1).contiguous()
+    return paged_kernel(*tensors, **options | {"block_table": table})
+
+
+def one_key_less(*tensors, **options):
+    fewer = (options["seqused_k"] - 1).clamp(min=1)
+    return paged_kernel(*tensors, **options | {"seqused_k": fewer})
+
+
+def whole_pages(*tensors, **options):
+    return paged_kernel(*tensors, **options | {"seqused_k": -(-options["seqused_k"] // 256) * 256})
+
+
+def other_scale(queries, *rest, **options):
+    return paged_kernel(queries * 1.1, *rest, **options)
+
+
+def neighbours_matter(queries, *rest, **options):
+    return paged_kernel(queries, *rest, **options) * (1 + 2**-7 * (len(queries) > 600))
+
+
+def nothing_written(queries, *_, **__):
+    return torch.full_like(queries, float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        pytest.param(no_mask, "differ from plain arithmetic", id="later keys are seen"),
+        pytest.param(wrong_order, "differ from plain arithmetic", id="pages in another order"),
+        pytest.param(one_key_less, "differ from plain arithmetic", id="the own key is not seen"),
+        pytest.param(whole_pages, "differ from plain arithmetic", id="what lies behind is seen"),
+        pytest.param(other_scale, "differ from plain arithmetic", id="another scale"),
+        pytest.param(nothing_written, "differ from plain arithmetic", id="nothing is written"),
+        pytest.param(neighbours_matter, "other bits among other rows", id="neighbours matter"),
+    ],
+)
+def test_a_wrong_kernel_does_not_pass_its_check(kernel, words):
+    assert words in check(kernel)
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, NotImplementedError, TypeError, ValueError])
+def test_a_kernel_that_raises_is_told_in_one_line(kind):
+    def kernel(*_, **__):
+        raise kind("no kernel image\nfor this device\n")
+
+    assert check(kernel) == f"it fails with {kind.__name__}: no kernel image"
+
+
+def test_the_check_leaves_the_random_numbers_of_the_process_alone():
+    before = torch.get_rng_state()
+    check(paged_kernel)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "head_dim", "words"),
+    [
+        pytest.param(CPU, torch.bfloat16, 96, "needs a GPU, and this is `cpu`", id="CPU"),
+        pytest.param(GPU, torch.float32, 96, "not in float32", id="fp32"),
+        pytest.param(GPU, torch.bfloat16, 100, "not of 100", id="odd heads"),
+        pytest.param(GPU, torch.bfloat16, 264, "not of 264", id="large heads"),
+    ],
+)
+def test_where_the_kernel_is_not_to_be_had_it_says_why(device, dtype, head_dim, words):
+    assert words in available(device, dtype, head_dim)
+
+
+@pytest.mark.parametrize(
+    ("capability", "words"),
+    [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)],
+)
+def test_old_gpus_do_not_have_it(monkeypatch, capability, words):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    assert (available(GPU, torch.bfloat16, 96) or "").endswith(words or "")
+    assert (available(GPU, torch.bfloat16, 96) is None) == (words is None)
+
+
+def test_an_older_torch_that_lacks_an_option_is_told(monkeypatch):
+    older = SimpleNamespace(varlen_attn=lambda *, window_size, seqused_k: (window_size, seqused_k))
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
+    assert "without block_table, enable_gqa, num_splits" in available(GPU, torch.bfloat16, 96)

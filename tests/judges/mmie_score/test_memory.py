@@ -1,0 +1,215 @@
+"""What fits: arithmetic on the sizes of the real model, against the figures of its card."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint import Facts
+from mmie_tasks.judges.mmie_score.memory import (
+    GIB,
+    kv_token_bytes,
+    parse_bytes,
+    plan,
+    shrink,
+    text_step_bytes,
+    vision_bytes,
+    weight_bytes,
+)
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+FACTS = Facts(
+    system_message="",
+    image_px=448,
+    tokens_per_tile=256,
+    image_token_id=32013,
+    end_token_id=32007,
+    pad_token_id=32000,
+    max_positions=131072,
+    long_after=4096,
+    weight_bytes=8_294_000_000,
+    dtype="bfloat16",
+    hidden_size=3072,
+    layers=32,
+    heads=32,
+    kv_heads=32,
+    head_dim=96,
+    intermediate_size=8192,
+    vocab_size=32020,
+    vision_hidden_size=1024,
+    vision_layers=24,
+    vision_intermediate_size=4096,
+)
+
+
+def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256):
+    return plan(
+        FACTS,
+        free_bytes=int(free_bytes),
+        dtype_bytes=dtype_bytes,
+        page_tokens=page_tokens,
+        longest_tokens=tokens,
+        max_rows=rows,
+        device=device,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("20GiB", 20 * 2**30),
+        ("20 gib", 20 * 2**30),
+        ("1.5GB", 1_500_000_000),
+        ("512MiB", 512 * 2**20),
+        ("512MB", 512_000_000),
+        ("1048576", 2**20),
+        (1048576, 2**20),
+    ],
+)
+def test_memory_is_read_in_its_units(text, expected):
+    assert parse_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "lots", "20 TiB", "-1GiB", "0", "0GB", "1e9", "٣GB", "1 2GB"])
+def test_what_is_no_amount_of_memory_is_refused(text):
+    with pytest.raises(JudgeMisconfigured, match=r"(?s)max_memory=.*hint: .*20GiB"):
+        parse_bytes(text)
+
+
+def test_a_token_has_393216_bytes_of_keys_and_values():
+    assert kv_token_bytes(FACTS, 2) == 393_216
+    assert kv_token_bytes(FACTS, 4) == 2 * 393_216
+
+
+def test_weights_are_counted_in_the_dtype_of_the_computation():
+    assert weight_bytes(FACTS, 2) == FACTS.weight_bytes
+    assert weight_bytes(FACTS, 4) == 2 * FACTS.weight_bytes
+    assert weight_bytes(replace(FACTS, dtype="float32"), 2) == FACTS.weight_bytes // 2
+
+
+def test_16k_tokens_and_64_tiles_work_in_two_to_four_gigabytes():
+    text = text_step_bytes(FACTS, 2, chunk_tokens=16384, longest_tokens=16384, plain=False)
+    assert 2e9 < text + vision_bytes(FACTS, 2, tiles=64) < 4e9
+
+
+def test_attention_without_pages_needs_more():
+    sizes = {"chunk_tokens": 2048, "longest_tokens": 5900}
+    more = text_step_bytes(FACTS, 4, **sizes, plain=True)
+    assert more > text_step_bytes(FACTS, 4, **sizes, plain=False)
+    budget = planned(140e9, tokens=5900, dtype_bytes=4)  # fp32 on a GPU has no kernel for pages
+    assert budget.step_bytes > vision_bytes(FACTS, 4, tiles=64) + text_step_bytes(
+        FACTS, 4, chunk_tokens=budget.chunk_tokens, longest_tokens=5900, plain=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "rows"),
+    [
+        pytest.param(1_200, 300, 195, id="text only"),
+        pytest.param(2_100, 300, 123, id="3 small images"),
+        pytest.param(4_900, 300, 56, id="15 tiles"),
+        pytest.param(4_900, 1_024, 49, id="15 tiles, runaway"),
+        pytest.param(6_700, 300, 42, id="21 tiles"),
+        pytest.param(9_000, 300, 31, id="30 tiles"),
+        pytest.param(11_300, 300, 25, id="39 tiles"),
+        pytest.param(14_600, 300, 19, id="52 tiles"),
+        pytest.param(14_600, 1_024, 18, id="52 tiles, runaway"),
+    ],
+)
+def test_a_card_of_141_gb_holds_the_rows_that_were_computed_for_it(prompt, output, rows):
+    """The figures leave out pages that are only partly used, and count 92 % of the card."""
+    budget = planned(0.92 * 141e9, tokens=prompt + output, rows=256, page_tokens=16)
+    assert budget.longest_rows == pytest.approx(rows, rel=0.1, abs=1)
+
+
+def test_a_card_of_80_gb_holds_17_rows_of_9000_tokens():
+    assert planned(0.92 * 80e9, tokens=9_300).longest_rows == pytest.approx(17, abs=1.5)
+
+
+def test_with_pages_of_256_a_large_card_still_holds_48_runaways():
+    assert planned(0.92 * 141e9, tokens=5_924).longest_rows >= 46
+
+
+def test_on_a_large_card_everything_has_its_full_size():
+    budget = planned(140e9, tokens=5_924)
+    assert (budget.rows, budget.chunk_tokens, budget.vision_tiles) == (64, 4096, 64)
+
+
+def test_no_more_pages_than_all_rows_can_use():
+    assert planned(1e12, tokens=2_000, rows=4).pages == 4 * 8
+    assert planned(1e12, tokens=2_000, rows=4, device=CPU).pages == 4 * 8
+
+
+def test_about_18_gb_are_the_least_for_the_longest_requests():
+    with pytest.raises(JudgeMisconfigured):
+        planned(16e9)
+    assert planned(18.5e9).longest_rows == 1
+
+
+def test_where_there_is_little_steps_get_smaller_before_rows_get_fewer():
+    sizes = {free: planned(free * 1e9) for free in (18.5, 24, 60, 62, 63)}
+    found = {free: (size.chunk_tokens, size.longest_rows) for free, size in sizes.items()}
+    assert found == {18.5: (2048, 1), 24: (1024, 2), 60: (4096, 7), 62: (2048, 8), 63: (4096, 8)}
+
+
+def test_a_card_that_is_too_small_says_what_is_needed_and_what_helps():
+    with pytest.raises(JudgeMisconfigured) as told:
+        planned(12 * GIB)
+    words = str(told.value)
+    for word in ("free on `cuda:0`", "15,600 tokens", "12.0 GiB are free", "--predict_only"):
+        assert word in words
+    assert all(option in words for option in ("device=", "max_memory="))
+
+
+def test_what_is_said_to_be_needed_is_enough():
+    with pytest.raises(JudgeMisconfigured) as told:
+        planned(1 * GIB)
+    needed = float(str(told.value).split("needs ")[1].split(" GiB")[0])
+    assert planned((needed + 0.05) * GIB).longest_rows == 1
+    with pytest.raises(JudgeMisconfigured):
+        planned((needed - 0.1) * GIB)
+
+
+def test_on_a_cpu_half_of_what_is_left_stays_free():
+    budget = planned(100 * GIB, device=CPU, dtype_bytes=4, page_tokens=64)
+    left = 100 * GIB - budget.weight_bytes - budget.step_bytes
+    assert budget.longest_rows > 1
+    assert budget.pages * budget.page_bytes <= left / 2
+
+
+def test_on_a_small_cpu_one_request_may_take_more_than_half():
+    budget = planned(24 * GIB, tokens=6_000, device=CPU, dtype_bytes=4, page_tokens=64)
+    assert budget.longest_rows == 1
+
+
+@given(
+    free=st.integers(min_value=10 * GIB, max_value=200 * GIB),
+    tokens=st.integers(min_value=1, max_value=131_072),
+    rows=st.integers(min_value=1, max_value=128),
+    on_gpu=st.booleans(),
+    page_tokens=st.sampled_from([16, 64, 256]),
+)
+def test_what_is_planned_fits_and_holds_the_longest(free, tokens, rows, on_gpu, page_tokens):
+    device = GPU if on_gpu else CPU
+    try:
+        budget = planned(free, tokens=tokens, rows=rows, device=device, page_tokens=page_tokens)
+    except JudgeMisconfigured:
+        assume(False)
+    used = budget.weight_bytes + budget.step_bytes + (budget.pages + 1) * budget.page_bytes
+    assert used <= free
+    assert budget.pages * page_tokens >= tokens
+    assert 1 <= budget.rows <= rows
+
+
+def test_shrinking_halves_steps_then_rows_and_ends():
+    seen, budget = [], planned(140e9, tokens=5_924)
+    while budget is not None:
+        seen.append((budget.chunk_tokens, budget.vision_tiles, budget.rows))
+        assert budget.pages == planned(140e9, tokens=5_924).pages
+        budget = shrink(budget)
+    assert seen[:2] == [(4096, 64, 64), (2048, 32, 64)]
+    assert seen[6:8] == [(256, 1, 64), (256, 1, 32)]
+    assert seen[-1] == (256, 1, 1)

@@ -1,0 +1,176 @@
+"""The golden set of the MMIE judge model: what the official code did with a tiny checkpoint.
+
+`tests/golden/internvl/README.md` says how it was made. Everything is read when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FOLDER = Path(__file__).resolve().parent.parent / "golden" / "internvl"
+CHECKPOINT = FOLDER / "checkpoint"
+IMAGES = FOLDER / "images"
+TILE_PX = 56  # of the tiny checkpoint
+TOKENS_PER_TILE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question, and what the official code answered.
+
+    Attributes:
+        name: Of the case, and of its logits.
+        prompt: The question, with an ``<image>`` for every picture, as the official code got it.
+        images: The pictures, in order.
+        tiles: Tiles of each picture.
+        input_ids: The whole prompt, as tokens.
+        output_ids: What was generated, a final ``<|end|>`` included.
+        ended: The last of them is ``<|end|>``.
+        response: The official text.
+        max_new_tokens: The limit it was made with.
+        folder: Of the set it belongs to.
+    """
+
+    name: str
+    prompt: str
+    images: tuple[Path, ...]
+    tiles: tuple[int, ...]
+    input_ids: tuple[int, ...]
+    output_ids: tuple[int, ...]
+    ended: bool
+    response: str
+    max_new_tokens: int
+    folder: Path
+
+    @property
+    def parts(self) -> tuple[str | Path, ...]:
+        """The prompt as a request's parts: one that makes the official prompt again.
+
+        A picture that has no ``<image>`` in the prompt has no part, and an ``<image>`` without a
+        picture stays text.
+        """
+        texts = self.prompt.split("<image>")
+        parts: list[str | Path] = [texts[0]]
+        for number, text in enumerate(texts[1:]):
+            parts.append(self.images[number] if number < len(self.images) else "<image>")
+            parts.append(text)
+        return tuple(part for part in parts if part != "")
+
+    @property
+    def logits(self) -> NDArray[np.float32]:
+        """Of the first new token: (vocabulary,)."""
+        return logits(self.name, self.folder)
+
+    @property
+    def last_logits(self) -> NDArray[np.float32]:
+        """Of the last new token: (vocabulary,)."""
+        return logits(f"{self.name}/last_step", self.folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCase:
+    """A question on which the official code raises."""
+
+    name: str
+    prompt: str
+    images: tuple[Path, ...]
+    error: str
+    message: str
+
+
+def read(name: str, folder: Path = FOLDER) -> Any:
+    """What a JSON file of the set holds."""
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@cache
+def cases(folder: Path = FOLDER) -> tuple[Case, ...]:
+    """Every question the official code answered.
+
+    Args:
+        folder: Of another set of the same form, for a look by hand.
+    """
+    held = read("cases", folder)
+    limit = held["env"]["max_new_tokens"]
+    return tuple(_case(row, limit, folder) for row in held["cases"])
+
+
+def _case(row: dict[str, Any], limit: int, folder: Path) -> Case:
+    return Case(
+        name=row["name"],
+        prompt=row["prompt"],
+        images=tuple(folder / image for image in row["images"]),
+        tiles=tuple(row["num_patches_list"]),
+        input_ids=tuple(row["input_ids"]),
+        output_ids=tuple(row["output_ids"]),
+        ended=row["stopped_by_eos"],
+        response=row["response"],
+        max_new_tokens=limit,
+        folder=folder,
+    )
+
+
+@cache
+def error_cases(folder: Path = FOLDER) -> tuple[ErrorCase, ...]:
+    """Every question on which the official code raises."""
+    return tuple(
+        ErrorCase(
+            name=row["name"],
+            prompt=row["prompt"],
+            images=tuple(folder / image for image in row["images"]),
+            error=row["error"],
+            message=row["message"],
+        )
+        for row in read("cases", folder)["errors"]
+    )
+
+
+@cache
+def _all_logits(folder: Path) -> dict[str, NDArray[np.float32]]:
+    import numpy as np
+
+    with np.load(folder / "logits.npz") as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def logits(name: str, folder: Path = FOLDER) -> NDArray[np.float32]:
+    """One array: ``CASE`` or ``CASE/last_step`` (vocabulary,), ``vit/IMAGE`` (tiles, 4, hidden)."""
+    return _all_logits(folder)[name]
+
+
+def vision_outputs(folder: Path = FOLDER) -> dict[Path, NDArray[np.float32]]:
+    """By image: what its tiles become, (tiles, tokens per tile, hidden size of the text model)."""
+    names = [name for name in _all_logits(folder) if name.startswith("vit/")]
+    return {folder / "images" / f"{name[4:]}.png": logits(name, folder) for name in names}
+
+
+def system_message(folder: Path = FOLDER) -> str:
+    """The one in the checkpoint's ``config.json``."""
+    message: str = read("config", folder / "checkpoint")["system_message"]
+    return message
+
+
+def tokenizer_folder(path: Path, change: Callable[[dict[str, Any]], object] | None = None) -> Path:
+    """Write the checkpoint's tokenizer files to a folder; the folder.
+
+    Args:
+        path: The folder to make.
+        change: Is given ``tokenizer_config.json`` and changes it.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    shutil.copy(CHECKPOINT / "tokenizer.model", path)
+    config = read("tokenizer_config", CHECKPOINT)
+    if change is not None:
+        change(config)
+    (path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return path

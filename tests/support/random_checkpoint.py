@@ -1,0 +1,254 @@
+"""Checkpoints in the official layout, of any size, with random weights.
+
+The tokenizer is that of the golden set; it has no weights, and no size matters to it. Random
+weights are scaled so that activations stay where they are in trained models, attention looks at
+few tokens, and logits lie as far apart as in the golden set. A model made here says nothing that
+makes sense, and says it exactly.
+
+    python tests/support/random_checkpoint.py FOLDER --size real_width
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import torch
+from safetensors.torch import save_file
+
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
+from mmie_tasks.judges.mmie_score.checkpoint.names import expected_shapes
+from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+
+TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
+PATCH_PX = 14
+GAIN = 1.3  # of a layer: what comes out, for inputs of size 1
+LOGIT_STD = 4.0
+SPREAD = 0.2  # of norms around 1, and of biases around 0
+SHARD_BYTES = 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vision:
+    """Sizes of the vision tower."""
+
+    hidden_size: int
+    layers: int
+    heads: int
+    intermediate_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Sizes of the language model."""
+
+    hidden_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A model's sizes.
+
+    Attributes:
+        vision: Of the vision tower.
+        text: Of the language model.
+        image_px: Side of a tile, a multiple of 28.
+        vocab_size: 1000, the tokens of the golden tokenizer, or more; the others are never said.
+        long_after: Tokens above which a prompt has the long rotary factors.
+        max_positions: The longest sequence.
+    """
+
+    vision: Vision
+    text: Text
+    image_px: int = 448
+    vocab_size: int = 1000
+    long_after: int = 4096
+    max_positions: int = 131_072
+
+
+REAL = Shape(
+    vision=Vision(hidden_size=1024, layers=24, heads=16, intermediate_size=4096),
+    text=Text(hidden_size=3072, layers=32, heads=32, kv_heads=32, intermediate_size=8192),
+    vocab_size=32_020,
+)
+"""InternVL2-4B: 4.15 B weights, 8.3 GB as bfloat16."""
+
+REAL_WIDTH = Shape(
+    vision=Vision(hidden_size=1024, layers=2, heads=16, intermediate_size=4096),
+    text=Text(hidden_size=3072, layers=2, heads=32, kv_heads=32, intermediate_size=8192),
+)
+"""The same with 2 layers each and few words: 0.28 B weights, 0.56 GB as bfloat16."""
+
+REDUCED = Shape(
+    vision=Vision(hidden_size=256, layers=4, heads=4, intermediate_size=1024),
+    text=Text(hidden_size=768, layers=8, heads=8, kv_heads=8, intermediate_size=2048),
+    image_px=112,
+    long_after=256,
+    max_positions=8192,
+)
+"""All proportions of the language model's layers, and 16 tokens a tile: 0.06 B weights."""
+
+SIZES = {"real": REAL, "real_width": REAL_WIDTH, "reduced": REDUCED}
+
+
+def write(
+    folder: Path,
+    shape: Shape = REAL_WIDTH,
+    *,
+    seed: int = 0,
+    dtype: torch.dtype = torch.bfloat16,
+    shard_bytes: int = SHARD_BYTES,
+    ends: bool = True,
+) -> Path:
+    """Write a checkpoint, one file of weights after another: only one is in memory.
+
+    Args:
+        folder: Is made.
+        shape: Sizes of the model.
+        seed: The same gives the same weights, however they are cut into files.
+        dtype: Of the weights, as stored.
+        shard_bytes: A file ends with the tensor that makes it this large.
+        ends: Whether ``<|end|>`` may be said, as any word; else every reply runs into its limit.
+
+    Returns:
+        The folder.
+    """
+    folder.mkdir(parents=True)
+    for path in TINY.iterdir():
+        if path.suffix != ".safetensors" and not path.name.endswith("index.json"):
+            shutil.copyfile(path, folder / path.name)
+    content = _config(shape, dtype)
+    (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+    shapes = expected_shapes(read_config(content, folder / "config.json"))
+    tensors = _Weights(shape, seed, _silent(folder, shape, ends=ends))
+    weight_map: dict[str, str] = {}
+    cuts = list(_cut(shapes, shard_bytes // dtype.itemsize))
+    for number, names in enumerate(cuts, 1):
+        file = f"model-{number:05}-of-{len(cuts):05}.safetensors"
+        held = {name: tensors.made(name, shapes[name]).to(dtype) for name in names}
+        save_file(held, folder / file, metadata={"format": "pt"})
+        weight_map |= dict.fromkeys(names, file)
+    size = dtype.itemsize * sum(math.prod(each) for each in shapes.values())
+    index = {"metadata": {"total_size": size}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    return folder
+
+
+def _silent(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
+    """Rows of the head that never win: of no token, and perhaps of the one that ends."""
+    tokenizer = SlowLlamaTokenizer.from_folder(folder)
+    end = tokenizer.id_of("<|end|>")
+    assert end is not None
+    return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]
+
+
+def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+    """The golden set's, with other numbers."""
+    content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
+    text, vision = shape.text, shape.vision
+    factors = text.hidden_size // text.heads // 2
+    content |= {
+        "force_image_size": shape.image_px,
+        "hidden_size": text.hidden_size,
+        "torch_dtype": str(dtype).removeprefix("torch."),
+    }
+    content["llm_config"] |= {
+        "hidden_size": text.hidden_size,
+        "intermediate_size": text.intermediate_size,
+        "num_hidden_layers": text.layers,
+        "num_attention_heads": text.heads,
+        "num_key_value_heads": text.kv_heads,
+        "vocab_size": shape.vocab_size,
+        "max_position_embeddings": shape.max_positions,
+        "original_max_position_embeddings": shape.long_after,
+        "rope_scaling": {
+            "type": "su",
+            "short_factor": [round(1 + 1.75 * n / (factors - 1), 4) for n in range(factors)],
+            "long_factor": [round(1.03 + 63 * (n / (factors - 1)) ** 2, 4) for n in range(factors)],
+        },
+    }
+    content["vision_config"] |= {
+        "hidden_size": vision.hidden_size,
+        "intermediate_size": vision.intermediate_size,
+        "num_hidden_layers": vision.layers,
+        "num_attention_heads": vision.heads,
+        "image_size": shape.image_px,
+        "patch_size": PATCH_PX,
+    }
+    return content
+
+
+def _cut(shapes: dict[str, tuple[int, ...]], most: int) -> Iterator[list[str]]:
+    """Names of weights, file by file; a file ends once it holds so many numbers."""
+    names: list[str] = []
+    held = 0
+    for name, shape in shapes.items():
+        names.append(name)
+        held += math.prod(shape)
+        if held >= most:
+            yield names
+            names, held = [], 0
+    if names:
+        yield names
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """Random weights by their official names; each is drawn from a seed of its own."""
+
+    shape: Shape
+    seed: int
+    silent: list[int]
+
+    def made(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """In fp32."""
+        dice = torch.Generator().manual_seed(crc32(f"{self.seed} {name}".encode()))
+        drawn = torch.randn(shape, generator=dice)
+        if name.endswith("lm_head.weight"):
+            drawn *= LOGIT_STD / math.sqrt(shape[-1])
+            drawn[self.silent] = 0
+        elif name.endswith((".ls1", ".ls2")):
+            drawn = (1 + SPREAD * drawn) * self._damping(self.shape.vision.layers)
+        elif name.endswith(".bias"):
+            drawn *= SPREAD
+        elif len(shape) == 1:
+            drawn = 1 + SPREAD * drawn
+        elif "embed_tokens" not in name and "embeddings.class" not in name:
+            drawn *= self._gain(name, shape)
+        return drawn
+
+    def _gain(self, name: str, shape: tuple[int, ...]) -> float:
+        if "position_embedding" in name:
+            return 0.5
+        gain = GAIN / math.sqrt(math.prod(shape[1:]))
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            return gain * self._damping(self.shape.text.layers)
+        return gain
+
+    def _damping(self, layers: int) -> float:
+        """Keeps the sum of many layers as large as that of two."""
+        return min(1.0, math.sqrt(2 / layers))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write a checkpoint with random weights.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--size", choices=SIZES, default="real_width")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    write(chosen.folder, SIZES[chosen.size], seed=chosen.seed)
+
+
+if __name__ == "__main__":
+    main()
