@@ -28,7 +28,7 @@ demo: $(READY)  ## score the bundled answers through lmms-eval
 	  { echo "demo: no table of $$task was printed; see out/demo.log"; exit 1; }; done
 
 test: $(READY)  ## the whole test suite
-	$(BIN)/pytest -n 2 --dist loadfile --pyargs mmie_tasks ./tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --pyargs mmie_tasks ./tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -41,6 +41,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
+	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 
 yamls: $(READY)  ## write what the rooms' tables say into task_yamls/

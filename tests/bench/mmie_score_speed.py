@@ -81,7 +81,7 @@ class Size:
 
 SIZES = {
     "real": Size(shape=REAL, samples=256, alone=8, rows=64, prompts_by=1, replies_by=1),
-    "reduced": Size(shape=REDUCED, samples=32, alone=32, rows=64, prompts_by=16, replies_by=2),
+    "reduced": Size(shape=REDUCED, samples=128, alone=16, rows=64, prompts_by=28, replies_by=2),
 }
 
 
@@ -95,7 +95,7 @@ def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeReque
         paths = [
             _picture(dice, each, size, folder / f"{number}-{n}.png") for n, each in enumerate(shown)
         ]
-        runs_away = number % 16 == 5
+        runs_away = number % 24 == 5
         reply = 1024 if runs_away else min(max(dice.gauss(300, 80), 120), 700)
         found.append(
             JudgeRequest(
@@ -268,7 +268,7 @@ def measured_peaks(shape: Shape) -> Peaks:
 
 def _best(call: Callable[[], object]) -> float:
     spent = []
-    for _ in range(10):
+    for _ in range(40):
         began = time.perf_counter()
         call()
         spent.append(time.perf_counter() - began)
@@ -344,6 +344,18 @@ def compare(setup: Setup, alone: Measured, ours: Measured) -> None:
     print(f"  same texts  {same:9} of {len(alone.replies)}{why}")
 
 
+def some_alone(setup: Setup, asked: Sequence[JudgeRequest], few: int) -> Measured:
+    """One by one as many as said, of all lengths."""
+    if not (few := min(few, len(asked))):
+        return Measured()
+    step = len(asked) // few
+    by_length = sorted(enumerate(asked), key=lambda pair: pair[1].max_tokens)
+    found = one_by_one(setup, by_length[step // 2 :: step][:few])
+    report("one by one", found, len(found.replies))
+    torch.cuda.empty_cache()
+    return found
+
+
 def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     device = choose_device(chosen.device, {})
     dtype = choose_dtype(chosen.dtype, device)
@@ -355,19 +367,16 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     works = [setup.inputs.work(key, request) for key, request in enumerate(asked)]
     tell(setup, size, works, time.perf_counter() - began)
     rows = min(chosen.rows or size.rows, len(asked))
-    alone = Measured()
-    if few := min(size.alone if chosen.alone is None else chosen.alone, len(asked)):
-        by_length = sorted(enumerate(asked), key=lambda pair: pair[1].max_tokens)
-        alone = one_by_one(setup, by_length[:: len(asked) // few][:few])
-        report("one by one", alone, len(alone.replies))
-        torch.cuda.empty_cache()
+    alone = some_alone(setup, asked, size.alone if chosen.alone is None else chosen.alone)
     ours = together(setup, asked, max_rows=rows, graphs=not chosen.no_graphs)
     report("the judge", ours, len(asked))
     if alone.replies:
         compare(setup, alone, ours)
-    on_gpu = device.type == "cuda"
-    peaks = Peaks(flops=chosen.tflops * 1e12, bytes_s=chosen.tb_s * 1e12)
-    finish(ours, floor(setup, works, rows, peaks if on_gpu else measured_peaks(size.shape)), rows)
+    if device.type == "cuda":
+        peaks = Peaks(flops=chosen.tflops * 1e12, bytes_s=chosen.tb_s * 1e12)
+    else:
+        peaks = measured_peaks(size.shape)
+    finish(ours, floor(setup, works, rows, peaks), rows, peaks)
 
 
 def tell(setup: Setup, size: Size, works: Sequence[Work], seconds: float) -> None:
@@ -393,13 +402,14 @@ def tell(setup: Setup, size: Size, works: Sequence[Work], seconds: float) -> Non
     print(f"(made in {seconds:.0f} s)", flush=True)
 
 
-def finish(ours: Measured, least: Floor, rows: int) -> None:
+def finish(ours: Measured, least: Floor, rows: int, peaks: Peaks) -> None:
     generated = ours.reply_tokens - len(ours.replies)
     decoding = [name for name in ours.steps if name.startswith("decode")]
     steps = sum(ours.steps[name] for name in decoding)
     print(
         f"  floor       {least.seconds:9.1f} s  vision {least.vision:.2f}, prefill "
-        f"{least.prefill:.2f}, decode {least.decode:.2f}; {rows} rows at once"
+        f"{least.prefill:.2f}, decode {least.decode:.2f}; {rows} rows at once, "
+        f"{peaks.flops / 1e9:,.0f} GFLOP/s, {peaks.bytes_s / 1e9:,.0f} GB/s"
     )
     print(f"  reached     {least.seconds / ours.seconds:9.0%}")
     shares = ", ".join(f"{name} {spent / ours.seconds:.0%}" for name, spent in ours.parts.items())

@@ -32,7 +32,15 @@ def said(**options: str) -> str:
 
 
 def test_ours_come_first_and_a_name_of_ours_is_ours() -> None:
-    assert registry.names() == ("mmie_score", "openai", "replay", "absent", "classy", "number", "saying")
+    assert registry.names() == (
+        "mmie_score",
+        "openai",
+        "replay",
+        "absent",
+        "classy",
+        "number",
+        "saying",
+    )
     assert registry.kind_named("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 

@@ -8,14 +8,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from support import scripted_checkpoint
+from safetensors.torch import load_file, save_file
+from support import random_checkpoint, scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
 from support.mmie_seam import N, evaluate, made, printed, results, samples
 from support.runner import Ran, Workplace
 
+from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+
 TWO = ("torchrun", "--standalone", "--nproc_per_node", "2", "-m", "lmms_eval")
 LOADED = "Loading MMIE-Score"
+FREED = "tested model"
 
 
 @pytest.fixture
@@ -98,8 +101,33 @@ def test_a_checkpoint_that_cannot_be_used_stops_the_run_before_the_model(
     assert "Traceback" not in ran.output
 
 
-def test_a_tested_model_gives_its_memory_back_before_the_judge_is_loaded(place: Workplace) -> None:
-    model = scripted_checkpoint.write(place.folder / "judge")
-    ran = judged(place, "--model", "stub", model=model)
+def test_a_tested_model_is_let_go_before_the_judge_is_loaded(place: Workplace) -> None:
+    ran = judged(place, "--model", "stub", model=scripted_checkpoint.write(place.folder / "judge"))
     assert printed(ran)["official"] == 66.67, ran.output
-    assert json.dumps(results(place)["results"])
+    freed = ran.output.index(FREED)
+    assert ran.output.index("stub: generating") < freed < ran.output.index(LOADED)
+
+
+def test_a_model_of_real_width_judges_a_run_in_fp32(place: Workplace) -> None:
+    model = random_checkpoint.write(place.folder / "judge", random_checkpoint.REAL_WIDTH)
+    _end_soon(model)
+    ran = judged(place, model=model)
+    assert printed(ran)["unscored_unparsed"] == float(N), ran.output
+    usages = [line["coverage"]["replies"][0]["usage"] for line in samples(place)]
+    assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
+    assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
+    assert (
+        "|dtype:float32|device:cpu|" in results(place)["configs"]["mmie"]["metadata"]["signature"]
+    )
+    shutil.rmtree(model)  # half a gigabyte
+
+
+def _end_soon(folder: Path) -> None:
+    """Let ``<|end|>`` be said after some tokens, not after some hundred: its logit swings more."""
+    end = SlowLlamaTokenizer.from_folder(folder).id_of("<|end|>")
+    name = "language_model.lm_head.weight"
+    index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+    shard = folder / index["weight_map"][name]
+    tensors = load_file(shard)
+    tensors[name][end] *= 10
+    save_file(tensors, shard, metadata={"format": "pt"})

@@ -157,7 +157,8 @@ def check_books(
 ) -> None:
     """Every page is free, or held once by each of its rows and by what is kept.
 
-    And what is still to be written goes to pages that no other row has.
+    And what is still to be written goes to pages that no other row has, and image features go when
+    the prompt is stored.
     """
     held = Counter(page for row in live for page in row.pages)
     over = [pool.holders(page) - held[page] for page in range(pool.size)]
@@ -166,6 +167,7 @@ def check_books(
     assert pool.free == sum(not pool.holders(page) for page in range(pool.size))
     for row in live:
         assert len(set(row.pages)) == len(row.pages)
+        assert row.features is None or not row.output
         assert len(row.pages) * page_tokens >= row.work.most_tokens
         first = row.stored if row.left else len(row.work.ids) + len(row.output) - 1
         assert all(held[page] == 1 for page in row.pages[first // page_tokens :])

@@ -93,11 +93,11 @@ REAL_WIDTH = Shape(
 REDUCED = Shape(
     vision=Vision(hidden_size=256, layers=4, heads=4, intermediate_size=1024),
     text=Text(hidden_size=768, layers=8, heads=8, kv_heads=8, intermediate_size=2048),
-    image_px=112,
-    long_after=256,
+    image_px=84,
+    long_after=146,
     max_positions=8192,
 )
-"""All proportions of the language model's layers, and 16 tokens a tile: 0.06 B weights."""
+"""All proportions of the language model's layers, and 9 tokens a tile: 0.06 B weights."""
 
 SIZES = {"real": REAL, "real_width": REAL_WIDTH, "reduced": REDUCED}
 

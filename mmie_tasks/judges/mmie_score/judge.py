@@ -69,10 +69,9 @@ class MmieScoreJudge:
     @cached_property
     def _signature(self) -> str:
         place = self._place
-        dtype = str(place.dtype).removeprefix("torch.")
         stop = "settled" if self._settings.early_stop else "end"
         return (
-            f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}|dtype:{dtype}"
+            f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}|dtype:{place.dtype_name}"
             f"|device:{place.device.type}|attention:{self._attention.name}|stop:{stop}"
         )
 

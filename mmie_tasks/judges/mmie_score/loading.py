@@ -52,6 +52,11 @@ class Place:
     max_memory_bytes: int | None
     graphs: bool
 
+    @property
+    def dtype_name(self) -> str:
+        """As users write it: ``bfloat16``."""
+        return str(self.dtype).removeprefix("torch.")
+
 
 def attention_for(checkpoint: Checkpoint, place: Place) -> Attention:
     """The way attention is computed, tried on the device first.
@@ -109,7 +114,7 @@ class Loaded:
 
     def _serves(self, engine: Engine, rows: int, longest_tokens: int) -> bool:
         long_enough = engine.schedule.longest_tokens >= longest_tokens
-        return long_enough and engine.schedule.most_rows >= min(rows, engine.planned_rows)
+        return long_enough and engine.schedule.most_rows >= min(rows, engine.planned.rows)
 
     def _budget(self, rows: int, lengths: Collection[int]) -> Budget:
         """Made for the usual request; for the longest, where the cache would not hold it."""
@@ -149,7 +154,7 @@ class Loaded:
         name, place = self._checkpoint.located.name, self._place
         size = self._checkpoint.facts.weight_bytes / GIB
         logger.info(
-            f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {place.dtype} on {place.device}."
+            f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {place.dtype_name} on {place.device}."
         )
         return load_model(self._checkpoint, device=place.device, dtype=place.dtype)
 

@@ -187,7 +187,7 @@ def shrink(budget: Budget) -> Budget | None:
 
 
 def _smaller_steps(budget: Budget) -> Budget | None:
-    chunk = max(budget.chunk_tokens // 2, MIN_CHUNK_TOKENS)
+    chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
     tiles = max(budget.vision_tiles // 2, 1)
     if (chunk, tiles) == (budget.chunk_tokens, budget.vision_tiles):
         return None

@@ -22,7 +22,7 @@ from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.sources.images import size_px
 from mmie_tasks.tiles import tiles
 
-_AHEAD = 24  # works that are prepared before they are asked for: at most about 0.7 GB of tiles
+_AHEAD = 24  # works that are prepared before they are asked for: at most about 0.75 GB of tiles
 _MOST_THREADS = 8
 
 

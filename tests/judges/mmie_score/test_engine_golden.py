@@ -60,7 +60,7 @@ def test_all_cases_together_are_what_the_official_code_gives(plan: Plan) -> None
     assert engine.most_live == min(plan.rows, len(CASES))
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(plan=PLANS, random=st.randoms(), late=st.booleans(), spare_pages=st.integers(0, 30))
 def test_no_schedule_changes_any_case(
     plan: Plan, random: Random, late: bool, spare_pages: int

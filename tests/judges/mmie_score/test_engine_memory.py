@@ -163,6 +163,14 @@ def test_only_the_request_that_never_fits_fails(where: str, key: int) -> None:
     assert len(results) == len(CASES) - 1
     for number, result in results.items():
         assert finished(result).output == expected(number)
+    assert engine.engine.budget == engine.engine.planned  # what was taken from the others for it
+
+
+@pytest.mark.parametrize("where", PARTS)
+def test_a_request_alone_is_tried_with_smaller_steps_before_it_fails(where: str) -> None:
+    engine = troubled(at_first(where, 3))
+    check_golden(engine, asked()[5:6])
+    assert (engine.engine.budget.chunk_tokens, engine.engine.budget.vision_tiles) == (256, 1)
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ class Said:
 def cores_of_ones_own() -> Iterator[None]:
     """Threads that wait for a core slow each other down, and the tests beside this one."""
     before = torch.get_num_threads()
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    torch.set_num_threads(max(1, before // workers))
+    beside = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // beside))
     yield
     torch.set_num_threads(before)
 

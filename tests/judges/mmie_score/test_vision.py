@@ -113,13 +113,15 @@ def test_a_work_that_was_dropped_is_not_looked_at() -> None:
 def test_a_work_that_is_dropped_half_way_can_be_added_again() -> None:
     counted = Counted()
     vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
-    works = [shown(key, IMAGES[0]) for key in range(2)]
+    works = [shown(key, IMAGES[0]) for key in range(3)]
     for work in works:
         vision.add(work)
-    vision.features(works[0], len(works[0].tiles) + 1)
-    vision.drop(works[1])
-    vision.add(works[1], first=True)
-    assert furthest(vision.features(works[1], 3), expected(IMAGES[0])) < TOLERANCE
+    vision.features(works[0], 5 + 2)
+    vision.drop(works[2])
+    vision.add(works[2], first=True)
+    assert furthest(vision.features(works[2], 5), expected(IMAGES[0])) < TOLERANCE
+    assert counted.batches == [7, 5], "the works before it need not be looked at first"
+    assert furthest(vision.features(works[1], 5), expected(IMAGES[0])) < TOLERANCE
 
 
 def test_a_batch_that_failed_is_done_again() -> None:

@@ -54,8 +54,8 @@ class Attention(Protocol):
 class SdpaAttention:
     """Row by row through torch's ``scaled_dot_product_attention``: any device, any dtype.
 
-    The keys of a row are gathered from its pages each time, so this is for the CPU, for fp32, and
-    to compare others with.
+    The keys of a row whose pages do not follow each other are gathered each time, so this is for
+    the CPU, for fp32, and to compare others with.
     """
 
     page_tokens: int = 64
@@ -66,9 +66,10 @@ class SdpaAttention:
         views = [
             _RowView(
                 queries=slice(start, stop),
-                pages=torch.tensor(table[: -(-length // self.page_tokens)], device=device),
+                pages=_pages(table[: -(-length // self.page_tokens)], device),
                 length=length,
                 mask=_mask(stop - start, length, device),
+                causal=1 < stop - start == length,
             )
             for start, stop, length, table in zip(
                 rows.starts, rows.starts[1:], rows.lengths, rows.tables, strict=False
@@ -83,12 +84,16 @@ class SdpaAttention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowView:
-    """One row: its queries, its pages, and what each query may see (None: everything)."""
+    """One row: its queries, its pages, and what each query may see.
+
+    That is everything without a mask, or, where a whole prompt asks, all up to its own place.
+    """
 
     queries: slice
-    pages: torch.Tensor
+    pages: slice | torch.Tensor
     length: int
     mask: torch.Tensor | None
+    causal: bool
 
     def attend(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
@@ -97,18 +102,27 @@ class _RowView:
         asked = queries[self.queries].transpose(0, 1)[None]
         seen, held = self._gathered(keys), self._gathered(values)
         gqa = keys.shape[2] != queries.shape[1]
-        found = scaled_dot_product_attention(asked, seen, held, attn_mask=self.mask, enable_gqa=gqa)
+        found = scaled_dot_product_attention(
+            asked, seen, held, attn_mask=self.mask, is_causal=self.causal, enable_gqa=gqa
+        )
         return found[0].transpose(0, 1)
 
     def _gathered(self, pages: torch.Tensor) -> torch.Tensor:
         """(1, kv_heads, length, head_dim)."""
-        flat = pages.index_select(0, self.pages).flatten(0, 1)
+        flat = pages[self.pages].flatten(0, 1)
         return flat[: self.length].transpose(0, 1)[None]
+
+
+def _pages(table: list[int], device: torch.device) -> slice | torch.Tensor:
+    """Which pages: a slice, where they follow each other, because it copies nothing."""
+    if table == list(range(table[0], table[0] + len(table))):
+        return slice(table[0], table[0] + len(table))
+    return torch.tensor(table, device=device)
 
 
 def _mask(queries: int, length: int, device: torch.device) -> torch.Tensor | None:
     """Lower right triangle, (queries, length): the last query sees every key."""
-    if queries == 1:
+    if queries in (1, length):
         return None
     every = torch.ones(queries, length, dtype=torch.bool, device=device)
     return every.tril(length - queries)

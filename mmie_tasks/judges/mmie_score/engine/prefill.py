@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, Rows
-from mmie_tasks.judges.mmie_score.engine.decoding import slot
 from mmie_tasks.judges.mmie_score.engine.rotary import prompt_is_long
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 from mmie_tasks.judges.mmie_score.engine.work import Part
@@ -53,9 +54,9 @@ class Prefill:
         padding = max(0, (fixed_tokens or 0) - tokens)
         hidden = text.forward(
             _padded(torch.cat([self._embedded(part) for part in parts]), padding),
-            torch.tensor([*_positions(parts), *[0] * padding], device=device),
-            torch.tensor([*self._are_long(parts), *[False] * padding], device=device),
-            torch.tensor([*self._slots(parts), *[self._scratch()] * padding], device=device),
+            _filled(_positions(parts), padding, 0).to(device),
+            _filled(self._are_long(parts), padding, 0).to(device),
+            _filled(self._slots(parts), padding, self._scratch()).to(device),
             _within(tokens, self._attention.plan(_rows(parts), device), padding),
         )
         last = np.cumsum([part.stop - part.start for part in parts]) - 1
@@ -78,21 +79,24 @@ class Prefill:
         own = features[before:after].to(embedded.dtype)
         return embedded.index_copy(0, places, own)
 
-    def _are_long(self, parts: Sequence[Part]) -> list[bool]:
+    def _are_long(self, parts: Sequence[Part]) -> NDArray[np.bool_]:
         long_after = self._text.rotary.long_after
-        return [
-            long
-            for part in parts
-            for long in [prompt_is_long(part.row.work.ids, long_after)] * (part.stop - part.start)
-        ]
+        return np.concatenate(
+            [
+                np.full(part.stop - part.start, prompt_is_long(part.row.work.ids, long_after))
+                for part in parts
+            ]
+        )
 
-    def _slots(self, parts: Sequence[Part]) -> list[int]:
+    def _slots(self, parts: Sequence[Part]) -> NDArray[np.int64]:
+        """As `decoding.slot` says it, of all at once."""
         page_tokens = self._attention.page_tokens
-        return [
-            slot(part.row, place, page_tokens)
-            for part in parts
-            for place in range(part.start, part.stop)
-        ]
+        slots = []
+        for part in parts:
+            places = np.arange(part.start, part.stop, dtype=np.int64)
+            pages = np.asarray(part.row.pages)[places // page_tokens]
+            slots.append(pages * page_tokens + places % page_tokens)
+        return np.concatenate(slots)
 
     def _scratch(self) -> int:
         """A slot of the last page, which belongs to no row."""
@@ -100,8 +104,13 @@ class Prefill:
         return (pages - 1) * page_tokens
 
 
-def _positions(parts: Sequence[Part]) -> list[int]:
-    return [place for part in parts for place in range(part.start, part.stop)]
+def _positions(parts: Sequence[Part]) -> NDArray[np.int64]:
+    return np.concatenate([np.arange(part.start, part.stop, dtype=np.int64) for part in parts])
+
+
+def _filled(values: NDArray[Any], count: int, value: int) -> torch.Tensor:
+    """So many values behind."""
+    return torch.from_numpy(np.pad(values, (0, count), constant_values=value))
 
 
 def _rows(parts: Sequence[Part]) -> Rows:

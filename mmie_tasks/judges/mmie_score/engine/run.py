@@ -28,6 +28,7 @@ from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
 T = TypeVar("T")
 
+_WAITING = 16  # works with their tiles, ready to be admitted: a full batch for the vision tower
 _PATIENCE = 16  # steps of decoding that an unfilled step of prefill waits for
 _SETTLED_EVERY = 8  # tokens, between two looks at whether a text is settled
 
@@ -64,8 +65,9 @@ class Engine:
         fixed: bool,
     ) -> None:
         self.schedule = schedule
+        self.schedule.most_rows = min(schedule.most_rows, budget.rows)
         self.budget = budget
-        self.planned_rows = budget.rows
+        self.planned = budget
         self.steps = {"prefill": 0, "decode": 0}
         self._vision = vision
         self._prefill = prefill
@@ -103,7 +105,7 @@ class Engine:
     def _taken(self, feed: Feed) -> Iterator[Failed]:
         """Take over what is ready; wait for it only when there is nothing else to do."""
         schedule = self.schedule
-        while not self._exhausted and len(schedule.waiting) < self.budget.rows:
+        while not self._exhausted and len(schedule.waiting) < _WAITING:
             idle = not schedule.live and not schedule.waiting
             match got := feed.get(wait=idle):
                 case Work() if not schedule.holds(got):
@@ -222,8 +224,11 @@ class Engine:
         self.schedule.start_again(row)
 
     def _failed(self, row: Row, found: str) -> Failed:
+        """The request that is too much, alone as it is. The others get back what they had."""
         self._vision.drop(row.work)
         self.schedule.end(row)
+        self.budget = self.planned
+        self.schedule.most_rows = self.planned.rows
         text = f"the judge's device ran out of memory on this request alone: {found}"
         return Failed(key=row.work.key, error=JudgeUnavailable(text))
 

@@ -50,12 +50,17 @@ class Schedule:
         while self.waiting and len(self.live) < self.most_rows:
             work = self.waiting[0]
             needed = self.pages_for(work)
-            if needed > self._pool.free and self._prefixes is not None:
-                self._prefixes.give_back(needed - self._pool.free)
-            if needed > self._pool.free:
+            if not self._find_room(needed):
                 return
             self.waiting.popleft()
             self.live.append(Row(work=work, pages=self._pool.take(needed)))
+
+    def _find_room(self, needed: int) -> bool:
+        """Whether so many pages are free, after kept prefixes have gone if that helps."""
+        lacking = needed - self._pool.free
+        if lacking > 0 and self._prefixes is not None and lacking <= self._prefixes.idle():
+            self._prefixes.give_back(lacking)
+        return needed <= self._pool.free
 
     def pages_for(self, work: Work) -> int:
         """Pages that a work may come to need."""
