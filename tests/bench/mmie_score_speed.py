@@ -13,7 +13,6 @@ small model and small pictures; ``--size real`` writes 8.3 GB to a temporary fol
 from __future__ import annotations
 
 import argparse
-import random
 import re
 import sys
 import tempfile
@@ -26,14 +25,15 @@ from typing import Any
 
 import torch
 from loguru import logger
-from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from support.random_checkpoint import REAL, REDUCED, Shape, write
+from support.judge_floor import Floor, Peaks, floor, measured_peaks
+from support.judge_workload import REAL_TILE_TOKENS, SIZES, Size, requests
+from support.random_checkpoint import write
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import open_judge, prompt
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Facts, Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.stock import generate
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
@@ -42,81 +42,8 @@ from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
 from mmie_tasks.judges.mmie_score.engine.work import Work
-from mmie_tasks.judges.mmie_score.memory import kv_token_bytes
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs
-
-DRAWN = (512, 512)  # pixels; what models draw, 1 tile
-PICTURES = (  # of a request; the first ones are photographs
-    (DRAWN, DRAWN, DRAWN),
-    ((640, 480), DRAWN, DRAWN),
-    ((500, 375), DRAWN, DRAWN),
-    ((640, 480), (500, 333), DRAWN, DRAWN),
-    ((1280, 720), DRAWN),
-    ((500, 375), (640, 480), DRAWN),
-    ((500, 333), DRAWN, DRAWN, DRAWN),
-    ((1024, 768),),
-)
-RUBRIC_TOKENS, TEXT_TOKENS = 700, 450  # the latter of question and answer together
-WORDS = ("the", "and", "then", "with", "step", "slowly", "picture", "water", "cut", "fold", "it")
-REAL_TILE_PX, REAL_TILE_TOKENS = 448, 256
-TOKENS_A_WORD = 1.9  # about, of the golden tokenizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    """A model, and by how much its requests are smaller than real ones.
-
-    Prompts shrink as a tile's tokens do. Replies shrink less on a CPU, which has less arithmetic
-    for each byte it moves: prompts would else take a share of the time that they have on no GPU.
-    """
-
-    shape: Shape
-    samples: int
-    alone: int
-    rows: int
-    prompts_by: int
-    replies_by: int
-
-
-SIZES = {
-    "real": Size(shape=REAL, samples=256, alone=8, rows=64, prompts_by=1, replies_by=1),
-    "reduced": Size(shape=REDUCED, samples=128, alone=16, rows=64, prompts_by=28, replies_by=2),
-}
-
-
-def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeRequest]:
-    dice = random.Random(seed)  # noqa: S311 - made-up data
-    rubric = _words(dice, RUBRIC_TOKENS / size.prompts_by)
-    found = []
-    for number in range(count):
-        texts = [_words(dice, TEXT_TOKENS / size.prompts_by / 3) for _ in range(3)]
-        shown = PICTURES[number % len(PICTURES)]
-        paths = [
-            _picture(dice, each, size, folder / f"{number}-{n}.png") for n, each in enumerate(shown)
-        ]
-        runs_away = number % 24 == 5
-        reply = 1024 if runs_away else min(max(dice.gauss(300, 80), 120), 700)
-        found.append(
-            JudgeRequest(
-                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]),
-                max_tokens=round(reply / size.replies_by),
-            )
-        )
-    return found
-
-
-def _words(dice: random.Random, tokens: float) -> str:
-    return " ".join(dice.choices(WORDS, k=max(1, round(tokens / TOKENS_A_WORD)))) + ". "
-
-
-def _picture(dice: random.Random, pixels: tuple[int, int], size: Size, path: Path) -> Path:
-    """Noise, as many tiles large as the real picture is."""
-    width, height = (side * size.shape.image_px // REAL_TILE_PX for side in pixels)
-    small = (max(1, width // 8), max(1, height // 8))
-    noise = Image.frombytes("RGB", small, dice.randbytes(3 * small[0] * small[1]))
-    noise.resize((width, height)).save(path)
-    return path
 
 
 @dataclass(kw_only=True)
@@ -248,84 +175,6 @@ def peak(device: torch.device) -> int:
     return 1024 * int(peak_kib)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Peaks:
-    """Of the device: operations and bytes a second."""
-
-    flops: float
-    bytes_s: float
-
-
-def measured_peaks(shape: Shape) -> Peaks:
-    """Of this CPU: a product of the model's shapes, and a copy that fits into no cache."""
-    hidden, inner = shape.text.hidden_size, 2 * shape.text.intermediate_size
-    left, right = torch.randn(1024, hidden), torch.randn(inner, hidden)
-    from_, to = torch.randn(2**26), torch.empty(2**26)
-    product = _best(lambda: torch.nn.functional.linear(left, right))
-    copy = _best(lambda: to.copy_(from_))
-    return Peaks(flops=2 * 1024 * hidden * inner / product, bytes_s=2 * from_.nbytes / copy)
-
-
-def _best(call: Callable[[], object]) -> float:
-    spent = []
-    for _ in range(40):
-        began = time.perf_counter()
-        call()
-        spent.append(time.perf_counter() - began)
-    return min(spent)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Floor:
-    """Seconds below which the requests cannot be judged, rows at once."""
-
-    vision: float
-    prefill: float
-    decode: float
-
-    @property
-    def seconds(self) -> float:
-        return self.vision + self.prefill + self.decode
-
-
-def floor(setup: Setup, works: Sequence[Work], rows: int, peaks: Peaks) -> Floor:
-    """From the model's sizes alone. What all prompts begin with is computed once."""
-    facts, item = setup.checkpoint.facts, setup.dtype.itemsize
-    layer = facts.hidden_size * (
-        facts.head_dim * (2 * facts.heads + 2 * facts.kv_heads) + 3 * facts.intermediate_size
-    )
-    text = facts.layers * layer
-    head = facts.vocab_size * facts.hidden_size
-    pair = 4 * facts.heads * facts.head_dim * facts.layers  # operations for a query and a key
-    by_place = zip(*(work.ids for work in works), strict=False)
-    shared = next((n for n, ids in enumerate(by_place) if len(set(ids)) > 1), 0)
-    tokens = sum(len(work.ids) for work in works) - (len(works) - 1) * shared
-    pairs = sum(len(work.ids) ** 2 for work in works) / 2 - (len(works) - 1) * shared**2 / 2
-    replies = [work.max_new_tokens for work in works]
-    generated = sum(replies) - len(works)  # each first token comes with its prompt
-    seen = sum(
-        len(work.ids) * (work.max_new_tokens - 1) + work.max_new_tokens**2 / 2 for work in works
-    )
-    steps = max(generated / rows, max(replies) - 1)
-    moved = steps * (text + head) * item + seen * kv_token_bytes(facts, item)
-    worked = 2 * generated * (text + head) + pair * seen
-    tiles = sum(len(work.tiles) for work in works if work.tiles is not None)
-    return Floor(
-        vision=tiles * tile_flops(facts) / peaks.flops,
-        prefill=(2 * tokens * text + pair * pairs) / peaks.flops,
-        decode=max(moved / peaks.bytes_s, worked / peaks.flops),
-    )
-
-
-def tile_flops(facts: Facts) -> float:
-    """Vision tower and projector."""
-    hidden, inner = facts.vision_hidden_size, facts.vision_intermediate_size
-    seen = 4 * facts.tokens_per_tile + 1
-    layer = 2 * seen * (4 * hidden**2 + 2 * hidden * inner) + 4 * seen**2 * hidden
-    projector = 2 * facts.tokens_per_tile * facts.hidden_size * (4 * hidden + facts.hidden_size)
-    return facts.vision_layers * layer + projector
-
-
 def report(name: str, found: Measured, count: int) -> None:
     seconds = found.seconds
     print(
@@ -376,7 +225,9 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
         peaks = Peaks(flops=chosen.tflops * 1e12, bytes_s=chosen.tb_s * 1e12)
     else:
         peaks = measured_peaks(size.shape)
-    finish(ours, floor(setup, works, rows, peaks), rows, peaks)
+    finish(
+        ours, floor(setup.checkpoint.facts, setup.dtype.itemsize, works, rows, peaks), rows, peaks
+    )
 
 
 def tell(setup: Setup, size: Size, works: Sequence[Work], seconds: float) -> None:

@@ -16,6 +16,7 @@ from mmie_tasks.judges.base import (
     Outcome,
     OutOfBudget,
     RequestBroken,
+    RequestUnfit,
 )
 from mmie_tasks.judging import Judged, Question, judge_all
 from mmie_tasks.verdict import Scored, Unscored, Verdict
@@ -49,6 +50,7 @@ def test_every_question_gets_its_own_reply_and_all_are_asked_at_once() -> None:
         pytest.param(JudgeUnavailable("down"), "unavailable", id="down"),
         pytest.param(JudgeRefused("no"), "refused", id="refused"),
         pytest.param(RequestBroken("no file"), "bad_image", id="no-file"),
+        pytest.param(RequestUnfit("too long"), "unfit", id="too-long"),
         pytest.param(OutOfBudget("spent"), "budget", id="budget"),
         pytest.param(JudgeMisconfigured("key", hint="set it"), "unavailable", id="key"),
     ],

@@ -189,7 +189,7 @@ def _fits(checkpoint: Checkpoint, settings: Settings, environment: Mapping[str, 
         JudgeMisconfigured: None, or there is no such device.
     """
     from mmie_tasks.judges.mmie_score.devices import choose_attention, choose_device, choose_dtype
-    from mmie_tasks.judges.mmie_score.free_memory import free_memory
+    from mmie_tasks.judges.mmie_score.free_memory import free_bytes
     from mmie_tasks.judges.mmie_score.memory import plan
 
     facts = checkpoint.facts
@@ -203,7 +203,8 @@ def _fits(checkpoint: Checkpoint, settings: Settings, environment: Mapping[str, 
         kv_heads=facts.kv_heads,
         head_dim=facts.head_dim,
     )
-    free = free_memory(device, limit_bytes=settings.max_memory_bytes).free_bytes
+    free = free_bytes(device)
+    free = min(free, settings.max_memory_bytes or free)
     longest = min(LONG_TOKENS, facts.max_positions)
     budget = plan(
         facts,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,38 +11,21 @@ if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FreeMemory:
-    """Bytes of a device, as this process may use them."""
-
-    free_bytes: int
-    total_bytes: int
-
-
-def free_memory(device: torch.device, *, limit_bytes: int | None = None) -> FreeMemory:
-    """Ask what this process may take now. On a GPU, torch gives back first what it kept unused.
+def free_bytes(device: torch.device) -> int:
+    """What this process may take now. On a GPU, torch gives back first what it kept unused.
 
     This starts CUDA in this process.
-
-    Args:
-        device: Where.
-        limit_bytes: What the judge may take at most, whatever is free.
     """
     if device.type == "cuda":
         import torch
 
         torch.cuda.empty_cache()
-        free, total = torch.cuda.mem_get_info(device)
-    else:
-        import psutil  # type: ignore[import-untyped]
+        return torch.cuda.mem_get_info(device)[0]
+    import psutil  # type: ignore[import-untyped]
 
-        memory = psutil.virtual_memory()
-        left = container_left(Path("/"))
-        free = memory.available if left is None else min(memory.available, left)
-        total = memory.total
-    if limit_bytes is not None:
-        free = min(free, limit_bytes)
-    return FreeMemory(free_bytes=free, total_bytes=total)
+    available: int = psutil.virtual_memory().available
+    left = container_left(Path("/"))
+    return available if left is None else min(available, left)
 
 
 def give_back() -> None:

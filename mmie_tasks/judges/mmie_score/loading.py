@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.advice import TWO_STEPS
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_attention
@@ -20,11 +21,11 @@ from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
 from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
-from mmie_tasks.judges.mmie_score.engine.run import Engine
+from mmie_tasks.judges.mmie_score.engine.run import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.free_memory import free_memory, give_back
+from mmie_tasks.judges.mmie_score.free_memory import free_bytes, give_back
 from mmie_tasks.judges.mmie_score.memory import Budget, plan
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Loaded:
         budget = self._budget(rows, lengths)
         if self._model is None:
             self._model = self._load()
-        self._engine = self._made(self._model, budget, max(lengths))
+        self._engine = self._fitted(self._model, budget, max(lengths))
         return self._engine
 
     def _serves(self, engine: Engine, rows: int, longest_tokens: int) -> bool:
@@ -135,7 +136,7 @@ class Loaded:
         held = 0
         if self._model is not None:
             held = sum(each.nbytes for each in self._model.parameters())
-        usable = free_memory(place.device).free_bytes + held
+        usable = free_bytes(place.device) + held
         return min(usable, place.max_memory_bytes or usable)
 
     def _planned(self, rows: int, longest_tokens: int, usable_bytes: int) -> Budget:
@@ -156,7 +157,24 @@ class Loaded:
         logger.info(
             f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {place.dtype_name} on {place.device}."
         )
-        return load_model(self._checkpoint, device=place.device, dtype=place.dtype)
+        try:
+            return load_model(self._checkpoint, device=place.device, dtype=place.dtype)
+        except RuntimeError as error:
+            raise _no_memory("its weights", place, error) from error
+
+    def _fitted(
+        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
+    ) -> Engine:
+        """With fewer pages, where the device has less than it said."""
+        try:
+            return self._made(model, budget, longest_tokens)
+        except RuntimeError as error:
+            refusal = _no_memory("one request", self._place, error)
+            if budget.pages <= budget.longest_pages:
+                raise refusal from error
+        give_back()
+        fewer = replace(budget, pages=max(budget.pages // 2, budget.longest_pages))
+        return self._fitted(model, fewer, longest_tokens)
 
     def _made(
         self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
@@ -207,4 +225,18 @@ def _decoder(
         rows=rows,
         longest_tokens=longest_tokens,
         capture=cuda_capture(place.device) if place.graphs else None,
+    )
+
+
+def _no_memory(what: str, place: Place, error: RuntimeError) -> JudgeMisconfigured:
+    """The error in words.
+
+    Raises:
+        RuntimeError: It is about something else.
+    """
+    if not is_out_of_memory(error):
+        raise error
+    found = str(error).partition("\n")[0]
+    return JudgeMisconfigured(
+        f"`{place.device}` ran out of memory for {what}: {found}", hint=f"{TWO_STEPS}; or `device=`"
     )

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases
@@ -23,6 +24,7 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_file import CacheFile
+from mmie_tasks.judges.mmie_score import loading
 from mmie_tasks.judges.mmie_score.judge import check_transformers
 from mmie_tasks.judges.registry import make
 
@@ -124,6 +126,40 @@ def test_what_cannot_be_loaded_after_the_run_costs_the_scores_and_says_why() -> 
     assert all(isinstance(outcomes[index], JudgeMisconfigured) for index in range(2))
     assert "MMIE-Score needs" in str(outcomes[0])
     assert "--predict_only" in str(outcomes[0])
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_device_with_less_than_it_said_gets_a_smaller_cache(monkeypatch, failures) -> None:
+    sizes = without_memory(monkeypatch, "TextModel", failures)
+    outcomes = dict(opened().ask([request("Why?"), request("How?"), request("When?")]))
+    assert all(isinstance(outcome, JudgeReply) for outcome in outcomes.values())
+    assert [each["pages"] for each in sizes] == sorted({each["pages"] for each in sizes})[::-1]
+    assert len(sizes) == failures + 1
+
+
+@pytest.mark.parametrize("part", ["TextModel", "load_model"])
+def test_a_device_without_any_memory_costs_the_scores_and_says_what_to_do(
+    monkeypatch, part: str
+) -> None:
+    without_memory(monkeypatch, part, 99)
+    ((_, outcome),) = opened().ask([request("Why?")])
+    assert isinstance(outcome, JudgeMisconfigured)
+    assert "`cpu` ran out of memory" in str(outcome)
+    assert "--predict_only" in str(outcome)
+
+
+def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, object]]:
+    """Let a part of the loading fail so many times; gives what it was asked for each time."""
+    original, asked = getattr(loading, part), []
+
+    def failing(*arguments: object, **named: object) -> object:
+        asked.append(named)
+        if len(asked) <= failures:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(loading, part, failing)
+    return asked
 
 
 @pytest.mark.parametrize(
