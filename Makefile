@@ -10,8 +10,9 @@ SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_task
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
+RESULTS := examples/results
 
-.PHONY: demo test check lint bench yamls clean
+.PHONY: demo results test check lint bench yamls clean
 
 demo: $(READY)  ## score the bundled answers through lmms-eval
 	@mkdir -p out
@@ -26,6 +27,32 @@ demo: $(READY)  ## score the bundled answers through lmms-eval
 	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
 	@for task in MMIE MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
 	  { echo "demo: no table of $$task was printed; see out/demo.log"; exit 1; }; done
+
+RUNS := out/results
+LITTLE := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+  MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
+EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
+
+results: $(READY)  ## two models, two judges and people, and what each command says of them
+	@rm -rf $(RUNS)
+	@mkdir -p $(RUNS)
+	@echo 'Models, judges and people are made up, and nobody is asked. The tables: $(RUNS)/*.log'
+	@$(LITTLE) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers' \
+	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
+	  --output_path $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
+	@$(LITTLE) MMIE_OUTPUT_ROOT=$(RESULTS)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' \
+	  --output_path $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
+	@$(LITTLE) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie \
+	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' \
+	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
+	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
+	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
+	  other=$(RUNS)/other-judge --task mmie
+	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie
+	$(BIN)/mmie-tasks subset A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie --sizes 4,6,8
+	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
 test: $(READY)  ## the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --pyargs mmie_tasks ./tests

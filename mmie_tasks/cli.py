@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
+from collections.abc import Mapping
+from importlib import import_module
 
 from mmie_tasks import __version__
 from mmie_tasks.errors import MmieTasksError
@@ -20,8 +21,22 @@ MIA-Bench.
                          a run in the official formats; in this version of `mmie` (`--help`)
   mmie-tasks doctor [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...] [--json]
                          whether a run can begin: packages, GPUs, room, data, prompts, judges
+  mmie-tasks prefetch BENCHMARK... [--judge]
+                         download data, prompts and a judge, for machines without internet
   mmie-tasks --version   print the version
   mmie-tasks --help      print this
+
+What a run saved with `--output_path` and `--log_samples` is looked at with:
+
+  mmie-tasks report RUN... -o report.html
+                         numbers, charts and every sample, in one file for a browser
+  mmie-tasks agreement RUN_OR_CSV RUN_OR_CSV...
+                         whether judges, or a judge and people, agree
+  mmie-tasks compare A B whether one tested model is really better
+  mmie-tasks subset RUN...
+                         how far the score of fewer samples strays
+  mmie-tasks rescore RUN...
+                         saved replies, read again with the readers of this version
 
 Everything else is handed to lmms-eval, with our tasks and launchers known to it:
 
@@ -31,6 +46,17 @@ Everything else is handed to lmms-eval, with our tasks and launchers known to it
                                                  with another judge, where a task has one
   mmie-tasks eval --help                         what lmms-eval can do
 """
+
+
+COMMANDS: Mapping[str, str] = {
+    "report": "mmie_tasks.report.command",
+    "agreement": "mmie_tasks.agreement.command",
+    "compare": "mmie_tasks.comparison.command",
+    "subset": "mmie_tasks.subset.command",
+    "rescore": "mmie_tasks.rescoring.command",
+    "prefetch": "mmie_tasks.prefetching.command",
+}
+"""Word to the module whose ``run(arguments, environment)`` gives what is printed."""
 
 
 def main() -> None:
@@ -53,8 +79,19 @@ def main() -> None:
             raise SystemExit(_doctor(rest))
         case ["path", *rest]:
             raise SystemExit(f"`mmie-tasks path` takes nothing more, and was given {rest}.")
+        case [word, *rest] if word in COMMANDS:
+            _printed(COMMANDS[word], rest)
         case _:
             _run_lmms_eval()
+
+
+def _printed(module: str, arguments: list[str]) -> None:
+    """Print what a command says; an error of ours ends the process in words, with status 1."""
+    try:
+        said: str = import_module(module).run(arguments, os.environ)
+    except MmieTasksError as error:
+        raise SystemExit(str(error)) from None
+    print(said)
 
 
 def _cache(arguments: list[str]) -> int:
@@ -68,20 +105,21 @@ def _cache(arguments: list[str]) -> int:
 
 def _export(arguments: list[str]) -> None:
     """Hand over to ``export.py`` of a benchmark's room."""
-    from importlib import import_module
+    from mmie_tasks.rooms import rooms
 
-    rooms = sorted(path.parent.name for path in Path(__file__).parent.glob("*/*/export.py"))
     name, *rest = arguments or [""]
-    if name not in rooms:
-        raise SystemExit(
-            f"`mmie-tasks export` needs a benchmark, and one that can be exported: "
-            f"{', '.join(rooms)}.\n\nhint: `mmie-tasks export {rooms[0]} --help`"
-        )
+    known = {room.name: room for room in rooms()}
     try:
-        done: str = import_module(f"mmie_tasks.benchmarks.{name}.export").run(rest, os.environ)
+        if name in known and known[name].part("export"):
+            _printed(f"{known[name].package}.export", rest)
+            return
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    print(done)
+    ours = [room.name for room in known.values() if room.is_ours and room.part("export")]
+    raise SystemExit(
+        f"`mmie-tasks export` needs a benchmark, and one that can be exported: "
+        f"{', '.join(ours)}.\n\nhint: `mmie-tasks export {ours[0]} --help`"
+    )
 
 
 def _doctor(arguments: list[str]) -> int:

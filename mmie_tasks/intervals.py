@@ -51,12 +51,26 @@ def bootstrap_interval(
         raise ValueError("points must be finite numbers")
     if len(points) < 2:
         return None
+    means = bootstrap_means(points, resamples, seed)
+    tail = (1 - level) / 2
+    low, high = np.clip(np.quantile(means, (tail, 1 - tail)), min(points), max(points))
+    return Interval(float(low), float(high))
+
+
+def bootstrap_means(points: Sequence[float], resamples: int, seed: int = 0) -> _Floats:
+    """Means of samples drawn again, with replacement, as often as there are samples.
+
+    Args:
+        points: At least one, in any order; finite.
+        resamples: How many means are drawn.
+        seed: The same points with the same seed give the same means.
+
+    Returns:
+        Shape ``(resamples,)``, in the unit of the points.
+    """
     values, counts = np.unique(np.asarray(points, dtype=np.float64), return_counts=True)
     drawn = _by_count if len(values) <= _MANY else _by_index
-    means = np.concatenate(list(drawn(values, counts, resamples, np.random.default_rng(seed))))
-    tail = (1 - level) / 2
-    low, high = np.clip(np.quantile(means, (tail, 1 - tail)), values[0], values[-1])
-    return Interval(float(low), float(high))
+    return np.concatenate(list(drawn(values, counts, resamples, np.random.default_rng(seed))))
 
 
 def _by_count(

@@ -49,13 +49,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
         SettingWrong: An option says something that cannot be understood.
     """
     asked = _parser().parse_args(arguments)
-    chosen = rooms.rooms_of([task.strip() for task in asked.tasks.split(",") if task.strip()])
+    tasks = [task.strip() for task in asked.tasks.split(",") if task.strip()]
+    chosen = rooms.rooms_of(tasks)
     launcher = _AsAsked()  # its judge counts as long as it lives
     if choice := _choice(asked.judge, asked.judge_args):
         launch(launcher, choice)
     findings: list[Finding] = [*machine.look(environment)]
     for room in chosen:
-        findings += (each for each in rooms.look(room, environment) if each not in findings)
+        findings += (each for each in rooms.look(room, environment, tasks) if each not in findings)
     text = as_json(findings) if asked.json else page(findings)
     return Report(text=text, status=int(any(each.status == "problem" for each in findings)))
 

@@ -88,7 +88,10 @@ def _plain(_record: object) -> str:
 def gib(size_bytes: float) -> str:
     """A size in words.
 
-    >>> gib(3 * 2**30), gib(2**20)
-    ('3.0 GiB', '1.0 MiB')
+    >>> gib(3 * 2**30), gib(2**20), gib(8204)
+    ('3.0 GiB', '1.0 MiB', '8.0 KiB')
     """
-    return f"{size_bytes / GIB:.1f} GiB" if size_bytes >= GIB else f"{size_bytes / 2**20:.1f} MiB"
+    if size_bytes >= GIB:
+        return f"{size_bytes / GIB:.1f} GiB"
+    small = 0 < size_bytes < 2**16
+    return f"{size_bytes / 2**10:.1f} KiB" if small else f"{size_bytes / 2**20:.1f} MiB"

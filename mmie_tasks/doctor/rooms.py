@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from types import ModuleType
 
 from mmie_tasks.doctor.findings import Finding, looked, ok, problem, problem_of
 from mmie_tasks.doctor.places import folder
@@ -14,52 +16,83 @@ from mmie_tasks.judged import JudgedBy
 from mmie_tasks.judges.base import SelfChecking
 from mmie_tasks.judges.cache_file import default_path
 from mmie_tasks.judges.choosing import Choice
+from mmie_tasks.rooms import Room, names_of, room_of, rooms
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def rooms() -> tuple[str, ...]:
-    """The benchmarks there are."""
-    return tuple(sorted(path.parent.name for path in _PACKAGE.glob("benchmarks/*/task.py")))
+_JUDGES = Path(__file__).resolve().parents[1] / "judges"
 
 
-def rooms_of(tasks: Sequence[str]) -> tuple[str, ...]:
+def rooms_of(tasks: Sequence[str]) -> tuple[Room, ...]:
     """The benchmarks that these tasks are of; all of them where no task is named.
 
-    A task, group or tag of ours is named as its benchmark, with or without more behind a ``_``.
+    A task, group or tag is named as its benchmark, with or without more behind a ``_``.
 
     Raises:
         SettingWrong: One of them is none of ours.
 
-    >>> rooms_of(["mmie_sa", "mmie"])
-    ('mmie',)
+    >>> [room.name for room in rooms_of(["mmie_sa", "mmie"])]
+    ['mmie']
     """
     known = rooms()
-    chosen = {task: [room for room in known if f"{task}_".startswith(f"{room}_")] for task in tasks}
-    if strangers := [f"`{task}`" for task, found in chosen.items() if not found]:
+    chosen = {task: room_of(task) for task in tasks}
+    if strangers := [f"`{task}`" for task, found in chosen.items() if found is None]:
         raise SettingWrong(
             f"{', '.join(strangers)}: no task of mmie-tasks.",
-            hint=f"ours begin with {', '.join(known)}; of others the doctor knows nothing",
+            hint=f"ours begin with {names_of(known)}; of others the doctor knows nothing",
         )
-    return tuple(room for room in known if not tasks or any(room in e for e in chosen.values()))
+    return tuple(room for room in known if not tasks or room in chosen.values())
 
 
-def look(room: str, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """What a benchmark needs: its data and words, and its judge."""
-    findings = list(_own(f"mmie_tasks.benchmarks.{room}", environment))
+def look(
+    room: Room, environment: Mapping[str, str], tasks: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """What a benchmark needs: its task files, its data and words, and its judge.
+
+    Args:
+        room: The benchmark.
+        environment: Of this process.
+        tasks: That are asked for, of whatever benchmark; all where none is named.
+    """
+    try:
+        task, doctor = room.part("task"), room.part("doctor")
+        if not room.is_ours:
+            yield _task_files(room)
+    except MmieTasksError as error:
+        yield problem_of(room.name, error)
+        return
+    findings = list(_of_room(doctor, environment, [t for t in tasks if room_of(t) == room]))
     yield from findings
-    judged = getattr(import_module(f"mmie_tasks.benchmarks.{room}.task"), "JUDGED", None)
+    judged = getattr(task, "JUDGED", None)
     if isinstance(judged, JudgedBy):
-        yield from _judge(f"{room}: judge", judged, findings, environment)
+        yield from _judge(f"{room.name}: judge", judged, findings, environment)
     else:
-        yield ok(f"{room}: judge", "none is needed: it is scored by rule")
+        yield ok(f"{room.name}: judge", "none is needed: it is scored by rule")
 
 
-def _own(package: str, environment: Mapping[str, str], *more: object) -> Iterator[Finding]:
-    """The findings of a package's own ``doctor.py``, if it has one."""
-    place = _PACKAGE.joinpath(*package.split(".")[1:], "doctor.py")
-    if place.is_file():
-        yield from import_module(f"{package}.doctor").look(environment, *more)
+def _task_files(room: Room) -> Finding:
+    """Whether another package brought the files that lmms-eval reads."""
+    folder = room.task_dir()
+    if not (found := len(list(folder.rglob("*.yaml")))):
+        hint = "let the package be built with its data, and install it again"
+        return problem(room.name, f"no task file in `{folder}`", hint)
+    return ok(room.name, f"of the package `{room.package}`, task files: {found}")
+
+
+def _of_room(
+    doctor: ModuleType | None, environment: Mapping[str, str], tasks: Sequence[str]
+) -> Iterator[Finding]:
+    """The findings of a room's own ``doctor.py``, if it has one.
+
+    Its ``look`` is given the tasks where it has a parameter of that name.
+    """
+    if doctor is not None:
+        wants_tasks = "tasks" in signature(doctor.look).parameters
+        yield from doctor.look(environment, **({"tasks": tasks} if wants_tasks else {}))
+
+
+def _of_judge(name: str, environment: Mapping[str, str], options: object) -> Iterator[Finding]:
+    """The findings of a judge's own ``doctor.py``, if it has one."""
+    if (_JUDGES / name / "doctor.py").is_file():
+        yield from import_module(f"mmie_tasks.judges.{name}.doctor").look(environment, options)
 
 
 def _judge(
@@ -75,7 +108,7 @@ def _judge(
     except MmieTasksError as error:
         yield problem_of(subject, error)
         return
-    own = list(_own(f"mmie_tasks.judges.{choice.name}", environment, choice.options))
+    own = list(_of_judge(choice.name, environment, choice.options))
     if own:
         yield ok(subject, f"`{choice.name}`, named by {choice.source}")
         yield from own

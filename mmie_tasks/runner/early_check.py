@@ -7,17 +7,18 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks.errors import MmieTasksError
-from mmie_tasks.paths import task_dir
+from mmie_tasks.errors import MmieTasksError, SettingWrong
+from mmie_tasks.rooms import Room, rooms
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choosing import Choice
 
-_ROOM = re.compile(r"!function\s+(mmie_tasks\.benchmarks\.\w+\.task)\.")
+_ROOM = re.compile(r"!function\s+([\w.]+\.task)\.")
 _INCLUDE = re.compile(r"^include:\s*(\S+)", re.MULTILINE)
 
 
@@ -107,21 +108,33 @@ def launcher_choice(launcher_args: object) -> Choice | None:
 
 
 def _rooms(tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The modules that the task files of ours among these tasks, groups and tags name."""
-    for task in tasks:
-        entry = index.get(task, {}) if isinstance(task, str) else {}
-        path = entry.get("yaml_path")
-        if isinstance(path, str) and Path(path).resolve().is_relative_to(task_dir()):
-            yield from _named_in(Path(path))
-        elif isinstance(members := entry.get("task"), list):
-            yield from _rooms(members, index)
+    """The modules that the task files of benchmarks among these tasks, groups and tags name."""
+    known = [(folder, f"{room.package}.task") for room in rooms() for folder in _folder(room)]
+
+    def named(tasks: Iterable[object]) -> Iterator[str]:
+        for task in tasks:
+            entry = index.get(task, {}) if isinstance(task, str) else {}
+            path = entry.get("yaml_path")
+            if isinstance(path, str):
+                for folder, module in known:
+                    yield from (m for m in _named_in(Path(path), folder) if m == module)
+            elif isinstance(members := entry.get("task"), list):
+                yield from named(members)
+
+    return named(tasks)
 
 
-def _named_in(file: Path) -> Iterator[str]:
-    """The rooms that a task file names, and the files of ours that it includes."""
+def _folder(room: Room) -> Iterator[Path]:
+    """Where its task files are; nothing for a package that is broken, as registration says."""
+    with suppress(SettingWrong):
+        yield room.task_dir().resolve()
+
+
+def _named_in(file: Path, folder: Path) -> Iterator[str]:
+    """The modules that a task file inside the folder names, and the files there it includes."""
+    if not (file.resolve().is_relative_to(folder) and file.is_file()):
+        return
     text = file.read_text(encoding="utf-8")
     yield from _ROOM.findall(text)
     for name in _INCLUDE.findall(text):
-        included = file.parent / name
-        if included.resolve().is_relative_to(task_dir()) and included.is_file():
-            yield from _named_in(included)
+        yield from _named_in(file.parent / name, folder)

@@ -10,12 +10,13 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.rooms import rooms
 
 Method: TypeAlias = Callable[..., Any]
 
 
 def preparing_ours(load: Method) -> Method:
-    """Wrap what loads tasks, so that those of ours among them are prepared for the run."""
+    """Wrap what loads tasks, so that those with a room among them are prepared for the run."""
 
     @functools.wraps(load)
     def prepared(manager: object, *args: object, **kwargs: object) -> Mapping[Any, Any]:
@@ -149,10 +150,19 @@ def note_signature(task: Any) -> None:  # noqa: ANN401 - the runner's object, un
 
 
 def _room(task: object) -> ModuleType | None:
-    """The module of the task's functions if it is ours. Read now: predict_only clears them."""
+    """The module of the task's functions, of ours or of a benchmark of another package.
+
+    Read now: predict_only clears them.
+    """
     config = getattr(task, "config", None)
     for key in ("process_docs", "process_results"):
         name = getattr(getattr(config, key, None), "__module__", None) or ""
-        if name.startswith("mmie_tasks."):
+        if f"{name}.".startswith(_packages()):
             return sys.modules.get(name)
     return None
+
+
+@functools.cache
+def _packages() -> tuple[str, ...]:
+    """What begins the name of a module of a benchmark; looked up once, as it takes 10 ms."""
+    return ("mmie_tasks.", *(f"{room.package}." for room in rooms() if not room.is_ours))

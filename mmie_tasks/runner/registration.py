@@ -2,7 +2,9 @@
 
 In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
 of our names are taken: the built-in ``mmie`` is a token F1, the judge of ``mia_bench`` never sees
-the image. With us the order is built-in < ours < the user's own ``--include_path``.
+the image. With us the order is built-in < benchmarks of other packages < ours < the user's own
+``--include_path``. Installing a package is no wish to change what our names mean: such a task is
+left out, with a warning.
 """
 
 from __future__ import annotations
@@ -10,15 +12,17 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.errors import MmieTasksError, SettingWrong
 from mmie_tasks.paths import task_dir
+from mmie_tasks.rooms import Room, rooms
 from mmie_tasks.runner.early_check import check_before_the_model
 from mmie_tasks.runner.loading import preparing_ours
 
@@ -115,15 +119,91 @@ def _indexing_ours(initialize_tasks: Method) -> Method:
         # By folder: the index has lost a user's task where a built-in has the same name.
         users = inside(asked.arguments["include_path"])
         settings = _settings_or_stop()
-        overridden = add_tasks(index, inside(str(task_dir())), users, override=settings.override)
-        if overridden and settings.speaks:
-            logger.info(
-                f"mmie-tasks: {', '.join(overridden)}: ours instead of the built-in of the same "
-                f"name; {OVERRIDE}=0 keeps the built-in"
-            )
+        known = _with_others(inside(str(task_dir())), inside)
+        overridden = add_tasks(index, known.tasks, users, override=settings.override)
+        if settings.speaks:
+            for warning in known.warnings:
+                logger.warning(f"mmie-tasks: {warning}")
+            if overridden:
+                logger.info(
+                    f"mmie-tasks: {known.told(overridden)}; {OVERRIDE}=0 keeps the built-in"
+                )
         return index
 
     return with_ours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """Our tasks and those of other packages.
+
+    Attributes:
+        tasks: Each name once.
+        owners: Name to the benchmark of another package that it is of.
+        warnings: What was left out, and why.
+    """
+
+    tasks: Index
+    owners: dict[str, str]
+    warnings: list[str]
+
+    def told(self, names: Sequence[str]) -> str:
+        """Whose tasks stand in the place of built-ins."""
+        by_owner: dict[str, list[str]] = {}
+        for name in names:
+            by_owner.setdefault(self.owners.get(name, ""), []).append(name)
+        whose = (
+            f"{', '.join(owned)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
+            for owner, owned in sorted(by_owner.items())
+        )
+        return f"{'; '.join(whose)} instead of the built-in of the same name"
+
+
+def _with_others(ours: Index, inside: Callable[[str], Index]) -> _Known:
+    """Our tasks, and those of other packages whose names are free.
+
+    Args:
+        ours: Entries of our folder.
+        inside: Gives the entries of a folder.
+    """
+    known = _Known(tasks=dict(ours), owners={}, warnings=[])
+    for room in rooms():
+        if room.is_ours:
+            continue
+        try:
+            found = inside(str(_folder(room)))
+        except _broken() as error:
+            told = str(error).replace("\n\n", " ") or type(error).__name__
+            known.warnings.append(f"the benchmark `{room.name}` is left out: {told}")
+            continue
+        if taken := sorted(found.keys() & known.tasks.keys()):
+            whose = ", ".join(f"`{name}`" for name in taken)
+            known.warnings.append(f"{whose} of the benchmark `{room.name}` left out: name taken")
+        fresh = found.keys() - known.tasks.keys()
+        known.tasks.update((name, found[name]) for name in fresh)
+        known.owners.update((name, room.name) for name in fresh)
+    return known
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """What a broken package raises, and what the runner's reading of task files lets out."""
+    from yaml import YAMLError  # not at import: a start of the runner pays for that
+
+    usual = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, SyntaxError)
+    return (MmieTasksError, YAMLError, *usual)
+
+
+def _folder(room: Room) -> Path:
+    """Where a package's task files are.
+
+    Raises:
+        SettingWrong: Nowhere.
+    """
+    folder = room.task_dir()
+    if not folder.is_dir():
+        hint = f"let `{room.package}` be built with its task files, and install it again"
+        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
+    return folder
 
 
 def _settings_or_stop() -> Settings:
@@ -141,7 +221,7 @@ def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tup
 
     Args:
         index: Built-in and user's entries, as the runner has put them together.
-        ours: Entries of our folder.
+        ours: Entries of our folder and of other packages.
         users: Entries of the user's ``--include_path``, also those not in the index.
         override: False leaves every name that is taken to its owner in the index.
 

@@ -103,6 +103,16 @@ def _complete(part: Path, found: OnHub) -> None:
         )
 
 
+def arrived_bytes(found: OnHub, folder: Path) -> int:
+    """How much of a file is below `folder` already, and will not be downloaded again."""
+    whole = folder / found.etag / _name(found.file)
+    for path in (whole, whole.with_name(f"{whole.name}.part")):
+        if path.is_file():
+            there = path.stat().st_size
+            return there if there <= (found.size_bytes or 0) else 0
+    return 0
+
+
 def remove(file: HubFile, folder: Path, but: str = "") -> None:
     """Delete what was downloaded of a file, whole or in part; to be called within its `turn`.
 

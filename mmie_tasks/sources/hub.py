@@ -57,7 +57,7 @@ class OnHub:
         return self.etag if _SHA256.fullmatch(self.etag) else None
 
 
-def locate(file: HubFile) -> InCache | OnHub:
+def locate(file: HubFile, *, patient: bool = True) -> InCache | OnHub:
     """Ask the Hub which commit and content a file has, and look for that in the Hub's cache.
 
     Nothing is downloaded, and no content is read: see `verify`. When the Hub gives no answer, what
@@ -65,12 +65,16 @@ def locate(file: HubFile) -> InCache | OnHub:
     ``HF_HUB_OFFLINE`` are obeyed by `huggingface_hub` itself; with nothing in the cache it asks a
     Hub that is down (429, 5xx, no connection) five times more.
 
+    Args:
+        file: What is wanted.
+        patient: Ask a Hub that is down again.
+
     Raises:
         DataMissing: No access, no such repository, revision or file, or no connection.
         DataBroken: It is not the file that is pinned, by its size or by the hash that the Hub
             gives.
     """
-    match found := _look(file):
+    match found := _look(file, patient=patient):
         case InCache(path=path):
             otherwise = f"; else {_delete(path)}"
             _compare_pins(file, f"`{path}`", path.stat().st_size, found.sha256, otherwise)
@@ -80,10 +84,10 @@ def locate(file: HubFile) -> InCache | OnHub:
     return found
 
 
-def _look(file: HubFile) -> InCache | OnHub:
+def _look(file: HubFile, *, patient: bool) -> InCache | OnHub:
     cached = _in_cache(file, file.revision)
     try:
-        there = _ask(file, patiently=cached is None)
+        there = _ask(file, patiently=patient and cached is None)
     except download_errors() as error:
         if cached is None:
             raise unanswered(file, error) from error

@@ -100,7 +100,7 @@ def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
     with opened(path) as file:
         image = _bounded(_header(file, path), path, max_pixels)
         try:
-            with _whole_images_only:
+            with whole_images_only:
                 image.load()
         except _UNREADABLE as error:
             raise _broken(path, str(error)) from error
@@ -253,7 +253,8 @@ class _WholeImagesOnly:
                 ImageFile.LOAD_TRUNCATED_IMAGES = self._before
 
 
-_whole_images_only = _WholeImagesOnly()
+whole_images_only = _WholeImagesOnly()
+"""Entered while an image is decoded: see there."""
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:

@@ -72,20 +72,46 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         DataBroken: What the Hub has is not MIA-Bench.
         SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
     """
+    if there := kept(environment):
+        return there
+    asked, root = revision_asked(environment), cache_dir(environment) / "mia_bench"
+    commit = _fetched(asked, root)
+    with whole(_note(root, asked)) as unfinished:
+        unfinished.write_text(f"{commit}\n", encoding="ascii")
+    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+
+
+def kept(environment: Mapping[str, str]) -> HubFolder | None:
+    """What an earlier call brought, if it is there; nobody is asked.
+
+    Raises:
+        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+    """
+    root = cache_dir(environment) / "mia_bench"
+    note = _note(root, revision_asked(environment))
+    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
+    if not (commit and (root / commit).is_dir()):
+        return None
+    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+
+
+def revision_asked(environment: Mapping[str, str]) -> str:
+    """``MIA_BENCH_REVISION``, by default ``main``.
+
+    Raises:
+        SettingWrong: It cannot be a revision.
+    """
     asked = environment.get("MIA_BENCH_REVISION") or "main"
     if ".." in asked or not _REVISION.fullmatch(asked):
         raise SettingWrong(
             f"`MIA_BENCH_REVISION` is {asked!r}: not a branch, tag or commit.",
             hint=f"name one that is listed on {_PAGE}/commits",
         )
-    root = cache_dir(environment) / "mia_bench"
-    note = root / "commits" / f"{asked.replace('/', '%2F')}.txt"
-    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
-    if not (commit and (root / commit).is_dir()):
-        commit = _fetched(asked, root)
-        with whole(note) as unfinished:
-            unfinished.write_text(f"{commit}\n", encoding="ascii")
-    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+    return asked
+
+
+def _note(root: Path, asked: str) -> Path:
+    return root / "commits" / f"{asked.replace('/', '%2F')}.txt"
 
 
 def _fetched(asked: str, root: Path) -> str:

@@ -88,6 +88,31 @@ class HubFolder:
     revision: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """An archive on the Hub, and the folder that it is unpacked below."""
+
+    file: HubFile
+    root: Path
+
+    @property
+    def stem(self) -> str:
+        """Its name without endings, which its unpacked folder has."""
+        return self.file.filename.removesuffix(".tar.gz")
+
+    @property
+    def note(self) -> Path:
+        """The text file with the commit it was unpacked of."""
+        revision = f"revision={self.file.revision.replace('/', '%2F')}"
+        asked = "pinned" if self.file.sha256 else revision
+        return self.root / "commits" / asked / f"{self.stem}.txt"
+
+    def unpacked(self) -> str:
+        """The commit it was unpacked of; empty where it was not."""
+        commit = self.note.read_text(encoding="ascii").strip() if self.note.is_file() else ""
+        return commit if commit and (self.root / commit / self.stem).is_dir() else ""
+
+
 def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     """A dataset's folder, downloaded and unpacked first where it is not there yet.
 
@@ -103,24 +128,36 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
         DataBroken: The archive, or what it holds, is not what it should be.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
-    mirror = _mirror(environment)
-    revision = environment.get("MILEBENCH_REVISION", "")
-    archive = _archive(_part(dataset), revision, binding=not mirror)
-    root = cache_dir(environment) / "milebench"
-    if mirror and not revision:
-        root /= f"mirror-{mirror}"
-    stem = archive.filename.removesuffix(".tar.gz")
-    asked = "pinned" if archive.sha256 else f"revision={archive.revision.replace('/', '%2F')}"
-    note = root / "commits" / asked / f"{stem}.txt"
-    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
-    if not (commit and (root / commit / stem).is_dir()):
-        commit = _unpacked(archive, root, stem)
-        with whole(note) as unfinished:
+    archive = archive_of(part_of(dataset), environment)
+    root, stem = archive.root, archive.stem
+    commit = archive.unpacked()
+    if not commit:
+        commit = _unpacked(archive.file, root, stem)
+        with whole(archive.note) as unfinished:
             unfinished.write_text(f"{commit}\n", encoding="ascii")
     return HubFolder(folder=_below(root / commit / stem, dataset), revision=commit)
 
 
-def _part(dataset: str) -> int:
+def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
+    """An archive as `dataset_folder` asks for it; nobody is asked yet.
+
+    Raises:
+        SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
+    """
+    mirror = _mirror(environment)
+    revision = environment.get("MILEBENCH_REVISION", "")
+    root = cache_dir(environment) / "milebench"
+    if mirror and not revision:
+        root /= f"mirror-{mirror}"
+    return Archive(file=_archive(part, revision, binding=not mirror), root=root)
+
+
+def part_of(dataset: str) -> int:
+    """The number of the archive that holds a dataset.
+
+    Raises:
+        DataMissing: No archive does; names what is there.
+    """
     for part, names in enumerate(PARTS):
         if dataset in names:
             return part

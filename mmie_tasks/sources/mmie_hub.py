@@ -66,20 +66,60 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         DataBroken: What came is not what the Hub has, or no archive that can be unpacked.
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
+    asked, root = _revision(environment), root_dir(environment)
+    if there := kept(environment):
+        return there
+    commit = _fetched(asked, root)
+    with whole(_note(root, asked)) as unfinished:
+        unfinished.write_text(f"{commit}\n", encoding="ascii")
+    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+
+
+def kept(environment: Mapping[str, str]) -> HubFolder | None:
+    """What an earlier call brought, if it is all there; nobody is asked.
+
+    Raises:
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    root = root_dir(environment)
+    note = _note(root, _revision(environment))
+    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
+    if not (commit and _is_complete(root / commit)):
+        return None
+    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+
+
+def wanted(environment: Mapping[str, str]) -> tuple[HubFile, HubFile]:
+    """The two files, as a first run asks for them: data file, archive.
+
+    Raises:
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    asked = _revision(environment)
+    return _file(ANNOTATION, asked), _file(ARCHIVE, asked)
+
+
+def root_dir(environment: Mapping[str, str]) -> Path:
+    """The folder, below our cache, that everything of MMIE is in."""
+    return cache_dir(environment).absolute() / "mmie"
+
+
+def _revision(environment: Mapping[str, str]) -> str:
     asked = environment.get("MMIE_REVISION") or "main"
     if ".." in asked or not _REVISION.fullmatch(asked):
         raise SettingWrong(
             f"`MMIE_REVISION` is {asked!r}, which cannot be a revision.",
             hint="name a branch, a tag or a commit, or unset it",
         )
-    root = cache_dir(environment).absolute() / "mmie"
-    note = root / "commits" / f"{asked.replace('/', '%2F')}.txt"
-    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
-    if not (commit and _is_complete(root / commit)):
-        commit = _fetched(asked, root)
-        with whole(note) as unfinished:
-            unfinished.write_text(f"{commit}\n", encoding="ascii")
-    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+    return asked
+
+
+def _note(root: Path, asked: str) -> Path:
+    return root / "commits" / f"{asked.replace('/', '%2F')}.txt"
+
+
+def _file(name: str, revision: str) -> HubFile:
+    return HubFile(repo=REPO, filename=name, revision=revision, instead=_INSTEAD)
 
 
 def _is_complete(folder: Path) -> bool:
@@ -88,11 +128,9 @@ def _is_complete(folder: Path) -> bool:
 
 def _fetched(asked: str, root: Path) -> str:
     """Bring both files, of one commit, unless they are there; the commit."""
-    annotation = HubFile(repo=REPO, filename=ANNOTATION, revision=asked, instead=_INSTEAD)
-    commit = _brought(annotation, root, ANNOTATION, _copy_once)
+    commit = _brought(_file(ANNOTATION, asked), root, ANNOTATION, _copy_once)
     if not (root / commit / IMAGES).is_dir():
-        archive = HubFile(repo=REPO, filename=ARCHIVE, revision=commit, instead=_INSTEAD)
-        _brought(archive, root, IMAGES, unpack_once)
+        _brought(_file(ARCHIVE, commit), root, IMAGES, unpack_once)
     return commit
 
 

@@ -91,16 +91,24 @@ def prompts_file(
     """
     if local := environment.get("MMIE_PROMPTS"):
         return _local(Path(local).expanduser(), pin)
-    kept = cache_dir(environment) / "mmie" / f"prompts-{COMMIT[:7]}.py"
-    if (content := _kept(kept, pin)) is not None:
+    if (content := kept(environment, pin)) is not None:
         return content
     content = _fetched(environment, pin, patience or Patience())
     try:
-        with whole(kept) as part:
+        with whole(_place(environment)) as part:
             part.write_bytes(content)
     except OSError as error:
         logger.warning(f"MMIE's official prompts are not kept for the next run: {error}.")
     return content
+
+
+def kept(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
+    """The bytes that an earlier call fetched; None where there are none, or others."""
+    return _kept(_place(environment), pin)
+
+
+def _place(environment: Mapping[str, str]) -> Path:
+    return cache_dir(environment) / "mmie" / f"prompts-{COMMIT[:7]}.py"
 
 
 def _local(path: Path, pin: Pin) -> bytes:

@@ -49,6 +49,17 @@ def context_limit(environment: Mapping[str, str], prefix: str) -> ContextLimit |
     )
 
 
+def is_here(name: str) -> bool:
+    """Whether `load_tokenizer` would need nobody: a folder, or what the Hub's cache holds."""
+    from transformers import AutoTokenizer
+
+    try:
+        AutoTokenizer.from_pretrained(name, local_files_only=True)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
+
+
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """The tokenizer of that name; no code that comes with it is run.

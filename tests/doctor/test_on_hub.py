@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.golden import GOLDEN
 from support.hub_server import COMMIT, HubServer, ask
 from support.mmie_hub import mmie_hub
+from support.model_hub import REPO as SCORE
+from support.model_hub import model_hub
 
-TINY = GOLDEN / "internvl" / "checkpoint"
-SCORE = "MMIE/MMIE-Score"
 LOOK = """
 import os
 from dataclasses import asdict
@@ -38,26 +37,10 @@ def hub() -> Iterator[HubServer]:
 
 
 @pytest.fixture
-def model_hub() -> Iterator[HubServer]:
+def models() -> Iterator[HubServer]:
     """A Hub that has the tiny checkpoint, as a model."""
-    with HubServer() as server:
-        for path in TINY.iterdir():
-            server.holds(SCORE, path.name, path.read_bytes())
-        handler = server._server.RequestHandlerClass
-        server._server.RequestHandlerClass = type("Models", (_Models, handler), {})
+    with model_hub() as server:
         yield server
-
-
-class _Models:
-    """Models are asked for below other addresses than datasets."""
-
-    def parse_request(self) -> bool:
-        understood = super().parse_request()  # type: ignore[misc]
-        if understood and self.path.startswith("/api/models/"):
-            self.path = self.path.replace("/api/models/", "/api/datasets/", 1)
-        elif understood and self.path.startswith(f"/{SCORE}/"):
-            self.path = f"/datasets{self.path}"
-        return understood
 
 
 def data(hub: HubServer, home: Path) -> dict[str, Any]:
@@ -86,33 +69,31 @@ def test_a_gate_is_a_problem_with_what_to_do(hub: HubServer, tmp_path: Path) -> 
     assert len(hub.requests) == 1
 
 
-def test_a_checkpoint_that_is_not_there_is_not_fetched(
-    model_hub: HubServer, tmp_path: Path
-) -> None:
-    (found,) = judge(model_hub.url, tmp_path)
+def test_a_checkpoint_that_is_not_there_is_not_fetched(models: HubServer, tmp_path: Path) -> None:
+    (found,) = judge(models.url, tmp_path)
     assert found["status"] == "ok"
     assert f"{SCORE} at `main` is accessible and not downloaded yet" in found["found"]
-    assert model_hub.asked_for("GET") == []
+    assert models.asked_for("GET") == []
 
 
-def test_a_gated_checkpoint_is_a_problem(model_hub: HubServer, tmp_path: Path) -> None:
-    model_hub.answers(403, "GatedRepo")
-    (found,) = judge(model_hub.url, tmp_path)
+def test_a_gated_checkpoint_is_a_problem(models: HubServer, tmp_path: Path) -> None:
+    models.answers(403, "GatedRepo")
+    (found,) = judge(models.url, tmp_path)
     assert found["status"] == "problem"
     assert "accept the terms on https://huggingface.co/MMIE/MMIE-Score" in found["hint"]
 
 
-def test_a_checkpoint_in_the_cache_is_opened(model_hub: HubServer, tmp_path: Path) -> None:
-    ask(model_hub.url, tmp_path, DOWNLOAD)
-    place, files, *_ = judge(model_hub.url, tmp_path)
+def test_a_checkpoint_in_the_cache_is_opened(models: HubServer, tmp_path: Path) -> None:
+    ask(models.url, tmp_path, DOWNLOAD)
+    place, files, *_ = judge(models.url, tmp_path)
     assert place["found"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
     assert (files["subject"], files["status"]) == ("mmie_score: files", "ok")
 
 
 def test_a_checkpoint_in_the_cache_serves_without_the_hub(
-    model_hub: HubServer, tmp_path: Path
+    models: HubServer, tmp_path: Path
 ) -> None:
-    ask(model_hub.url, tmp_path, DOWNLOAD)
+    ask(models.url, tmp_path, DOWNLOAD)
     place, files, *_ = judge("http://127.0.0.1:9", tmp_path)  # nothing listens there
     assert place["status"] == "warning"
     assert "cannot be reached" in place["found"]
@@ -126,8 +107,8 @@ def test_a_checkpoint_without_the_hub_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_that_is_there_in_part_is_not_opened(
-    model_hub: HubServer, tmp_path: Path
+    models: HubServer, tmp_path: Path
 ) -> None:
-    ask(model_hub.url, tmp_path, DOWNLOAD.replace('")', '", allow_patterns=["*.json"])'))
-    (found,) = judge(model_hub.url, tmp_path)
+    ask(models.url, tmp_path, DOWNLOAD.replace('")', '", allow_patterns=["*.json"])'))
+    (found,) = judge(models.url, tmp_path)
     assert "not downloaded yet: 0.7 MiB" in found["found"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mmie_tasks.rooms import Room
 from mmie_tasks.runner import loading
 
 ROOM = "mmie_tasks.benchmarks.sketch.task"
@@ -62,6 +63,30 @@ def test_answers_only_are_not_signed() -> None:
     dumped = task.dump_config()
     task.build_all_requests()
     assert "signature" not in dumped["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("module", "found"),
+    [
+        pytest.param("their_package.task", True, id="a-module-of-it"),
+        pytest.param("their_package", True, id="the-package"),
+        pytest.param("their_package_too.task", False, id="a-longer-name"),
+        pytest.param("elsewhere.task", False, id="another"),
+    ],
+)
+def test_a_benchmark_of_another_package_has_a_room_too(
+    monkeypatch: pytest.MonkeyPatch, module: str, found: bool
+) -> None:
+    theirs = (Room(name="theirs", package="their_package"),)
+    monkeypatch.setattr(loading, "rooms", lambda: theirs)
+    monkeypatch.setitem(sys.modules, module, ModuleType(module))
+    sys.modules[module].provenance = lambda doc: f"data:{doc['id']}"  # type: ignore[attr-defined]
+    task = Task()
+    task.config.process_docs.__module__ = module
+    loading._packages.cache_clear()
+    loading.note_provenance(task)
+    loading._packages.cache_clear()
+    assert task.config.metadata.get("provenance") == ("data:0" if found else None)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from loguru import logger
 
 from mmie_tasks.errors import SettingWrong
 from mmie_tasks.paths import task_dir
+from mmie_tasks.rooms import Room
+from mmie_tasks.runner import registration
 from mmie_tasks.runner.loading import check_before_requests
 from mmie_tasks.runner.registration import (
     Index,
@@ -123,6 +127,112 @@ def test_registering_twice_is_registering_once(log: list[str]) -> None:
     assert indexed == ["x", "x", str(task_dir())]
     assert len(log) == 1
     assert "mmie: ours instead of the built-in" in log[0]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Makes a package with a folder of task files, and its benchmark known."""
+    known: list[Room] = [Room(name="mmie", package="mmie_tasks.benchmarks.mmie")]
+    monkeypatch.setattr(registration, "rooms", lambda: tuple(known))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def made(name: str, tasks: bool = True) -> Path:
+        folder = tmp_path / name / "task_yamls"
+        (folder if tasks else folder.parent).mkdir(parents=True)
+        (tmp_path / name / "__init__.py").touch()
+        known.append(Room(name=name, package=name))
+        return folder
+
+    return made
+
+
+def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, Any]) -> Index:
+    """What the runner's index becomes; folders hold these entries, or cannot be read."""
+
+    class TaskManager:
+        def initialize_tasks(
+            self, include_path: Any = None, include_defaults: bool = True
+        ) -> Index:
+            found = folders.get(str(include_path), {})
+            if isinstance(found, Exception):
+                raise found
+            return {**found, **(built_in if include_defaults else {})}
+
+        def load_task_or_group(self, _names: object) -> dict[Any, Any]:
+            return {}
+
+        def load_config(self, _config: object) -> dict[Any, Any]:
+            return {}
+
+    register_tasks(SimpleNamespace(TaskManager=TaskManager))  # type: ignore[arg-type]
+    return TaskManager().initialize_tasks("users")
+
+
+@pytest.mark.parametrize(
+    ("override", "mme", "said"),
+    [
+        pytest.param(
+            "1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"
+        ),
+        pytest.param("0", "built-in", None, id="switched-off"),
+    ],
+)
+def test_a_benchmark_of_another_package_stands_between_the_built_in_and_the_users(
+    package: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    log: list[str],
+    override: str,
+    mme: str,
+    said: str | None,
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_OVERRIDE", override)
+    theirs = {name: task("other") for name in ("new", "mme", "mine")}
+    folders: dict[str, Index | Exception] = {str(package("other")): theirs}
+    folders["users"] = {"mine": task("users")}
+    index = indexed_with(folders, mme=task("built-in"))
+    owners = {name: entry["yaml_path"] for name, entry in index.items()}
+    assert owners == {"new": "other", "mme": mme, "mine": "users"}
+    assert [line.partition("; ")[0] for line in log] == (
+        [f"mmie-tasks: {said} of the same name"] if said else []
+    )
+
+
+def test_a_package_takes_no_name_of_ours_nor_of_another(
+    package: Callable[..., Path], log: list[str]
+) -> None:
+    folders: dict[str, Index | Exception] = {
+        str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
+        str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
+        str(package("b")): {"free": task("b")},
+    }
+    index = indexed_with(folders)
+    assert index == {"mmie": task("ours"), "ours": tag("mmie"), "free": task("a")}
+    assert [line.strip() for line in log] == [
+        "mmie-tasks: `mmie`, `ours` of the benchmark `a` left out: name taken",
+        "mmie-tasks: `free` of the benchmark `b` left out: name taken",
+    ]
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
+def test_a_broken_package_is_left_out_with_one_warning_each(
+    package: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+    log: list[str],
+    error: Exception,
+) -> None:
+    package("bare", tasks=False)
+    folders: dict[str, Index | Exception] = {
+        str(package("broken")): error,
+        str(package("whole")): {"new": task("whole")},
+    }
+    assert indexed_with(folders) == {"new": task("whole")}
+    bare, broken = log
+    assert "the benchmark `bare` is left out: there is no folder `" in bare
+    assert "the benchmark `broken` is left out: " in broken
+    log.clear()
+    monkeypatch.setenv("RANK", "1")
+    indexed_with(folders)
+    assert log == []
 
 
 def without(name: str) -> Callable[[type], None]:

@@ -47,7 +47,7 @@ def question(path: str, body: bytes, content_type: str) -> Question | None:
 def reply(asked: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str) -> Any:
     """What the Hub answers, as JSON."""
     if asked.what == "revision":
-        siblings = [{"rfilename": name} for name in files]
+        siblings = [{"rfilename": name, "size": len(files[name])} for name in files]
         return {"id": asked.repo, "sha": sha, "siblings": siblings, "private": False, "tags": []}
     folders = {name.rpartition("/")[0] for name in files} - {""}
     entries = [_folder(path) for path in sorted(folders)]

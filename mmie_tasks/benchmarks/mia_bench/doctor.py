@@ -6,27 +6,23 @@ from collections.abc import Iterator, Mapping
 
 from mmie_tasks.benchmarks.mia_bench import task
 from mmie_tasks.doctor.findings import Finding, looked, problem_of
-from mmie_tasks.doctor.places import download, kept
+from mmie_tasks.doctor.places import download
+from mmie_tasks.errors import MmieTasksError
 from mmie_tasks.paths import cache_dir
 from mmie_tasks.sources import mia_bench as source
-from mmie_tasks.sources.hub_file import HubFile, download_errors, unanswered
-from mmie_tasks.sources.mia_bench_hub import ANNOTATION, REPO
+from mmie_tasks.sources.mia_bench_hub import REPO, kept
+from mmie_tasks.sources.mia_bench_listing import listing
 
 DATA = "mia_bench: data"
 
 
 def look(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Data, images and the judge's prompt."""
-    root = cache_dir(environment) / "mia_bench"
-    if environment.get("MIA_BENCH_DATA") or kept(root, _revision(environment)):
-        yield from looked(DATA, lambda: _counted(environment))
+    if there := _to_come(environment):
+        yield there
     else:
-        yield _on_hub(environment)
+        yield from looked(DATA, lambda: _counted(environment))
     yield from looked("mia_bench: judge prompt", _prompt)
-
-
-def _revision(environment: Mapping[str, str]) -> str:
-    return environment.get("MIA_BENCH_REVISION") or "main"
 
 
 def _counted(environment: Mapping[str, str]) -> str:
@@ -35,19 +31,15 @@ def _counted(environment: Mapping[str, str]) -> str:
     return f"{len(docs):,} samples of {docs[0]['data']}; no image is missing"
 
 
-def _on_hub(environment: Mapping[str, str]) -> Finding:
-    from huggingface_hub import HfApi
-
-    revision = _revision(environment)
+def _to_come(environment: Mapping[str, str]) -> Finding | None:
+    """What is to be said of the data on the Hub; None where data is here."""
     try:
-        told = HfApi().dataset_info(REPO, revision=revision, files_metadata=True, timeout=10)
-    except download_errors() as error:
-        instead = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
-        wanted = HubFile(repo=REPO, filename="the table", revision=revision, instead=instead)
-        return problem_of(DATA, unanswered(wanted, error))
-    files = told.siblings or []
-    sizes = [file.size for file in files if file.rfilename.endswith(".parquet")]
-    return download(DATA, f"{REPO}@{told.sha}", sizes or [None], cache_dir(environment))
+        if environment.get("MIA_BENCH_DATA") or kept(environment):
+            return None
+        told = listing(environment)
+    except MmieTasksError as error:
+        return problem_of(DATA, error)
+    return download(DATA, f"{REPO}@{told.commit}", [told.size_bytes], cache_dir(environment))
 
 
 def _prompt() -> str:

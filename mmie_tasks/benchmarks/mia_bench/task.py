@@ -15,11 +15,11 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.answers.sentinels import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import prompts
+from mmie_tasks.benchmarks.mia_bench.grading import grade
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.mia_bench.scoring import metrics
 from mmie_tasks.benchmarks.mia_bench.scoring.metrics import Grading, Row
-from mmie_tasks.benchmarks.mia_bench.scoring.official import read_official
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import impossible, robust
+from mmie_tasks.benchmarks.mia_bench.scoring.robust import impossible
 from mmie_tasks.benchmarks.mia_bench.scoring.summary import summary
 from mmie_tasks.deferred import Case, Rows
 from mmie_tasks.errors import DataBroken, DataMissing, MmieTasksError
@@ -119,7 +119,11 @@ def _image(doc: Doc) -> Path:
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged; what is no answer is not judged."""
     sample = Sample.from_doc(doc)
-    logged = {"signature": signature(doc), "answer_sha256": _sha256("".join(map(str, results)))}
+    logged = {
+        "image": doc["image"] or None,
+        "signature": signature(doc),
+        "answer_sha256": _sha256("".join(map(str, results))),
+    }
     if (grading := _not_judged(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
     case = Case(
@@ -166,12 +170,7 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
 
 def _rows(sample: Sample, judged: Judged, logged: Mapping[str, object]) -> Rows:
     replies = [reply for reply in (judged.reply, judged.second) if reply is not None]
-    grading = Grading(
-        official=judged.first(lambda reply: read_official(sample.categories, reply)),
-        official_text=replies[0].text if replies else "",
-        robust=judged.best(lambda reply: robust(sample, reply)),
-        robust_text=replies[-1].text if replies else "",
-    )
+    grading = grade(sample, judged)
     return metrics.rows(sample, grading, {**logged, "replies": [asdict(r) for r in replies]})
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from loguru import logger
 
 from mmie_tasks import __version__
-from mmie_tasks.answers.sentinels import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.milebench.grading import grade
 from mmie_tasks.benchmarks.milebench.prompts import (
     ImagePlace,
     Prompt,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored
+_drawn: dict[str, Path] = {}  # in this process: a sample's combined picture
 VERSION = "1-A"  # of every task here: the number moves with the scores, the letter otherwise
 
 
@@ -122,7 +123,9 @@ def _files(doc: Doc) -> list[Path]:
     files = [Path(path) for path in _published(doc) or doc["images"]]
     if doc["variant"] != "combined1" or _published(doc):
         return files
-    return [combined_image(files, cache_dir(os.environ) / "milebench" / "combined")]
+    drawn = combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
+    _drawn[doc["id"]] = drawn
+    return [drawn]
 
 
 def _published(doc: Doc) -> list[str]:
@@ -151,24 +154,33 @@ def process_results(doc: Doc, results: Sequence[object]) -> metrics.Row:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     sample = Sample.from_doc(doc)
     return metrics.dataset_rows(
-        sample, _read(sample, results), signature(doc), image_set=doc["image_set"]
+        sample,
+        _read(sample, results),
+        signature(doc),
+        image_set=doc["image_set"],
+        images=_shown(doc),
     )
 
 
 def process_results_all(doc: Doc, results: Sequence[object]) -> metrics.Row:
     """The rows of the ``milebench`` task for one answer."""
     sample = Sample.from_doc(doc)
-    return metrics.benchmark_rows(sample, _read(sample, results), signature(doc))
+    return metrics.benchmark_rows(
+        sample, _read(sample, results), signature(doc), images=_shown(doc)
+    )
 
 
 def _read(sample: Sample, results: Sequence[object]) -> metrics.Reading:
-    """One answer, read both ways; several (a model that answers in rounds) are no text."""
-    answer = results[0] if len(results) == 1 else list(results)
-    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
-        return metrics.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
-    if unseen := _OPENER.failure(sample.id):
-        return metrics.unscored("bad_image", unseen)
-    return metrics.read(sample, answer, failure_of(answer))
+    return grade(sample, results, _OPENER.failure(sample.id))
+
+
+def _shown(doc: Doc) -> list[str]:
+    """The files at the places of the prompt, for the log: a picture is not drawn only for it."""
+    if doc["variant"] != "combined1":
+        return [doc["images"][index] for index in _prompt(doc).images]
+    if drawn := _drawn.get(doc["id"]):
+        return [str(drawn)]
+    return _published(doc) or list(doc["images"])
 
 
 def provenance(doc: Doc) -> str:

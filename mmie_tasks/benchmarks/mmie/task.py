@@ -16,11 +16,10 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.benchmarks.mmie import asking, settings
 from mmie_tasks.benchmarks.mmie.facts import counted
+from mmie_tasks.benchmarks.mmie.grading import grade
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.benchmarks.mmie.scoring import metrics, totals
-from mmie_tasks.benchmarks.mmie.scoring.metrics import Grading, Row
-from mmie_tasks.benchmarks.mmie.scoring.official import read_official
-from mmie_tasks.benchmarks.mmie.scoring.robust import read_robust
+from mmie_tasks.benchmarks.mmie.scoring.metrics import Row
 from mmie_tasks.benchmarks.mmie.scoring.summary import summary
 from mmie_tasks.deferred import Case, Rows
 from mmie_tasks.errors import DataMissing, MmieTasksError, SettingWrong
@@ -153,7 +152,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     def rows_of(judged: Judged) -> Rows:
         facts = counted(asked.facts, judged.reply, judge)
         replies = [] if judged.reply is None else [asdict(judged.reply)]
-        return metrics.rows(sample, _grading(judged), facts, {**logged, "replies": replies})
+        return metrics.rows(sample, grade(judged), facts, {**logged, "replies": replies})
 
     question = Question(request=asked.request)
     case = Case(question=question, rows_of=rows_of, metrics=metrics.certain(sample))
@@ -166,12 +165,6 @@ def _noted_signature(doc: Doc) -> str:
         return signature(doc)
     except MmieTasksError as error:
         return f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
-
-
-def _grading(judged: Judged) -> Grading:
-    """The official script reads whatever it gets, also a reply that ran into its limit."""
-    official = judged.first(read_official, unfinished=True)
-    return Grading(official=official, robust=judged.first(read_robust))
 
 
 def _plain_score(rows: Rows) -> Mapping[str, object]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from mmie_tasks.doctor.findings import Finding, gib, looked, ok, problem, problem_of, warning
 from mmie_tasks.doctor.machine import IN_PROCESS_TRANSFORMERS, installed, numbers_of
@@ -17,11 +16,12 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, read_object
 from mmie_tasks.judges.mmie_score.checkpoint.hub_errors import not_had
-from mmie_tasks.judges.mmie_score.checkpoint.locating import DEFAULT_MODEL, WANTED
 from mmie_tasks.judges.mmie_score.checkpoint.message import in_config
-from mmie_tasks.judges.mmie_score.settings import Settings, read_settings
-from mmie_tasks.judges.registry import converted
+from mmie_tasks.judges.mmie_score.checkpoint.on_hub import in_cache, is_repository, lacking
+from mmie_tasks.judges.mmie_score.options import settings_of
+from mmie_tasks.judges.mmie_score.settings import Settings
 from mmie_tasks.paths import cache_dir
+from mmie_tasks.prefetching.places import hub_cache
 from mmie_tasks.sources.hub_file import download_errors, without_urls
 
 PACKAGES = ("sentencepiece", "safetensors", "pillow", "psutil")
@@ -49,7 +49,7 @@ def look(environment: Mapping[str, str], options: Mapping[str, str]) -> Iterator
     """
     yield from _packages()
     try:
-        settings = _settings(options, environment)
+        settings = settings_of(options, environment)
         place = _place(settings, environment)
     except MmieTasksError as error:
         yield problem_of(_PLACE, error)
@@ -80,38 +80,37 @@ def _packages() -> Iterator[Finding]:
         yield problem("mmie_score: packages", found_there, "`pip install -U transformers`")
 
 
-def _settings(options: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
-    own = {name: text for name, text in options.items() if name != "cache"}
-    typed = {"model": None, "max_memory": None, "max_rows": 64, **converted("mmie_score", own)}
-    return read_settings(environment=environment, default_model=DEFAULT_MODEL, **typed)  # type: ignore[arg-type]
-
-
 def _place(settings: Settings, environment: Mapping[str, str]) -> _Place:
     """Where the checkpoint is: on this machine, or, as a promise, on the Hub.
 
     Raises:
         JudgeMisconfigured: It is nowhere, or cannot be had.
     """
-    if not _is_repository(settings.model):
+    if not is_repository(settings.model):
         located = locate(settings.model, settings.revision, environment)  # says what is wrong
         return _Place(finding=ok(_PLACE, f"the folder `{located.folder}`"), located=located)
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
     repo, asked = settings.model, settings.revision or "main"
     name = f"{repo.replace('/', '--')}@{asked}"
     revision = noted(cache_dir(environment) / "mmie_score", name) or asked
     there: Located | None = None
     try:
-        lacking = _lacking(repo, revision)
+        sizes = lacking(repo, revision).size_bytes
     except download_errors() as error:
-        there = _in_cache(repo, revision)
+        there = in_cache(repo, revision)
         why = _not_had(repo, revision, error)
         if there is None:
             raise why from error
-        found = f"{there.name} is in the Hub's cache; {problem_of(_PLACE, why).found}"
+        found = f"{there.name} is in the Hub's cache"
+        if isinstance(error, OfflineModeIsEnabled):  # that is how it is meant to be
+            return _Place(finding=ok(_PLACE, f"{found}, and nothing is asked"), located=there)
+        found = f"{found}; {problem_of(_PLACE, why).found}"
         return _Place(finding=warning(_PLACE, found), located=there)
-    there = None if lacking else _in_cache(repo, revision)
+    there = None if sizes else in_cache(repo, revision)
     if there is None:
         what = f"{repo} at `{revision}`"
-        return _Place(finding=download(_PLACE, what, list(lacking.values()), _hub_cache()))
+        return _Place(finding=download(_PLACE, what, list(sizes.values()), hub_cache()))
     return _Place(finding=ok(_PLACE, f"{there.name} is in the Hub's cache"), located=there)
 
 
@@ -126,43 +125,6 @@ def _not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigur
         hint="connect, or copy the cache (`HF_HOME`) from a machine that has it, or set `model=` "
         "to a folder with the checkpoint",
     )
-
-
-def _is_repository(model: str) -> bool:
-    """Whether it is looked for on the Hub; see `locate`."""
-    return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
-
-
-def _lacking(repo: str, revision: str) -> dict[str, int | None]:
-    """Size of each file that this machine has not; asks for one file, so that a gate is met."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
-
-    get_hf_file_metadata(hf_hub_url(repo, CONFIG, revision=revision), timeout=10)
-    patterns = list(WANTED)
-    files = snapshot_download(repo, revision=revision, allow_patterns=patterns, dry_run=True)
-    listed = files if isinstance(files, list) else []
-    return {
-        file.filename: file.file_size
-        for file in listed
-        if file.will_download and "/" not in file.filename
-    }
-
-
-def _in_cache(repo: str, revision: str) -> Located | None:
-    """The snapshot in the Hub's cache, which need not be whole."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        folder = Path(snapshot_download(repo, revision=revision, local_files_only=True))
-    except download_errors():
-        return None
-    return Located(folder=folder, name=f"{repo}@{folder.name}")
-
-
-def _hub_cache() -> Path:
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE)
 
 
 def _described(checkpoint: Checkpoint) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.scoring import official
-from mmie_tasks.benchmarks.mia_bench.scoring.reading import Reading, read_reply
+from mmie_tasks.benchmarks.mia_bench.scoring.reading import read_reply
 from mmie_tasks.benchmarks.mia_bench.scoring.robust import of_categories
 from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
 
@@ -77,11 +77,9 @@ def rows(sample: Sample, grading: Grading, logged: Mapping[str, object]) -> dict
         grading: What came of it.
         logged: What else is needed to score it again: the replies, the signature.
     """
-    reading = read_reply(grading.robust_text, sample.weights)
-    robust = of_categories(sample, reading) if isinstance(grading.robust, Scored) else {}
-    parts = {"official": _official_parts(sample, grading), "robust": robust}
+    parts = _parts(sample, grading)
     made: dict[str, Row] = {
-        "coverage": {**record(sample, grading, reading), "parts": parts, **logged},
+        "coverage": {**record(sample, grading), **logged},
         "robust_coverage": {"scored": isinstance(grading.robust, Scored)},
         "differ": {"differ": grading.differs},
     }
@@ -97,7 +95,7 @@ def rows(sample: Sample, grading: Grading, logged: Mapping[str, object]) -> dict
     return made
 
 
-def record(sample: Sample, grading: Grading, reading: Reading) -> Row:
+def record(sample: Sample, grading: Grading) -> Row:
     """The sample, its verdicts, and what was read; the runner logs it under ``coverage``."""
     return {
         "id": sample.id,
@@ -105,6 +103,15 @@ def record(sample: Sample, grading: Grading, reading: Reading) -> Row:
         "categories": list(sample.categories),
         "weights": list(sample.weights),
         "contradictory": sample.contradictory,
+        "asked": list(sample.components),
+        **read_in(sample, grading),
+    }
+
+
+def read_in(sample: Sample, grading: Grading) -> Row:
+    """What the readings put into a record."""
+    reading = read_reply(grading.robust_text, sample.weights)
+    return {
         "official": _row(sample, grading.official),
         "robust": _row(sample, grading.robust),
         "components": [mark and [mark.points, mark.out_of] for mark in reading.components],
@@ -112,7 +119,15 @@ def record(sample: Sample, grading: Grading, reading: Reading) -> Row:
         "recomputed": None if reading.recomputed is None else 100 * reading.recomputed,
         "agrees": reading.agrees,
         "differ": grading.differs,
+        "parts": _parts(sample, grading),
     }
+
+
+def _parts(sample: Sample, grading: Grading) -> dict[str, dict[str, float]]:
+    """Of each reading, category to its share of full marks."""
+    reading = read_reply(grading.robust_text, sample.weights)
+    robust = of_categories(sample, reading) if isinstance(grading.robust, Scored) else {}
+    return {"official": _official_parts(sample, grading), "robust": robust}
 
 
 def _row(sample: Sample, verdict: Verdict) -> Row:

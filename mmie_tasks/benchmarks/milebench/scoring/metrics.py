@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
@@ -44,8 +45,17 @@ def unscored(reason: UnscoredReason, detail: str) -> Reading:
     return Reading(verdict, verdict)
 
 
-def record(sample: Sample, reading: Reading, signature: str) -> Row:
-    """Everything to score the sample again later; the runner logs it under ``coverage``."""
+def record(
+    sample: Sample, reading: Reading, signature: str, images: Sequence[str] | None = None
+) -> Row:
+    """Everything to score the sample again later; the runner logs it under ``coverage``.
+
+    Args:
+        sample: The question.
+        reading: What came of the answer.
+        signature: Everything that moves the number.
+        images: The files at the places of the prompt; where not given, all of the sample's.
+    """
     return {
         "id": sample.id,
         "dataset": sample.dataset,
@@ -54,19 +64,33 @@ def record(sample: Sample, reading: Reading, signature: str) -> Row:
         "level": sample.level,
         "gold": sample.gold,
         "choices": list(sample.choices),
-        "official": as_row(reading.official),
-        "robust": as_row(reading.robust),
-        "differ": reading.differs,
+        "images": list(sample.images if images is None else images),
+        **read_in(reading),
         "signature": signature,
     }
 
 
-def dataset_rows(sample: Sample, reading: Reading, signature: str, image_set: str) -> Row:
-    """Rows of a ``milebench_<dataset>`` task."""
+def read_in(reading: Reading) -> Row:
+    """What the readings put into a record."""
+    return {
+        "official": as_row(reading.official),
+        "robust": as_row(reading.robust),
+        "differ": reading.differs,
+    }
+
+
+def dataset_rows(
+    sample: Sample,
+    reading: Reading,
+    signature: str,
+    image_set: str,
+    images: Sequence[str] | None = None,
+) -> Row:
+    """Rows of a ``milebench_<dataset>`` task; see `record` for the arguments."""
     who = {"id": sample.id, "image_set": image_set}
     whole = as_row(reading.official, **who)
     return {
-        "coverage": record(sample, reading, signature),
+        "coverage": record(sample, reading, signature, images),
         "differ": {"differ": reading.differs},
         "official": whole,
         "robust": as_row(reading.robust, **who),
@@ -74,14 +98,16 @@ def dataset_rows(sample: Sample, reading: Reading, signature: str, image_set: st
     }
 
 
-def benchmark_rows(sample: Sample, reading: Reading, signature: str) -> Row:
+def benchmark_rows(
+    sample: Sample, reading: Reading, signature: str, images: Sequence[str] | None = None
+) -> Row:
     """Rows of the ``milebench`` task: only those whose number this sample counts for.
 
     A mean of means gets its values under ``points``, not ``score``, because the runner would
     print the standard error of the pooled samples beside it.
     """
     rows: Row = {
-        "coverage": record(sample, reading, signature),
+        "coverage": record(sample, reading, signature, images),
         "differ": {"differ": reading.differs},
     }
     for name, verdict in (("official", reading.official), ("robust", reading.robust)):

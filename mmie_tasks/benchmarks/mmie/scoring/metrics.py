@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import get_args
 
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
 from mmie_tasks.benchmarks.mmie.scoring.percent import FULL_MARKS
 from mmie_tasks.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ, verdict_of
 
@@ -155,11 +155,24 @@ def record(sample: Sample, grading: Grading, facts: Facts) -> Row:
         "index": sample.index,
         "category": sample.category,
         "field": sample.field,
+        **read_in(grading),
+        "facts": {**known, "typed": dict(facts.typed)},
+        "question": [_shown(segment) for segment in sample.question],
+        "gold": [_shown(segment) for segment in sample.gold],
+    }
+
+
+def read_in(grading: Grading) -> Row:
+    """What the readings put into a record."""
+    return {
         "official": _points(grading.official),
         "robust": _points(grading.robust),
         "differ": grading.differs,
-        "facts": {**known, "typed": dict(facts.typed)},
     }
+
+
+def _shown(segment: Segment) -> Row:
+    return {"text": segment.text, "image": segment.image}
 
 
 def graded(row: Mapping[str, object]) -> Verdict:

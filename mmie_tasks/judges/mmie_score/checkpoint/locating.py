@@ -33,7 +33,7 @@ WANTED = (
     *("conversation.py", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"),
     "added_tokens.json",
 )
-_BELOW = "*/*"  # states of a training, other formats
+BELOW = "*/*"  # states of a training, other formats
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
@@ -140,7 +140,7 @@ def _downloaded(repo: str, revision: str) -> Located:
     )
     try:
         snapshot = snapshot_download(
-            repo, revision=revision, allow_patterns=list(WANTED), ignore_patterns=[_BELOW]
+            repo, revision=revision, allow_patterns=list(WANTED), ignore_patterns=[BELOW]
         )
     except failures as error:
         raise not_had(repo, revision, error) from error

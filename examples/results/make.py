@@ -1,0 +1,141 @@
+"""Writes what is beside it: ``python make.py``, after those of the three benchmarks.
+
+``answers/`` is what model B says to all three, ``replies.jsonl`` what the judge of `make demo` says
+of that, ``other_judge.jsonl`` what a second one says of model A's answers to MMIE, and
+``people.csv`` what people say of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import runpy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, PEOPLE, Mark
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.base import JudgeRequest
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent
+
+
+def names_of(example: str, file: str = "make.py") -> SimpleNamespace:
+    """What a file of another example defines."""
+    folder = str(EXAMPLES / example)
+    sys.path.insert(0, folder)  # for what it imports from beside it
+    try:
+        return SimpleNamespace(**runpy.run_path(f"{folder}/{file}"))
+    finally:
+        sys.path.remove(folder)
+
+
+mmie, mia_bench, milebench = map(names_of, ("mmie", "mia_bench", "milebench"))
+
+
+def mmie_answers() -> dict[str, Any]:
+    """B's answers: a text, or parts where there is a picture."""
+    return {
+        sample_id: mmie.as_words(parts)
+        if all(isinstance(part, str) for part in parts)
+        else mmie.listed(parts)
+        for sample_id, (parts, _) in MMIE.items()
+    }
+
+
+def mia_bench_answers() -> list[dict[str, Any]]:
+    """B's answers, with the keys of the official JSONL."""
+    return [
+        {"question_id": number, "url": row["image"], "text": said[0]}
+        for number, (row, said) in enumerate(zip(mia_bench.rows(), MIA_BENCH, strict=True))
+    ]
+
+
+def milebench_answers() -> list[dict[str, Any]]:
+    """B's answers: the bare letter, and that of the next option in every second dataset."""
+    given = []
+    for number, dataset in enumerate(milebench.DATASETS):
+        for i in range(2):
+            entry = milebench.sample(dataset, i, (3, 7, 33)[(number + i) % 3])
+            gold, choices = entry["response"], entry["task_instance"].get("choice_list")
+            text = gold if (number + i) % 3 else "It cannot be seen."
+            if choices:
+                text = chr(65 + (choices.index(gold) + number % 2) % len(choices))
+            given.append({"id": f"{dataset}/{i}", "answer": text})
+    return given
+
+
+def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
+    """What the judge is asked of the answers that are judged, by the sample's id."""
+    from mmie_tasks.benchmarks.mmie import asking
+    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.sources.mmie import dataset
+
+    folder = EXAMPLES / "mmie"
+    os.environ |= {
+        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
+        "MMIE_OUTPUT_ROOT": str(images),
+    }
+    requests = {}
+    for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
+        asked = asking.ask(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
+        if asked.request is not None:
+            requests[doc["id"]] = asked.request
+    return requests
+
+
+def line(judge: str, request: JudgeRequest, text: str) -> str:
+    """One reply of a recording, under the request's own key."""
+    from mmie_tasks.judges.base import JudgeReply, content_key
+    from mmie_tasks.judges.records import Recorded, to_line
+
+    reply = JudgeReply(text=text, model=judge)
+    signature = f"judge:made_up|model:{judge}"
+    return to_line(Recorded(signature=signature, request=content_key(request), reply=reply, time=0))
+
+
+def mmie_lines(
+    judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]
+) -> list[str]:
+    """A judge's replies in the official form; every request has one."""
+    said = names_of("mmie", "content.py").said
+    return [line(judge, request, said(*marks[name])) for name, request in requests.items()]
+
+
+def mia_bench_lines() -> list[str]:
+    """The first judge's replies to B's answers."""
+    from mmie_tasks.benchmarks.mia_bench.task import request_of
+    from mmie_tasks.sources.mia_bench import dataset
+
+    docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
+    return [
+        line("nobody", request_of(doc, answer), mia_bench.sentence((marks, f" {total}", reasons)))
+        for doc, (answer, marks, total, reasons) in zip(docs, MIA_BENCH, strict=True)
+    ]
+
+
+def main(folder: Path = HERE) -> None:
+    """Write everything."""
+    said, answers = mmie_answers(), folder / "answers"
+    mmie.write(answers / "mmie.json", [{"id": name, "answer": said[name]} for name in said])
+    mia_bench.write_lines(answers / "mia_bench.jsonl", mia_bench_answers())
+    mia_bench.write_lines(answers / "milebench.jsonl", milebench_answers())
+    of_b = mmie_requests(said, answers)
+    marks = {name: mark for name, (_, mark) in MMIE.items() if mark is not None}
+    replies = mmie_lines("nobody", of_b, marks) + mia_bench_lines()
+    (folder / "replies.jsonl").write_text("".join(replies), encoding="utf-8")
+    first = {each["id"]: each["answer"] for each in mmie.answers()}
+    of_a = mmie_requests(first, EXAMPLES / "mmie" / "answers")
+    others = mmie_lines("somebody", of_a, OTHER_JUDGE)
+    (folder / "other_judge.jsonl").write_text("".join(others), encoding="utf-8")
+    with (folder / "people.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([("id", "score"), *PEOPLE.items()])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""``mmie-tasks agreement``: would another judge, or people, have given the same points?"""

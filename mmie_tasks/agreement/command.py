@@ -1,0 +1,85 @@
+"""The command ``mmie-tasks agreement``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmie_tasks.agreement.analysis import analyse
+from mmie_tasks.agreement.as_json import as_json
+from mmie_tasks.agreement.measures import Asked
+from mmie_tasks.agreement.page import page
+from mmie_tasks.agreement.panel import panel, reference_of
+from mmie_tasks.agreement.raters import gather
+from mmie_tasks.agreement.resampling import RESAMPLES
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.review import READINGS
+
+_FEWEST = 100  # resamples: the ends of an interval are the 2nd or 3rd from the last
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Compare judges, and people, on the same samples.
+
+    Args:
+        arguments: What stands behind ``agreement``.
+        environment: Of this process; not read.
+
+    Returns:
+        Tables in Markdown, or JSON.
+
+    Raises:
+        AnswersUnusable: A run or CSV cannot be read, or they have nothing in common.
+        SettingWrong: An option cannot be obeyed.
+    """
+    asked = _parser().parse_args(arguments)
+    if asked.resamples < _FEWEST and asked.resamples != 0:
+        message = f"{asked.resamples} resamples make no interval."
+        raise SettingWrong(message, hint=f"`--resamples {_FEWEST}` or more, or 0 for no intervals")
+    if asked.top < 0:
+        raise SettingWrong(f"`--top {asked.top}` is below 0.", hint="0 shows none")
+    gathered = gather(asked.raters, asked.task, asked.reading)
+    points = panel(gathered)
+    reference = reference_of(points, gathered, asked.reference)
+    how = Asked(scale=gathered.scale, resamples=asked.resamples)
+    found = analyse(gathered, points, reference, how, asked.top)
+    if asked.output:
+        _write(Path(asked.output).expanduser(), as_json(found, asked.reading))
+    return as_json(found, asked.reading) if asked.json else page(found, asked.reading)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        message = f"`{path}` cannot be written: {error.strerror}."
+        raise SettingWrong(message, hint="name another file") from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks agreement",
+        description="How far judges, and people, agree on the same answers: the paper's cosine, "
+        "MSE, MAE and Pearson first, then rank correlations, kappa, Krippendorff's alpha, and "
+        "where they disagree. Reads what runs saved with `--log_samples`, and CSV files.",
+    )
+    parser.add_argument(
+        "raters",
+        nargs="+",
+        metavar="RUN_OR_CSV",
+        help="a run's folder, results file or sample log, or a CSV with the columns `id, score` "
+        "(and `rater`, for several people); NAME=PATH gives it a name",
+    )
+    parser.add_argument("--task", metavar="TASK", help="which, where the runs have several")
+    parser.add_argument("--reading", choices=READINGS, default="official", help="of the replies")
+    parser.add_argument(
+        "--reference", metavar="NAME", help="default: the people, or else the first that is named"
+    )
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="samples disagreed on")
+    parser.add_argument(
+        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well")
+    return parser

@@ -1,0 +1,1 @@
+"""Several runs over the same samples: ``mmie-tasks compare``."""

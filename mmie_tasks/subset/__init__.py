@@ -1,0 +1,1 @@
+"""Whether fewer samples would do: ``mmie-tasks subset``."""

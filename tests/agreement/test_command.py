@@ -1,0 +1,287 @@
+"""``mmie-tasks agreement`` on logs as the runner writes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks.agreement.command import run
+from mmie_tasks.agreement.measures import EVERY
+from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+
+GPT = "judge:openai|model:gpt-4o-2024-11-20"
+OURS = "judge:mmie_score|model:mmie-eval"
+
+
+def agreement(*words, **options):
+    named = [f"--{name}={value}" for name, value in {"resamples": 100, **options}.items()]
+    return run([*map(str, words), *named], {})
+
+
+def as_json(*words, **options):
+    return json.loads(agreement(*words, "--json", **options))
+
+
+def points_of(line):
+    return line["official"].get("points")
+
+
+def people(path, scores, header="id,score"):
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in scores)]))
+    return path
+
+
+@pytest.fixture
+def judges(tmp_path):
+    """Two judges of the same answers."""
+    for name, judge in (("a", GPT), ("b", OURS)):
+        write_run(tmp_path / name / "model", "mmie", mmie_lines(60, judge=judge, unscored=0.1))
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+def test_two_judges_have_every_measure_with_its_interval(judges):
+    found = as_json(*judges)
+    [pair] = found["with_reference"]
+    assert (pair["reference"], pair["judge"]) == (
+        "model by gpt-4o-2024-11-20",
+        "model by mmie-eval",
+    )
+    assert set(pair["measures"]) == set(EVERY)
+    assert all(m["low"] <= m["value"] <= m["high"] for m in pair["measures"].values())
+    assert sum(map(sum, pair["confusion"])) == pair["n"]
+
+
+def test_unscored_samples_are_counted_and_compared_nowhere(judges):
+    found = as_json(*judges)
+    lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
+    scored = [[points_of(line) is not None for line in each] for each in lines]
+    assert [rater["with_points"] for rater in found["raters"]] == [sum(each) for each in scored]
+    assert [rater["unscored"] for rater in found["raters"]] == [
+        {"unparsed": 60 - sum(each)} for each in scored
+    ]
+    both = sum(map(all, zip(*scored, strict=True)))
+    assert found["with_reference"][0]["n"] == both < min(map(sum, scored))
+
+
+def test_the_papers_table_comes_first_and_the_signatures_last(judges):
+    text = agreement(*judges)
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert "the paper's table" in headings[1]
+    assert headings[-1] == "## Who was compared"
+    assert f"`{OURS}|paper_judge:no|prompt" in text.splitlines()[-1]
+    assert "| cosine" in re.sub(" +", " ", text)
+    assert "100 resamples" in text
+
+
+def test_people_are_the_reference_and_several_of_them_their_mean(judges, tmp_path):
+    scores = [("SA-0", 2, "ann"), ("SA-0", 5, "bob"), ("SA-3", 4, "bob"), ("PBL-1", 1, "ann")]
+    csv = people(tmp_path / "crowd.csv", [*scores, ("absent", 3, "ann")], "id,score,rater")
+    found = as_json(*judges, csv)
+    assert found["reference"] == "mean of crowd"
+    assert found["means"] == {"mean of crowd": ["ann", "bob"]}
+    assert found["samples"]["in_one_only"] == 1
+    assert [each["who"] for each in found["krippendorff_alpha"]] == [
+        "all 4 raters",
+        "people",
+        "judges",
+    ]
+    rows = found["with_reference"][0]["confusion"]
+    assert [sum(row) for row in rows] == [0, 1, 0, 0, 2, 0, 0]  # 1, 4, and 3.5 to the even one
+
+
+def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
+    csv = people(tmp_path / "crowd.csv", [("SA-0", 2), ("SA-3", 5)])
+    found = as_json(f"x={judges[0]}", f"y={judges[1]}", f"people={csv}", reference="y")
+    assert [(p["judge"], p["reference"]) for p in found["with_reference"]] == [
+        ("x", "y"),
+        ("people", "y"),
+    ]
+    assert [(p["judge"], p["reference"]) for p in found["other_pairs"]] == [("x", "people")]
+
+
+def test_of_more_than_four_raters_each_is_compared_with_the_reference_only(judges):
+    found = as_json(*(f"judge{n}={judges[n % 2]}" for n in range(5)))
+    assert (len(found["with_reference"]), found["other_pairs"]) == (4, [])
+
+
+def test_one_judge_twice_is_perfect_agreement(judges):
+    found = as_json(judges[0], judges[0])
+    assert [rater["name"] for rater in found["raters"]] == ["model (1)", "model (2)"]
+    [pair] = found["with_reference"]
+    assert (pair["measures"]["kappa"]["value"], pair["measures"]["mae"]["high"]) == (1, 0)
+    assert found["disputed"] == []
+
+
+def test_samples_with_other_answers_are_left_out_and_counted(judges, tmp_path):
+    lines = list(mmie_lines(60, judge=OURS))
+    others = list(mmie_lines(60, judge=OURS, answers="model-b"))
+    write_run(tmp_path / "mixed" / "model", "mmie", [*lines[:20], *others[20:]])
+    found = as_json(judges[0], tmp_path / "mixed")
+    assert found["samples"]["other_answers"] == 40
+    assert found["samples"]["compared"] == 20
+    assert "40 samples left out: the judges" in agreement(judges[0], tmp_path / "mixed")
+
+
+def test_judges_of_two_models_are_not_compared(judges, tmp_path):
+    write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, answers="model-b"))
+    with pytest.raises(
+        AnswersUnusable, match=r"(?s)judged on different answers.*mmie-tasks compare"
+    ):
+        agreement(judges[0], tmp_path / "c")
+
+
+def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
+    for name, image in (("a", "/one/x.png"), ("b", "/two/x.png"), ("c", "/one/y.png")):
+        write_run(tmp_path / name / name, "mmie", mmie_lines(9, image=image, unscored=0))
+    assert as_json(tmp_path / "a", tmp_path / "b")["samples"]["compared"] == 9
+    with pytest.raises(AnswersUnusable, match="different answers"):
+        agreement(tmp_path / "a", tmp_path / "c")
+
+
+def test_the_samples_disagreed_on_most_come_first(tmp_path):
+    lines = list(mmie_lines(30, judge=GPT, unscored=0))
+    far = {
+        line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines
+    }
+    csv = people(
+        tmp_path / "crowd.csv",
+        [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines],
+    )
+    write_run(tmp_path / "c" / "model", "mmie", lines)
+    found = as_json(tmp_path / "c", csv, top=30)
+    assert [(-each["spread"], each["id"]) for each in found["disputed"]] == sorted(
+        (-spread, id_) for id_, spread in far.items()
+    )
+    assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
+
+
+def test_each_category_says_where_the_judges_part(judges):
+    found = as_json(*judges)
+    by_category = {g["group"]: g for g in found["in_groups"] if g["kind"] == "category"}
+    assert set(by_category) == {"SA", "PBL", "MSR"}
+    assert sum(group["n"] for group in by_category.values()) == found["with_reference"][0]["n"]
+    assert set(by_category["SA"]["measures"]) == {"pearson", "mae", "bias"}
+
+
+def test_the_order_of_the_lines_does_not_matter(judges, tmp_path):
+    lines = list(mmie_lines(60, judge=OURS, unscored=0.1))
+    write_run(tmp_path / "turned" / "model", "mmie", reversed(lines))
+    here, there = as_json(*judges), as_json(judges[0], tmp_path / "turned")
+    for key in ("with_reference", "in_groups", "disputed", "krippendorff_alpha"):
+        assert here[key] == there[key]
+
+
+def test_a_benchmark_without_whole_points_has_no_kappa_and_says_so(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path / name / name, "mia_bench", mia_lines(40, judge=f"judge:{name}"))
+    text = agreement(tmp_path / "a", tmp_path / "b")
+    assert "n/a, points on this scale are not whole numbers: quadratic kappa" in text
+    assert "within 10" in text
+    assert "(across)" not in text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_very_few_samples_give_no_invented_numbers(tmp_path, count):
+    for name, judge in (("a", GPT), ("b", OURS)):
+        lines = mmie_lines(count, judge=judge, unscored=0)
+        write_run(tmp_path / name / name, "mmie", lines)
+    text = agreement(tmp_path / "a", tmp_path / "b")
+    assert ("one sample has no correlation" in text) == (count == 1)
+    assert "nan" not in text.lower()
+
+
+def test_a_constant_judge_has_no_correlation_and_still_a_distance(judges, tmp_path):
+    lines = [line["official"]["id"] for line in mmie_lines(60)]
+    csv = people(tmp_path / "flat.csv", [(id_, 3) for id_ in lines])
+    found = as_json(judges[0], csv)["with_reference"][0]["measures"]
+    assert found["pearson"]["value"] is None
+    assert "the same points" in found["spearman"]["why_not"]
+    assert found["mae"]["value"] > 0
+
+
+def test_judges_without_a_common_score_are_said(tmp_path):
+    for name, unscored in (("a", 1.0), ("b", 0.0)):
+        lines = mmie_lines(6, judge=f"judge:{name}", unscored=unscored)
+        write_run(tmp_path / name / name, "mmie", lines)
+    with pytest.raises(AnswersUnusable, match=r"a has 0 \(6 unparsed\); b has 6"):
+        agreement(tmp_path / "a", tmp_path / "b")
+
+
+def test_a_cut_last_line_is_a_note_and_no_traceback(judges):
+    [log] = judges[1].rglob("*.jsonl")
+    log.write_bytes(log.read_bytes()[:-50])
+    assert "line 60, the last, is cut off" in agreement(*judges)
+
+
+def test_of_several_tasks_one_is_chosen_by_name(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path / name / name, "mmie", mmie_lines(9, judge=f"judge:{name}"))
+        lines = islice(milebench_lines(1), 29)
+        write_run(tmp_path / name / name, "milebench", lines)
+    runs = [tmp_path / "a", tmp_path / "b"]
+    with pytest.raises(SettingWrong, match=r"(?s)2 tasks in common: milebench, mmie.*--task"):
+        agreement(*runs)
+    assert as_json(*runs, task="mmie")["task"] == "mmie"
+    assert as_json(*runs, task="milebench")["with_reference"][0]["n"] == 29
+
+
+def test_a_part_of_a_benchmark_is_compared_with_all_of_it(judges, tmp_path):
+    lines = [line for line in mmie_lines(60, judge=OURS) if line["official"]["id"][:2] == "SA"]
+    write_run(tmp_path / "part" / "model", "mmie_sa", lines)
+    found = as_json(judges[0], tmp_path / "part")
+    assert (found["samples"]["compared"], found["samples"]["in_one_only"]) == (20, 40)
+
+
+def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
+    rows = [("a", 1, "ann"), ("a", 2, "bob"), ("b", 5, "ann"), ("b", 5, "bob")]
+    csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
+    found = as_json(csv, task="mmie")
+    assert (found["reference"], found["with_reference"][0]["n"]) == ("ann", 2)
+    with pytest.raises(SettingWrong, match=r"scale .* not known: there is no run"):
+        agreement(csv)
+
+
+def test_json_is_also_written_to_a_file(judges, tmp_path):
+    text = agreement(*judges, output=tmp_path / "found.json")
+    assert text.startswith("# Agreement on MMIE")
+    assert json.loads((tmp_path / "found.json").read_text()) == as_json(*judges)
+
+
+@pytest.mark.usefixtures("judges")
+@pytest.mark.parametrize(
+    ("words", "options", "said"),
+    [
+        pytest.param(["a"], {}, "two raters or more", id="alone"),
+        pytest.param(["a", "absent"], {}, "There is no `.*absent`", id="no-run"),
+        pytest.param(["a", "absent.csv"], {}, "Cannot read", id="no-csv"),
+        pytest.param(["a", "b"], {"reference": "nobody"}, "none of the raters", id="reference"),
+        pytest.param(["a", "b"], {"resamples": 7}, "7 resamples make no interval", id="few"),
+        pytest.param(["a", "b"], {"top": -1}, "below 0", id="top"),
+        pytest.param(["a", "b"], {"task": "mme"}, "no task of mmie-tasks", id="task"),
+        pytest.param(["a", "b"], {"task": "mmie_sa"}, "nothing to look at", id="not-in-run"),
+        pytest.param(["a", "b"], {"output": "/"}, "cannot be written", id="output"),
+        pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_said(tmp_path, words, options, said):
+    people(tmp_path / "other.csv", [("1", 2), ("2", 3)])
+    with pytest.raises(MmieTasksError, match=said):
+        agreement(*(tmp_path / word for word in words), **options)
+
+
+def test_without_resamples_there_are_values_and_no_intervals(judges):
+    text = agreement(*judges, resamples=0)
+    assert "bootstrap" not in text
+    assert "n/a" not in text
+    assert "[" not in text.split("## Samples")[0].split("## Against")[1]
+
+
+def test_an_id_cannot_move_the_cursor_of_a_terminal(tmp_path):
+    rows = [("\x1b[2Ja", 1, "ann"), ("\x1b[2Ja", 4, "bob"), ("b|c", 2, "ann"), ("b|c", 5, "bob")]
+    text = agreement(people(tmp_path / "x.csv", rows, "id,score,rater"), task="mmie")
+    assert "\x1b" not in text
+    assert "b¦c" in text

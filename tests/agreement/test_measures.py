@@ -1,0 +1,211 @@
+"""What is measured of two raters, beside what the libraries say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
+
+from mmie_tasks.agreement import measures, resampling, weighted
+from mmie_tasks.agreement.measures import EVERY, Asked, measure
+from mmie_tasks.agreement.pairs import pairs_of
+from mmie_tasks.review import Scale
+
+SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
+HUNDRED = Scale(full_marks=100, unit="percent", percent=lambda mean: mean)
+QUICK = settings(max_examples=60, deadline=None)
+
+POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=40)
+VARIED = POINTS.filter(lambda rows: all(len(set(column)) > 1 for column in zip(*rows, strict=True)))
+
+
+def pairs(rows):
+    judge, reference = np.array(rows, dtype=float).T
+    return pairs_of(judge, reference)
+
+
+def values(rows, scale=SIX):
+    found = measure(pairs(rows), EVERY, Asked(scale=scale, resamples=0))
+    return {name: each.value for name, each in found.items()}
+
+
+@QUICK
+@given(VARIED)
+def test_every_value_is_what_the_libraries_say(rows):
+    x, y = np.array(rows).T
+    expected = {
+        "cosine": metrics.pairwise.cosine_similarity([x], [y])[0, 0],
+        "mse": metrics.mean_squared_error(y, x),
+        "mae": metrics.mean_absolute_error(y, x),
+        "pearson": stats.pearsonr(x, y).statistic,
+        "spearman": stats.spearmanr(x, y).statistic,
+        "kendall": stats.kendalltau(x, y).statistic,
+        "kappa": metrics.cohen_kappa_score(x, y, labels=list(range(7)), weights="quadratic"),
+        "exact": metrics.accuracy_score(y, x),
+        "within": np.mean(abs(x - y) <= 1),
+        "bias": np.mean(x - y),
+        "sd": np.std(x - y, ddof=1),
+    }
+    assert values(rows) == pytest.approx(expected, abs=1e-12)
+
+
+@QUICK
+@given(VARIED)
+def test_the_weighted_statistics_are_the_libraries(rows):
+    found, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
+    expected = values(rows)
+    for name in ("pearson", "spearman", "kendall", "kappa"):
+        value = getattr(weighted, name)(found, as_they_are)[0]
+        assert value == pytest.approx(expected[name], abs=1e-9), name
+
+
+@QUICK
+@given(VARIED, st.integers(0, 99))
+@example([(0, 0), (0, 1), (1, 2)], 29)  # no spread is left, but for rounding
+def test_a_weighted_statistic_is_that_of_the_samples_it_draws(rows, seed):
+    found = pairs(rows)
+    [drawn] = resampling.draws(found.counts, 1, seed)
+    again = np.repeat(np.column_stack((found.judge, found.reference)), drawn[0].astype(int), axis=0)
+    expected = measure(pairs(again), EVERY, Asked(scale=SIX, resamples=0))
+    for name in ("cosine", "mse", "pearson", "spearman", "kendall", "kappa", "sd", "bias"):
+        value = getattr(weighted, name)(found, drawn)[0]
+        wanted = expected[name].value
+        assert value == pytest.approx(np.nan if wanted is None else wanted, abs=1e-9, nan_ok=True)
+
+
+@QUICK
+@given(VARIED)
+def test_only_the_bias_knows_who_is_the_judge(rows):
+    here, there = values(rows), values([(y, x) for x, y in rows])
+    assert here.pop("bias") == pytest.approx(-there.pop("bias"))
+    assert here == pytest.approx(there, abs=1e-12)
+
+
+@QUICK
+@given(VARIED)
+def test_a_judge_agrees_with_itself(rows):
+    ones = {"cosine", "pearson", "spearman", "kendall", "kappa", "exact", "within"}
+    found = values([(x, x) for x, _ in rows])
+    assert found == pytest.approx({name: float(name in ones) for name in EVERY})
+
+
+@settings(max_examples=20, deadline=None)
+@given(VARIED, st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter(rows, order):
+    asked = Asked(scale=SIX, resamples=100)
+    shuffled = order.sample(rows, len(rows))
+    assert measure(pairs(shuffled), EVERY, asked) == measure(pairs(rows), EVERY, asked)
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing"),
+    [
+        pytest.param([], dict.fromkeys(EVERY, "no sample"), id="none"),
+        pytest.param(
+            [(3, 4)],
+            {"sd": "one sample", **dict.fromkeys(["pearson", "spearman", "kendall"], "one sample")},
+            id="one",
+        ),
+        pytest.param(
+            [(3, 1), (3, 4)],
+            dict.fromkeys(["pearson", "spearman", "kendall"], "the same points"),
+            id="constant",
+        ),
+        pytest.param(
+            [(0, 0), (0, 0)],
+            {
+                "cosine": "only 0",
+                "kappa": "the same one value",
+                **dict.fromkeys(["pearson", "spearman", "kendall"], "the same points"),
+            },
+            id="only-zeros",
+        ),
+    ],
+)
+def test_what_is_not_defined_has_no_value_and_says_why(rows, missing):
+    found = measure(pairs(np.reshape(rows, (-1, 2))), EVERY, Asked(scale=SIX, resamples=100))
+    assert {name for name in EVERY if found[name].value is None} == set(missing)
+    assert all(said in found[name].why_not for name, said in missing.items())
+
+
+def test_points_that_are_missing_are_never_filled_in():
+    x, y = np.array([1, np.nan, 3, 5.0]), np.array([2, 2, np.nan, 4.0])
+    found = pairs_of(x, y)
+    assert (found.judge.tolist(), found.reference.tolist()) == ([1, 5], [2, 4])
+
+
+def test_steps_are_of_whole_points_and_distances_are_not():
+    found = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
+    assert found["mae"] == (0.5 + 0.5 + 4 + 2) / 4
+    assert (found["exact"], found["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
+
+
+def test_without_whole_points_there_is_no_kappa_and_near_is_a_tenth():
+    found = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
+    assert found["kappa"] is None
+    assert (found["exact"], found["within"]) == pytest.approx((1 / 3, 2 / 3))
+    assert measures.titles(Asked(scale=HUNDRED, resamples=0))["within"] == "within 10"
+
+
+def by_hand(x, y, statistic, resamples=2000):
+    random = np.random.default_rng(5)
+    drawn = [random.integers(len(x), size=len(x)) for _ in range(resamples)]
+    return np.quantile([statistic(x[each], y[each]) for each in drawn], (0.025, 0.975))
+
+
+@pytest.mark.parametrize("many", [resampling.MANY, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize(
+    ("name", "statistic"),
+    [
+        pytest.param("pearson", lambda x, y: np.corrcoef(x, y)[0, 1], id="pearson"),
+        pytest.param("mae", lambda x, y: np.abs(x - y).mean(), id="mae"),
+        pytest.param("bias", lambda x, y: (x - y).mean(), id="bias"),
+    ],
+)
+def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, statistic):
+    monkeypatch.setattr(resampling, "MANY", many)
+    random = np.random.default_rng(3)
+    x = random.integers(0, 7, 150).astype(float)
+    y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
+    found = measure(pairs_of(x, y), [name], Asked(scale=SIX, resamples=2000))[name]
+    assert found.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
+
+
+def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkeypatch):
+    monkeypatch.setattr(measures.library, "_KENDALL_WORK", 1)
+    random = np.random.default_rng(4)
+    x = random.random(120) * 100
+    y = np.clip(x + random.normal(0, 30, 120), 0, 100)
+    found = measure(pairs_of(x, y), ["kendall", "mae"], Asked(scale=HUNDRED, resamples=300))
+    assert (found["kendall"].resamples, found["mae"].resamples) == (100, 300)
+    low, high = found["kendall"].interval
+    assert low < found["kendall"].value == stats.kendalltau(x, y).statistic < high
+
+
+def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
+    random = np.random.default_rng(4)
+    x, y = random.integers(0, 7, (2, 90)).astype(float)
+    asked = Asked(scale=SIX, resamples=100)
+    table = measure(pairs_of(x, y), ["kendall"], asked)["kendall"]
+    monkeypatch.setattr(measures, "_CELLS", 0)
+    one_by_one = measure(pairs_of(x, y), ["kendall"], asked)["kendall"]
+    assert one_by_one.interval == pytest.approx(table.interval)
+
+
+def test_where_many_resamples_are_not_defined_there_is_no_interval():
+    rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples are without the only other one
+    found = measure(pairs(rows), ["pearson"], Asked(scale=SIX, resamples=500))["pearson"]
+    assert (found.value, found.interval) == (pytest.approx(1), None)
+    assert "not defined in 3" in found.why_not
+
+
+def test_chunks_only_bound_the_memory(monkeypatch):
+    asked = Asked(scale=SIX, resamples=101)
+    rows = [(n % 7, n % 5) for n in range(80)]
+    whole = measure(pairs(rows), EVERY, asked)
+    monkeypatch.setattr(resampling, "_CHUNK", 200)
+    assert len(list(resampling.draws(pairs(rows).counts, 101))) > 10
+    assert measure(pairs(rows), EVERY, asked) == whole

@@ -1,0 +1,88 @@
+"""Points that people gave, as spreadsheets save them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.agreement.people import read_people
+from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.review import Scale
+
+SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
+
+
+def read(tmp_path, text, encoding="utf-8"):
+    path = tmp_path / "people.csv"
+    path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
+    return read_people(path, SIX)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("id,score\nSA-1,5\nSA-2,3.5\n", id="plain"),
+        pytest.param("\ufeffid,score\r\nSA-1,5\r\nSA-2,3.5\r\n", id="bom-and-windows"),
+        pytest.param("Score; ID\n5;SA-1\n3,5;SA-2", id="semicolons-decimal-comma-any-order"),
+        pytest.param("id\tscore\nSA-1\t5\n\nSA-2\t3.5\n\t\n", id="tabs-and-blank-lines"),
+        pytest.param('"id","score","note"\n"SA-1"," 5.0 ","a, ""b""\nc"\nSA-2,3.5,', id="quoted"),
+        pytest.param("\n\nid,score,x\nSA-1,5,,,\nSA-2,35e-1,y", id="blank-start-more-cells"),
+    ],
+)
+def test_what_spreadsheets_write_is_read(tmp_path, text):
+    assert read(tmp_path, text) == {"": {"SA-1": 5.0, "SA-2": 3.5}}
+
+
+def test_several_people_are_told_apart_and_an_empty_score_is_not_rated(tmp_path):
+    found = read(tmp_path, "id,rater,score\na,ann,6\na,bob,0\nb,ann,\n")
+    assert found == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "needs one column `id`, and has nothing", id="empty"),
+        pytest.param("id,points\na,1", "needs one column `score`.* 'points'", id="no-score"),
+        pytest.param("id,score,Score\na,1,2", "one column `score`", id="two-scores"),
+        pytest.param("id,score,rater,rater\na,1,x,y", "one column `rater`", id="two-raters"),
+        pytest.param("id,score\n", "a header and no scores", id="no-rows"),
+        pytest.param("id,score\na,good", "line 2: the score 'good' is not a number", id="text"),
+        pytest.param("id,score\n\na,nan", "line 3: .*'nan' is not", id="nan"),
+        pytest.param("id,score\na,inf", "'inf' is not", id="infinite"),
+        pytest.param("id,score\na,1_0", "'1_0' is not", id="underscore"),
+        pytest.param("id,score\na,７", "'７' is not", id="other-digits"),
+        pytest.param("id,score\na,7", "the score 7 is not on the scale, 0 to 6", id="too-high"),
+        pytest.param("id,score\na,-1", "the score -1 is not on", id="negative"),
+        pytest.param("id,score\na,1e999", "the score 1e999 is not on", id="huge"),
+        pytest.param("id,score\na,1\na,1", "line 3: the sample a has a second", id="twice"),
+        pytest.param(
+            "id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"
+        ),
+        pytest.param("id,score\n,1", "its `id` is empty", id="no-id"),
+        pytest.param("id,score,rater\na,1,", "its `rater` is empty", id="no-rater"),
+        pytest.param("id,score\na", "it has 1 of the 2 columns", id="short"),
+        pytest.param('id,score\n"a,1', "line 2: unexpected end of data", id="open-quote"),
+        pytest.param(f"id,score\n{'a' * 200_000},1", "field larger than", id="huge-field"),
+        pytest.param("id,score\na,1".encode("utf-16"), "not UTF-8", id="utf-16"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_the_line(tmp_path, text, said):
+    with pytest.raises(AnswersUnusable, match=f"(?s)people.csv.*{said}"):
+        read(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(AnswersUnusable, match=r"Cannot read .*No such file"):
+        read_people(tmp_path / "absent.csv", SIX)
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_read_or_refused_in_words(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "people.csv"
+    path.write_bytes(f"id,score\n{text}".encode("utf-8", "surrogatepass"))
+    try:
+        found = read_people(path, SIX)
+    except AnswersUnusable:
+        return
+    assert all(p is None or 0 <= p <= 6 for given_ in found.values() for p in given_.values())

@@ -1,0 +1,210 @@
+"""What MIA-Bench says of its logged samples: as in the runner's table, and read again."""
+
+import copy
+import math
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hostile import JUNK, outcome, spoil
+from support.logged_runs import mia_lines
+
+from mmie_tasks.benchmarks.mia_bench.grading import grade
+from mmie_tasks.benchmarks.mia_bench.review import REVIEW
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.scoring.metrics import rows, ungraded
+from mmie_tasks.figures import figure
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.judging import Judged
+from mmie_tasks.review import READINGS, BadRecord, Segment
+from mmie_tasks.verdict import Unscored, mean_of, tally, verdict_of
+
+LINES = list(mia_lines(80))
+SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
+IMPOSSIBLE = "score of component 1: 9/6, score of component 2: 4/4, total score: 13/10. Fine."
+
+
+def changed(line=LINES[0], drop=(), **fields):
+    line = copy.deepcopy(line)
+    line["coverage"].update(fields)
+    for name in drop:
+        del line["coverage"][name]
+    return line
+
+
+def replies(*texts, **fields):
+    return [{"text": text, **fields} for text in texts]
+
+
+def judged_line(*texts, categories=("describe", "mention"), index=0, contradictory=False):
+    """A line as the task makes it of one reply or two; of none where there are no texts."""
+    sample = Sample(
+        id=str(index),
+        instruction="Look.",
+        type=TYPES[index % 5],
+        components=("a", "b"),
+        weights=(6, 4),
+        categories=categories,
+    )
+    given = [JudgeReply(text=text, model="m") for text in texts]
+    judged = Judged(**dict(zip(("reply", "second"), given, strict=False)))
+    grading = grade(sample, judged) if texts else ungraded("unavailable", "down")
+    made = rows(sample, grading, {"replies": [asdict(reply) for reply in given], "image": None})
+    made["coverage"]["contradictory"] = contradictory
+    return {"filtered_resps": "A boat.", "input": "Look.", **made}
+
+
+ODD = [
+    judged_line(IMPOSSIBLE, SOUND, index=100),
+    judged_line("a: 9/6, b: 4/4, c: 13/10. Off.", index=101),  # officially more than full marks
+    judged_line("no verdict", index=102),
+    judged_line(SOUND, categories=("math", "math"), index=103),
+]
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name or "total")
+def test_every_number_is_that_of_the_runners_table(number, reading):
+    lines = [*LINES, *ODD]
+    metric = f"{reading}_{number.name}" if number.name else reading
+    expected = mean_of(tally(verdict_of(line[metric]) for line in lines if metric in line))
+    found = figure(map(REVIEW.read, lines), number, reading, REVIEW.scale, 0)
+    assert found.percent == pytest.approx(expected.value, abs=1e-9)
+
+
+def test_official_points_beyond_full_marks_stay_as_the_official_script_has_them():
+    assert REVIEW.read(ODD[1]).official.points == pytest.approx(130)
+
+
+def test_a_contradictory_sample_is_not_among_the_clean():
+    line = judged_line(SOUND, contradictory=True)
+    assert "clean" not in REVIEW.read(line).groups
+    assert REVIEW.read(judged_line(SOUND)).groups["clean"] == ("clean",)
+    assert REVIEW.read(line).facts["contradictory"] is True
+
+
+def test_the_image_comes_before_the_instruction():
+    line = changed(image="boat.png")
+    assert REVIEW.read(line).question == (
+        Segment(image="boat.png"),
+        Segment(text=line["input"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        pytest.param(changed(drop=["asked"]), "not in this log", id="older-version"),
+        pytest.param(changed(image=None), "the data name no file", id="no-file"),
+    ],
+)
+def test_an_image_that_is_not_known_says_why(line, problem):
+    segment = REVIEW.read(line).question[0]
+    assert (segment.image, segment.problem) == (None, problem)
+
+
+def test_each_component_is_shown_with_its_mark_and_what_it_asks():
+    facts = REVIEW.read(judged_line(SOUND)).facts
+    assert facts["component 1"] == "describe 3/6: a"
+    assert facts["component 2"] == "mention 4/4: b"
+    assert facts["total of the parts, percent"] == pytest.approx(70)
+    assert REVIEW.read(judged_line("nothing")).facts["component 2"] == "mention -/4: b"
+
+
+def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
+    line = changed(agrees=False)
+    assert REVIEW.read(line).facts["the stated total is that of its parts"] is False
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        pytest.param({"id": 0}, "id", id="id"),
+        pytest.param({"type": "easy"}, "type", id="type"),
+        pytest.param({"type": {}}, "type", id="type-that-is-an-object"),
+        pytest.param({"categories": "math"}, "categories", id="categories"),
+        pytest.param({"weights": [6, "4"]}, "weights", id="weight"),
+        pytest.param({"weights": [True, 4]}, "weights", id="weight-that-is-true"),
+        pytest.param({"parts": []}, "parts", id="parts"),
+        pytest.param({"parts": {"robust": 1}}, "robust", id="parts-of-a-reading"),
+        pytest.param({"asked": "a"}, "asked", id="asked"),
+        pytest.param({"image": 3}, "image", id="image"),
+        pytest.param({"official": {"score": None}}, "official", id="no-points"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(fields, named):
+    with pytest.raises(BadRecord, match=named):
+        REVIEW.read(changed(**fields))
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False), st.sampled_from(JUNK), st.sampled_from([LINES[0], *ODD]))
+def test_no_line_upsets_the_reader(lots, junk, line):
+    line = copy.deepcopy(line)
+    spoil(line, lots, junk)
+    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+        assert outcome(read, line) != ""
+
+
+@pytest.mark.parametrize("line", [*LINES[:10], *ODD, judged_line()])
+def test_reading_again_gives_what_was_logged(line):
+    sample = REVIEW.read(line)
+    again = REVIEW.reread(line)
+    for reading in READINGS:
+        before, after = sample.verdict(reading), again[reading]
+        assert getattr(before, "points", before) == getattr(after, "points", after)
+    assert REVIEW.rerecord(line) == line["coverage"]
+
+
+def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
+    line = changed(
+        replies=replies(SOUND),
+        official={"score": 1},
+        robust={"unscored": "unparsed"},
+        parts={"official": {}, "robust": {}},
+    )
+    assert [REVIEW.reread(line)[name].points for name in READINGS] == [70, 70]
+    record = REVIEW.rerecord(line)
+    assert record["official"]["score"] == record["robust"]["score"] == 70
+    assert record["parts"]["official"] == record["parts"]["robust"] != {}
+
+
+def test_officially_the_first_reply_counts_and_robustly_the_last():
+    again = REVIEW.reread(changed(replies=replies(IMPOSSIBLE, SOUND)))
+    assert (again["official"].points, again["robust"].points) == (130, 70)
+
+
+def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read():
+    again = REVIEW.reread(changed(replies=replies(SOUND, IMPOSSIBLE)))
+    assert [again[name].points for name in READINGS] == [70, 70]
+
+
+def test_a_reply_that_ran_into_its_limit_is_no_verdict():
+    again = REVIEW.reread(changed(replies=replies(SOUND, finish="length")))
+    assert {verdict.reason for verdict in again.values()} == {"cut_off"}
+
+
+def test_what_never_had_a_reply_stays_as_it_is():
+    down = Unscored("unavailable", "down")
+    assert REVIEW.reread(judged_line()) == {"official": down, "robust": down}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(changed(drop=["replies"]), id="no-replies"),
+        pytest.param(changed(replies=[]), id="a-verdict-and-no-reply"),
+        pytest.param(changed(drop=["weights"]), id="no-weights"),
+        pytest.param(changed(weights=[6]), id="too-few-weights"),
+    ],
+)
+def test_without_what_it_was_read_from_a_verdict_cannot_be_read_again(line):
+    assert REVIEW.reread(line) is None
+    assert REVIEW.rerecord(line) == line["coverage"]
+
+
+def test_every_category_and_type_has_a_number():
+    names = {number.name for number in REVIEW.numbers}
+    assert names == {"", "clean", *CATEGORIES, *TYPES}
+    assert all(math.isclose(sum(number.weights.values()), 1) for number in REVIEW.numbers)

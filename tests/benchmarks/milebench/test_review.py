@@ -1,0 +1,225 @@
+"""What MileBench says of its logged samples: as in the runner's table, and read again."""
+
+import copy
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.example import DATA
+from support.hostile import JUNK, outcome, spoil
+from support.logged_runs import milebench_lines
+
+from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.review import REVIEW
+from mmie_tasks.benchmarks.milebench.sample import TASKS
+from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
+from mmie_tasks.figures import figure
+from mmie_tasks.review import READINGS, BadRecord, Segment
+from mmie_tasks.sources.images import Opener
+from mmie_tasks.sources.milebench import dataset
+from mmie_tasks.verdict import Scored, Unscored
+
+LINES = list(milebench_lines(6))
+ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")
+
+
+def changed(line=ONE, drop=(), **fields):
+    line = copy.deepcopy(line)
+    line["coverage"].update(fields)
+    for name in drop:
+        del line["coverage"][name]
+    return line
+
+
+def of_the_runner(lines, metric, name):
+    """The runner's number, 0 to 1: its rows of a metric, averaged as the task file says."""
+    found = [line[metric] for line in lines if metric in line]
+    if name in TASKS:
+        return task.task_mean(found)
+    if name in MEANS_OF_TASKS or name in MEANS_OF_DATASETS:
+        return getattr(task, name)(found)
+    return task.mean(found)
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name)
+def test_every_number_is_that_of_the_runners_table(number, reading):
+    lots = [line for line in LINES if line["coverage"]["level"] != "many"] + many_images()
+    found = figure(map(REVIEW.read, lots), number, reading, REVIEW.scale, 0)
+    expected = of_the_runner(lots, f"{reading}_{number.name}", number.name)
+    assert found.percent == pytest.approx(100 * expected, abs=1e-9)
+
+
+def many_images():
+    return list(milebench_lines(3, seed=3, images=40, datasets=["DocVQA", "TQA"]))
+
+
+def test_a_total_without_all_of_its_datasets_is_no_number():
+    lines = [line for line in LINES if line["coverage"]["dataset"] != "DocVQA"]
+    real, diag = REVIEW.numbers[:2]
+    samples = [REVIEW.read(line) for line in lines]
+    assert figure(samples, real, "official", REVIEW.scale, 0).percent is None
+    assert math.isnan(of_the_runner(lines, "official_real", "real"))
+    assert figure(samples, diag, "official", REVIEW.scale, 0).percent is not None
+
+
+def test_the_weights_of_every_number_add_up_to_one():
+    for number in REVIEW.numbers:
+        assert math.fsum(number.weights.values()) == pytest.approx(1)
+
+
+def test_the_images_stand_at_their_places():
+    line = changed(images=["a.png", "b.png"])
+    line["input"] = "First <image> then <image> what?"
+    assert REVIEW.read(line).question == (
+        Segment(text="First ", image="a.png"),
+        Segment(text=" then ", image="b.png"),
+        Segment(text=" what?"),
+    )
+
+
+def test_a_text_that_says_the_mark_itself_is_shown_as_it_is():
+    line = changed(images=["a.png"])
+    line["input"] = "<image> What does <image> mean?"
+    assert REVIEW.read(line).question == (Segment(text=line["input"]), Segment(image="a.png"))
+
+
+def test_a_line_of_an_older_version_is_shown_without_its_images():
+    line = changed(drop=["images"])
+    line["input"] = "<image>What?"
+    problem, text = REVIEW.read(line).question
+    assert (problem.image, problem.problem) == (None, "not in this log")
+    assert text == Segment(text="What?")
+
+
+def test_groups_are_dataset_task_and_level():
+    groups = REVIEW.read(ONE).groups
+    assert groups == {"dataset": ("ActionLocalization",), "task": ("T-1",), "level": ("few",)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "depth"),
+    [
+        pytest.param("1234567" + "." * 13, 0, id="at-the-beginning"),
+        pytest.param("." * 10 + "1234567...", 0.5, id="in-the-middle"),
+        pytest.param("." * 20, None, id="in-a-picture"),
+        pytest.param("", None, id="not-logged"),
+    ],
+)
+def test_a_needle_is_as_deep_as_it_stands(asked, depth):
+    needle = next(line for line in LINES if line["coverage"]["rule"] == "needle")
+    line = changed(needle, gold="1234567", images=["a", "b"])
+    line["input"] = asked
+    facts = REVIEW.read(line).facts
+    assert facts["needle_length"] == 2
+    assert facts.get("needle_depth") == depth
+
+
+def test_only_needles_have_a_depth():
+    assert not {"needle_length", "needle_depth"} & REVIEW.read(ONE).facts.keys()
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        pytest.param({"id": None}, "id", id="id"),
+        pytest.param({"rule": ["choice"]}, "rule", id="rule"),
+        pytest.param({"rule": "judge"}, "rule", id="unknown-rule"),
+        pytest.param({"dataset": 3}, "dataset", id="dataset"),
+        pytest.param({"level": None}, "level", id="level"),
+        pytest.param({"gold": 3}, "gold", id="gold"),
+        pytest.param({"images": "a.png"}, "images", id="images"),
+        pytest.param({"images": [3]}, "images", id="image"),
+        pytest.param({"official": {"score": "1"}}, "official", id="points-as-text"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(fields, named):
+    with pytest.raises(BadRecord, match=named):
+        REVIEW.read(changed(**fields))
+
+
+def test_an_answer_that_is_no_text_is_named():
+    with pytest.raises(BadRecord, match="filtered_resps"):
+        REVIEW.read({**ONE, "filtered_resps": {"a": 1}})
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False), st.sampled_from(JUNK), st.sampled_from(LINES[:29]))
+def test_no_line_upsets_the_reader(lots, junk, line):
+    line = copy.deepcopy(line)
+    spoil(line, lots, junk)
+    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+        assert outcome(read, line) != ""
+
+
+def test_reading_again_gives_what_was_logged():
+    for line in LINES:
+        sample = REVIEW.read(line)
+        again = REVIEW.reread(line)
+        assert [again["official"], again["robust"]] == [sample.official, sample.robust]
+        assert REVIEW.rerecord(line) == line["coverage"]
+
+
+def test_reading_again_looks_at_the_answer_and_not_at_the_stored_verdict():
+    line = changed(official={"score": 0.25}, robust={"unscored": "unparsed"})
+    line["filtered_resps"] = "a red square"
+    again = REVIEW.reread(line)
+    assert [again[name].points for name in READINGS] == [1, 1]
+    assert REVIEW.rerecord(line)["official"]["score"] == 1
+
+
+@pytest.mark.parametrize("reason", ["no_answer", "not_text", "bad_image"])
+def test_what_was_no_answer_stays_as_it_is(reason):
+    row = {"unscored": reason, "detail": "why"}
+    again = REVIEW.reread(changed(official=row, robust=row))
+    assert again == dict.fromkeys(READINGS, Unscored(reason, "why"))
+
+
+def test_a_sample_without_a_gold_is_read_again():
+    row = {"unscored": "bad_gold", "detail": "?"}
+    assert REVIEW.reread(changed(official=row, robust=row))["robust"] == Scored(1.0, "A")
+
+
+def test_without_its_options_an_answer_cannot_be_read_again():
+    assert REVIEW.reread(changed(drop=["choices"])) is None
+    assert REVIEW.reread({**ONE, "filtered_resps": None}) is None
+
+
+@pytest.fixture
+def docs(monkeypatch, tmp_path):
+    """Samples of the example, as the runner has them, for a variant of DocVQA."""
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
+    for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
+        monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
+    monkeypatch.setattr(task, "_OPENER", Opener())
+    monkeypatch.setattr(task, "_drawn", {})
+    return lambda wanted: dataset(wanted, {"MILEBENCH_DATA": str(DATA)})
+
+
+def logged_images(doc):
+    made = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
+    first, second = (rows["coverage"]["images"] for rows in made)
+    assert first == second
+    return first
+
+
+def test_the_log_has_the_files_at_the_places_of_the_prompt(docs):
+    for doc in docs("DocVQA"):
+        assert logged_images(doc) == doc["images"]
+
+
+def test_the_log_has_the_combined_picture_that_was_drawn_and_draws_none(docs, tmp_path):
+    doc = docs("DocVQA@combined1")[0]
+    assert logged_images(doc) == doc["images"]
+    assert not list(tmp_path.rglob("*.jpg"))
+    task.doc_to_visual(doc)
+    (drawn,) = tmp_path.rglob("*.jpg")
+    assert logged_images(doc) == [str(drawn)]
+
+
+def test_the_log_has_the_combined_picture_of_the_archive(docs, tmp_path):
+    own = tmp_path / "0.jpg"
+    own.write_bytes(b"x")
+    doc = {**docs("DocVQA@combined1")[0], "combined": [str(own)]}
+    assert logged_images(doc) == [str(own)]

@@ -1,0 +1,219 @@
+"""What MMIE says of its logged samples: read, averaged as in the runner's table, read again."""
+
+import copy
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.hostile import JUNK, outcome, spoil
+from support.logged_runs import mmie_lines
+
+from mmie_tasks.benchmarks.mmie.review import REVIEW
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.benchmarks.mmie.scoring import totals
+from mmie_tasks.benchmarks.mmie.scoring.metrics import Facts, Grading, rows
+from mmie_tasks.figures import figure
+from mmie_tasks.review import READINGS, BadRecord, Reviewed, Segment
+from mmie_tasks.sources.mmie import PUBLISHED, small
+from mmie_tasks.verdict import Scored, Unscored
+
+LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
+REASONS = ["unparsed", "left_out", "unavailable"]
+
+
+def changed(**fields):
+    line = copy.deepcopy(LINES[0])
+    line["coverage"].update(fields)
+    return line
+
+
+def table(lines, metric):
+    """The runner's number: its rows of a metric, averaged as the task file says."""
+    return totals.percent([line[metric] for line in lines if metric in line])
+
+
+def same(found, expected):
+    return (found.percent is None) == math.isnan(expected) and (
+        found.percent is None or found.percent == expected
+    )
+
+
+@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name or "AVG")
+def test_every_number_is_that_of_the_runners_table(number):
+    samples = [REVIEW.read(line) for line in LINES]
+    for reading in READINGS:
+        metric = f"{reading}_{number.name}" if number.name else reading
+        found = figure(samples, number, reading, REVIEW.scale, 0)
+        if number.kind == "field" and reading == "robust":
+            continue  # the runner has none
+        has = any(metric in line for line in LINES)
+        assert (found is not None) == has
+        assert found is None or same(found, table(LINES, metric))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(0, 6).map(Scored),
+            st.decimals(0, 6, places=1).map(lambda points: Scored(float(points))),
+            st.sampled_from(REASONS).map(Unscored),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_mean_is_rounded_as_the_official_table(verdicts):
+    lines = []
+    for index, verdict in enumerate(verdicts):
+        sample = Sample(
+            id=f"SA-{index}", index=index, category="SA", field="", question=(), gold=()
+        )
+        grading = Grading(official=verdict, robust=verdict)
+        lines.append(rows(sample, grading, Facts(), {"replies": [], "answer": []}))
+    found = figure(map(REVIEW.read, lines), REVIEW.numbers[0], "official", REVIEW.scale, 0)
+    assert same(found, table(lines, "official"))
+
+
+def test_question_gold_and_answer_are_shown_with_their_images():
+    sample = REVIEW.read(LINES[0])
+    assert [segment.image for segment in sample.question] == ["kite.png"]
+    assert [segment.image for segment in sample.gold] == [None, "kite.png"]
+    assert [segment.image for segment in sample.answer] == [None, "kite.png"]
+    assert sample.answer[0].text.startswith("model-a: ")
+    assert sample.groups == {"category": ("SA",), "field": ("literature",)}
+    assert sample.facts["judge tokens"] == 900
+    assert "truncated" not in sample.facts
+
+
+def test_an_image_of_an_answer_that_could_not_be_used_says_why():
+    answer = [{"text": "", "image": "../../secret", "problem": "outside"}]
+    (segment,) = REVIEW.read(changed(answer=answer)).answer
+    assert segment == Segment(image="../../secret", problem="outside")
+
+
+def test_a_line_of_an_older_version_is_shown_without_its_images():
+    line = copy.deepcopy(LINES[0])
+    for name in ("question", "gold", "answer", "facts", "field"):
+        del line["coverage"][name]
+    sample = REVIEW.read(line)
+    assert sample.question[0].problem == "not in this log"
+    assert sample.question[0].image is None
+    assert sample.gold == (Segment(text=line["target"]),)
+    assert sample.answer == (Segment(text=line["filtered_resps"]),)
+    assert sample.groups == {"category": ("SA",)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        pytest.param({"id": 3}, "id", id="id"),
+        pytest.param({"id": ""}, "id", id="empty-id"),
+        pytest.param({"category": "XX"}, "category", id="category"),
+        pytest.param({"category": []}, "category", id="category-that-is-a-list"),
+        pytest.param({"field": 3}, "field", id="field"),
+        pytest.param({"official": 3}, "official", id="verdict-that-is-a-number"),
+        pytest.param({"official": {}}, "official", id="no-verdict"),
+        pytest.param({"robust": {"unscored": "sleepy"}}, "robust", id="unknown-reason"),
+        pytest.param({"robust": {"unscored": ["x"]}}, "robust", id="reason-that-is-a-list"),
+        pytest.param({"official": {"points": True}}, "official", id="points-that-are-true"),
+        pytest.param({"official": {"points": 1, "reading": 2}}, "reading", id="reading"),
+        pytest.param({"question": "?"}, "question", id="question"),
+        pytest.param({"question": [1]}, "question", id="segment"),
+        pytest.param({"gold": [{"image": 7}]}, "image", id="image"),
+        pytest.param({"answer": {}}, "answer", id="answer"),
+        pytest.param({"replies": {}}, "replies", id="replies"),
+        pytest.param({"facts": []}, "facts", id="facts"),
+        pytest.param({"facts": {"typed": 3}}, "typed", id="typed"),
+        pytest.param({"signature": 3}, "signature", id="signature"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(fields, named):
+    with pytest.raises(BadRecord, match=named):
+        REVIEW.read(changed(**fields))
+
+
+@settings(max_examples=300)
+@given(st.randoms(use_true_random=False), st.sampled_from(JUNK))
+def test_no_line_upsets_the_reader(lots, junk):
+    line = copy.deepcopy(LINES[0])
+    spoil(line, lots, junk)
+    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+        assert outcome(read, line) != ""
+
+
+def test_points_that_are_not_on_the_scale_are_none():
+    for points in (7, -1, math.nan, math.inf, 10**400):
+        official = REVIEW.read(changed(official={"points": points})).official
+        assert math.isnan(official.points)
+
+
+def test_replies_that_are_not_whole_are_not_replies():
+    reply = {"text": "### Score\n4", "finish": 3, "usage": {"cost_usd": "much"}, "cached": 1}
+    (found,) = REVIEW.read(changed(replies=[reply])).replies
+    assert (found.finish, found.usage.cost_usd, found.cached) == ("stop", None, False)
+    assert REVIEW.read(changed(replies=[reply, {"text": 3}])).replies == ()
+
+
+def test_reading_again_gives_what_was_logged():
+    for line in LINES:
+        sample = REVIEW.read(line)
+        again = REVIEW.reread(line)
+        assert [again["official"], again["robust"]] == [sample.official, sample.robust]
+        assert REVIEW.rerecord(line) == line["coverage"]
+
+
+def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
+    line = changed(
+        replies=[{"text": "### Score\n4"}], official={"points": 1}, robust={"unscored": "unparsed"}
+    )
+    assert REVIEW.reread(line) == {"official": Scored(4, "4"), "robust": Scored(4.0, "4")}
+    assert REVIEW.rerecord(line)["official"] == {"reading": "4", "points": 4}
+
+
+def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
+    line = changed(replies=[{"text": "### Score\n4", "finish": "length"}])
+    again = REVIEW.reread(line)
+    assert again["official"].points == 4
+    assert again["robust"].reason == "cut_off"
+
+
+@pytest.mark.parametrize("reason", ["no_answer", "bad_image", "left_out", "unavailable", "budget"])
+def test_what_never_had_a_reply_stays_as_it_is(reason):
+    row = {"unscored": reason, "detail": "why"}
+    again = REVIEW.reread(changed(replies=[], official=row, robust=row))
+    assert again == dict.fromkeys(READINGS, Unscored(reason, "why"))
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        pytest.param(None, id="older-version"),
+        pytest.param([], id="a-verdict-and-no-reply"),
+        pytest.param([{"text": 3}], id="no-text"),
+    ],
+)
+def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
+    assert REVIEW.reread(changed(replies=replies)) is None
+    assert REVIEW.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
+
+
+@pytest.mark.parametrize(
+    ("task", "short_of", "known"),
+    [
+        pytest.param("mmie", 0, {"mmie_1k"}, id="the-whole-dataset"),
+        pytest.param("mmie", 1, set(), id="one-sample-short"),
+        pytest.param("mmie_sa", 0, set(), id="another-task"),
+    ],
+)
+def test_the_thousand_samples_are_known_in_a_run_of_all(task, short_of, known):
+    ids = {name: [f"{name}-{i}" for i in range(count)] for name, count in PUBLISHED.items()}
+    samples = [
+        Reviewed(id=one, official=Scored(1), robust=Scored(1), groups={"category": (name,)})
+        for name, each in ids.items()
+        for one in each
+    ]
+    found = REVIEW.subsets(task, samples[short_of:])
+    assert found.keys() == known
+    assert all(each == small(ids) for each in found.values())

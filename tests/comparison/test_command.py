@@ -1,0 +1,152 @@
+"""`mmie-tasks compare` on logs of the three benchmarks."""
+
+import json
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks.comparison.command import run
+from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+
+LINES = {
+    "mmie": lambda **more: mmie_lines(60, **more),
+    "milebench": lambda **more: milebench_lines(3, **more),
+    "mia_bench": lambda **more: mia_lines(40, **more),
+}
+
+
+def compare(*arguments):
+    return run([*map(str, arguments), "--resamples", "200"], {})
+
+
+@pytest.fixture
+def two(tmp_path):
+    def made(task, count=None, **of_b):
+        for name in "ab":
+            lines = list(LINES[task](answers=name, **(of_b if name == "b" else {})))[:count]
+            write_run(tmp_path / name / "model", task, lines)
+        return tmp_path / "a", tmp_path / "b"
+
+    return made
+
+
+@pytest.mark.parametrize("task", LINES)
+@pytest.mark.parametrize("reading", ["official", "robust"])
+def test_every_benchmark_is_compared(two, task, reading):
+    text = compare(*two(task, skill=0.9), "--reading", reading)
+    assert f"{reading} reading" in text
+    assert "B is ahead of A by" in text
+    assert "| headline " in text
+    assert "(200 resamples)" in " ".join(text.split())
+    assert "nan" not in text.lower().split()
+
+
+@pytest.mark.parametrize("task", LINES)
+def test_json_holds_the_same_numbers(two, task):
+    runs = two(task, skill=0.9)
+    found = json.loads(compare(*runs, "--json"), parse_constant=pytest.fail)
+    (only,) = found["tasks"]
+    headline = only["numbers"][0]
+    assert only["task"] == task
+    assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
+    assert f"| {headline['title']} " in compare(*runs)
+    assert f"{headline['difference']:+.2f}" in compare(*runs)
+    assert headline["wins"] + headline["ties"] + headline["losses"] == headline["pairs"]
+
+
+def test_a_run_beside_itself_is_level(two):
+    a, _ = two("mmie")
+    text = compare(a, a)
+    assert "A and B are level" in text
+    assert "Samples on which they differ" not in text
+
+
+def test_another_judge_is_refused_unless_it_is_ignored(two):
+    runs = two("mmie", judge="judge:openai|model:x")
+    with pytest.raises(SettingWrong) as refused:
+        compare(*runs)
+    assert "| judge  | made_up | openai |" in str(refused.value)
+    assert "--ignore judge,model`" in str(refused.value)
+    text = compare(*runs, "--ignore", "judge, model")
+    assert text.startswith("WARNING")
+    assert "| judge  | made_up | openai |" in text
+
+
+def test_a_replayed_judge_is_the_same_judge(two):
+    assert "pairs" in compare(
+        *two("mmie", judge="judge:made_up|model:nobody|replayed:0123456789ab")
+    )
+
+
+def test_tasks_that_only_one_has_are_not_compared(two, tmp_path):
+    a, b = two("mmie")
+    write_run(a / "model", "mia_bench", mia_lines(5))
+    assert "mia_bench" not in compare(a, b)
+    write_run(tmp_path / "c" / "model", "mia_bench", mia_lines(5))
+    with pytest.raises(AnswersUnusable, match="A has mmie; B has mia_bench"):
+        compare(tmp_path / "b", tmp_path / "c")
+
+
+def test_given_names_and_folders_are_shown(two):
+    a, b = two("mmie")
+    assert f"A: small ({a / 'model'}, " in compare(f"small={a}", f"large={b}")
+
+
+def test_a_task_is_chosen_by_name(two):
+    a, b = two("mmie")
+    for folder in (a, b):
+        write_run(folder / "model", "mia_bench", mia_lines(5))
+    text = compare(a, b, "--task", "mia_bench")
+    assert "MIA-Bench" in text
+    assert "MMIE" not in text
+    assert "MMIE" in compare(a, b)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_hardly_any_samples_are_no_trouble(two, count):
+    if count == 0:
+        with pytest.raises(AnswersUnusable):
+            compare(*two("mmie", count=0))
+    else:
+        assert "n/a" in compare(*two("mmie", count=count))
+
+
+def test_nothing_scored_is_said_in_words(two):
+    text = compare(*two("mmie", unscored=1))
+    assert "0 pairs" in text
+    assert "AVG: n/a, B: no sample has a score" in text
+
+
+def test_lines_cut_off_and_samples_in_one_only_are_told(two):
+    a, b = two("mmie")
+    (log,) = b.rglob("*.jsonl")
+    lines = log.read_text(encoding="utf-8").splitlines()
+    log.write_text("\n".join([*lines[2:], '{"doc_id": 9, "cov']), encoding="utf-8")
+    text = compare(a, b)
+    assert "2 only in A" in text
+    assert "B: line 59, the last, is cut off" in text
+    assert "A alone" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        pytest.param(["--resamples", "0"], SettingWrong, id="no-resamples"),
+        pytest.param(["--resamples", "10000001"], SettingWrong, id="too-many"),
+        pytest.param(["--top", "-1"], SettingWrong, id="top"),
+        pytest.param(["--task", "mmmu"], SettingWrong, id="no-task-of-ours"),
+        pytest.param(["--task", "mia_bench"], AnswersUnusable, id="not-in-the-runs"),
+        pytest.param(["--ignore", "modle"], SettingWrong, id="no-such-key"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_said_with_a_hint(two, words, error):
+    with pytest.raises(error, match=r"\n\nhint: ") as said:
+        run([*map(str, two("mmie")), *words], {})
+    assert isinstance(said.value, MmieTasksError)
+
+
+def test_the_correction_is_named_and_can_be_left_out(two):
+    runs = two("mmie")
+    assert "p (Holm)" in compare(*runs)
+    assert "p (Benjamini-Hochberg)" in compare(*runs, "--correction", "bh")
+    assert "corrected" not in compare(*runs, "--correction", "none")

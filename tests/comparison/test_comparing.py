@@ -1,0 +1,169 @@
+"""Two runs of one task, number by number."""
+
+import random
+
+import pytest
+
+from mmie_tasks.comparison.comparing import compare
+from mmie_tasks.comparison.paired import Resampling
+from mmie_tasks.figures import figure
+from mmie_tasks.verdict import Unscored
+
+
+def compared(a, b, reading="official", top=10):
+    return compare(a, b, reading, Resampling(500), "holm", top)
+
+
+def numbers(a, b, **more):
+    return {each.number.title: each for each in compared(a, b, **more).compared}
+
+
+def drawn(seed, names, low=0):
+    lots = random.Random(seed)  # noqa: S311 - no secret
+    return {name: lots.randint(low, 10) for name in names}
+
+
+NAMES = [f"{letter}{number}" for letter in "ab" for number in range(40)]
+
+
+def test_a_number_is_the_mean_over_the_pairs_and_its_difference_in_percent_points(task_run):
+    found = numbers(task_run({"a1": 2, "a2": 4}), task_run({"a1": 5, "a2": 4}))["AVG"]
+    assert (found.a, found.b, found.difference) == (30.0, 45.0, 15.0)
+    assert (found.wins, found.ties, found.losses, found.pairs) == (1, 1, 0, 2)
+
+
+def test_a_mean_of_group_means_weighs_the_groups(task_run):
+    a = task_run({"a1": 0, "a2": 0, "a3": 0, "b1": 0})
+    b = task_run({"a1": 1, "a2": 1, "a3": 1, "b1": 5})
+    found = numbers(a, b)
+    assert found["AVG"].difference == pytest.approx(20)
+    assert found["Even"].difference == pytest.approx(30)
+    assert (found["Even"].interval, found["Even"].p) == (None, 0.125)  # one pair in a group
+
+
+def test_a_run_alone_has_the_figures_of_the_report(task_run):
+    points = drawn(1, NAMES) | {"a3": None, "b7": Unscored("left_out")}
+    run = task_run(points, styles=dict.fromkeys(NAMES, 0.5))
+    review, found = run.review, numbers(run, run)
+    assert set(found) == {"AVG", "Even", "A", "B", "Style"}
+    for number in review.numbers:
+        expected = figure(run.samples, number, "official", review.scale, resamples=0)
+        assert expected is None or found[number.title].a_alone == expected.percent
+        assert expected is None or found[number.title].a == expected.percent
+
+
+def test_numbers_of_groups_that_no_run_has_are_left_out_and_parts_of_a_mean_are_missed(task_run):
+    found = numbers(task_run({"a1": 1}), task_run({"a1": 2}))
+    assert "C" not in found
+    assert found["Even"].a is None
+    assert "not in these runs" in found["Even"].why_not
+
+
+def test_what_is_no_pair_is_counted_and_moves_nothing(task_run):
+    full = {f"a{n}": n % 7 for n in range(40)}
+    a = full | {"a0": None, "a1": None, "a2": Unscored("left_out"), "a90": 9}
+    b = full | {"a0": None, "a3": None, "a91": 0}
+    found = compared(task_run(a), task_run(b))
+    assert found.left_over == {
+        "only in A": 1,
+        "only in B": 1,
+        "left out by the official script": 1,
+        "unscored in A only": 1,
+        "unscored in B only": 1,
+        "unscored in both": 1,
+    }
+    assert found.pairs == 36 == found.compared[0].pairs
+    assert found.compared[0].difference == 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "is_there"),
+    [pytest.param(1, True, id="nine-of-ten"), pytest.param(2, False, id="eight-of-ten")],
+)
+@pytest.mark.parametrize("how", ["unscored", "absent", "absent-in-a"])
+def test_below_the_floor_of_coverage_there_is_no_number(task_run, missing, is_there, how):
+    full = {f"a{n}": 5 for n in range(10)}
+    gone = [f"a{n}" for n in range(missing)]
+    less = {n: p for n, p in full.items() if n not in gone}
+    less |= dict.fromkeys(gone) if how == "unscored" else {}
+    pair = (full, less) if how != "absent-in-a" else (less, full)
+    found = numbers(*map(task_run, pair))["AVG"]
+    assert (found.difference is not None) == is_there
+    assert ("have a score" in found.why_not) != is_there
+
+
+def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
+    full = {f"a{n}": 5 for n in range(50)} | {"b1": 3, "b2": 4}
+    found = numbers(task_run(full), task_run(full | {"b1": None}))
+    assert found["AVG"].a is not None
+    assert found["Even"].why_not.startswith("b: B: only 1 of 2")
+    assert found["Even"].a is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param({}, {}, id="no-samples-at-all"),
+        pytest.param({"a1": None}, {"a1": None}, id="nothing-scored"),
+        pytest.param({"a1": 1}, {"a2": 1}, id="nothing-in-common"),
+        pytest.param({"a1": Unscored("left_out")}, {"a1": Unscored("left_out")}, id="left-out"),
+        pytest.param(
+            {"a1": 1, "a2": Unscored("left_out")},
+            {"a1": Unscored("left_out"), "a2": 1},
+            id="left-out-crosswise",
+        ),
+    ],
+)
+def test_nothing_to_compare_is_no_number_and_no_exception(task_run, a, b):
+    found = compared(task_run(a), task_run(b))
+    assert all(each.a is None and each.p is None and each.why_not for each in found.compared)
+    assert found.apart == ()
+
+
+def test_one_pair_has_a_difference_and_no_more(task_run):
+    found = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
+    assert (found.difference, found.interval, found.p) == (30.0, None, 1.0)
+
+
+def test_p_values_are_corrected_among_their_kind(task_run):
+    a = task_run(drawn(1, NAMES))
+    b = task_run({name: min(10, points + 1) for name, points in drawn(1, NAMES).items()})
+    found = numbers(a, b)
+    assert found["AVG"].p_corrected == found["AVG"].p
+    assert found["A"].p_corrected == pytest.approx(2 * found["A"].p)
+
+
+def test_the_samples_that_differ_most_come_first_and_equal_ones_by_id(task_run):
+    a = task_run({"a1": 5, "a2": 0, "a3": 9, "a4": 1, "a5": None})
+    b = task_run({"a1": 5, "a2": 4, "a3": 1, "a4": 5, "a5": 9})
+    assert [each.id for each in compared(a, b).apart] == ["a3", "a2", "a4"]
+    assert [each.id for each in compared(a, b, top=1).apart] == ["a3"]
+
+
+def test_the_reading_that_is_asked_for_is_compared(task_run):
+    a = task_run({"a1": 1, "a2": 1}, robust={"a1": 2})
+    b = task_run({"a1": 1, "a2": 1}, robust={"a1": 8})
+    assert numbers(a, b)["AVG"].difference == 0
+    assert numbers(a, b, reading="robust")["AVG"].difference == 30
+
+
+def test_the_order_of_the_logs_does_not_matter(task_run):
+    one, other = drawn(1, NAMES), drawn(2, NAMES)
+    turned = [dict(sorted(each.items(), reverse=True)) for each in (one, other)]
+    assert compared(task_run(one), task_run(other)) == compared(*map(task_run, turned))
+
+
+def test_samples_that_the_official_script_leaves_out_are_not_held_against_a_run(task_run):
+    points = {f"a{n}": 5 for n in range(6)} | {f"a{n}": Unscored("left_out") for n in range(6, 12)}
+    found = numbers(task_run(points), task_run(points))["AVG"]
+    assert (found.a, found.pairs) == (50.0, 6)
+
+
+def test_a_run_with_fewer_samples_has_its_own_number_alone(task_run):
+    found = numbers(task_run({f"a{n}": 5 for n in range(9)}), task_run({"a1": 7}))["AVG"]
+    assert (found.a, found.a_alone, found.b_alone) == (None, 50.0, 70.0)
+
+
+def test_two_ways_to_one_fraction_are_a_tie(task_run):
+    found = numbers(task_run({"a1": 0.1 + 0.2, "a2": 1}), task_run({"a1": 0.3, "a2": 1}))["AVG"]
+    assert (found.ties, found.difference) == (2, 0)

@@ -1,0 +1,161 @@
+"""What may be asked for: benchmarks, tasks, tags and judges; the Hub is never reached."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.golden import GOLDEN
+
+from mmie_tasks.benchmarks.milebench.prefetch import datasets_of, items
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
+from mmie_tasks.errors import MmieTasksError, SettingWrong
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.prefetching.command import run
+from mmie_tasks.prefetching.judges import DEFAULT, look
+from mmie_tasks.prefetching.names import asked_of
+from mmie_tasks.rooms import Room, room_of
+
+TINY = GOLDEN / "internvl" / "checkpoint"
+
+
+@pytest.fixture
+def at_hand(tmp_path: Path) -> dict[str, str]:
+    """All data named by variables, so that nothing is looked for anywhere else."""
+    names = ("MMIE_DATA", "MILEBENCH_DATA", "MIA_BENCH_DATA", "MMIE_OTHER_PROMPTS")
+    return {name: str(tmp_path) for name in names} | {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
+
+
+def room(name: str) -> Room:
+    found = room_of(name)
+    assert found is not None
+    return found
+
+
+def test_a_benchmark_stands_for_itself_and_a_tag_for_its_tasks() -> None:
+    found = asked_of(["milebench_N-1", "mmie", "mmie_sa", "mmie"])
+    assert {room.name: tasks for room, tasks in found.items()} == {
+        "milebench": ("milebench_TextNeedleInAHaystack",),
+        "mmie": ("mmie", "mmie_sa"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        pytest.param("DocVQA", "there is `milebench_DocVQA`", id="a-dataset"),
+        pytest.param("milebench_docvqa", "there is `milebench_DocVQA`", id="another-case"),
+        pytest.param("mmmu_val", "there is", id="another-benchmark"),
+        pytest.param("mmie_xyz", "no benchmark or task `mmie_xyz`", id="no-task"),
+    ],
+)
+def test_a_word_that_names_nothing_is_an_error_that_lists_what_there_is(
+    word: str, said: str
+) -> None:
+    with pytest.raises(SettingWrong, match=said):
+        asked_of(["mmie", word])
+
+
+def test_no_word_at_all_lists_the_benchmarks() -> None:
+    with pytest.raises(SettingWrong, match="there are mia_bench, milebench, mmie"):
+        run([], {})
+
+
+@pytest.mark.parametrize(
+    ("tasks", "datasets"),
+    [
+        pytest.param(["milebench"], set(DATASETS), id="all"),
+        pytest.param(
+            ["milebench_adv"], {one for one in DATASETS if has_variant(one, "adv")}, id="all-adv"
+        ),
+        pytest.param(["milebench_OCR-VQA_adv"], {"OCR-VQA"}, id="variant"),
+        pytest.param(["milebench_DocVQA", "milebench_DocVQA_combined1"], {"DocVQA"}, id="twice"),
+    ],
+)
+def test_a_task_of_milebench_reads_these_datasets(tasks: list[str], datasets: set[str]) -> None:
+    assert set(datasets_of(tasks)) == datasets
+
+
+def test_the_task_files_of_milebench_read_known_datasets() -> None:
+    files = (room("milebench").task_dir()).glob("*.yaml")
+    read = datasets_of(path.stem for path in files)
+    assert set(read) == set(DATASETS)
+
+
+def test_the_tokenizer_of_a_cut_context_is_an_item(at_hand: dict[str, str]) -> None:
+    limit = {"TOKENIZER": "/nowhere", "MAX_CONTEXT_TOKENS": "9", "TOKENS_PER_IMAGE": "1"}
+    settings = at_hand | {f"MILEBENCH_{name}": value for name, value in limit.items()}
+    _, tokenizer = items(["milebench"], settings)
+    assert (tokenizer.subject, tokenizer.here) == ("milebench: tokenizer", False)
+    with pytest.raises(SettingWrong, match="`/nowhere` cannot be loaded"):
+        tokenizer.fetch()
+
+
+def test_judges_are_left_out_unless_they_are_asked_for() -> None:
+    found = look(None, [room("mmie"), room("milebench"), room("mia_bench")], {})
+    assert found.items == ()
+    assert found.notes == ("mmie: its judge `mmie_score` is not fetched; add `--judge` for that.",)
+
+
+def test_a_judge_that_keeps_nothing_here_is_said_to_need_nothing() -> None:
+    found = look("openai:gpt-4o", [room("mmie"), room("mia_bench")], {})
+    assert found.items == ()
+    assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
+
+
+def test_a_judge_that_is_named_is_fetched_even_where_none_is_needed() -> None:
+    (found,) = look(f"mmie_score:{TINY}", [room("milebench")], {}).items
+    assert (found.subject, found.here) == ("mmie_score: checkpoint", True)
+
+
+def test_the_environment_may_choose_the_judge() -> None:
+    found = look(DEFAULT, [room("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
+    assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
+
+
+def test_a_checkpoint_in_a_folder_is_here(at_hand: dict[str, str]) -> None:
+    said = run(["mmie", "--judge", f"mmie_score:{TINY}"], at_hand | os.environ)
+    assert f"export MMIE_SCORE_MODEL={TINY}" in said
+    assert f"--judge mmie_score:{TINY}" in said
+
+
+@pytest.mark.parametrize("arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"]])
+def test_a_benchmark_behind_judge_is_not_taken_for_one(
+    at_hand: dict[str, str], arguments: list[str]
+) -> None:
+    assert "doctor --tasks mia_bench" in run(arguments, at_hand)
+
+
+@pytest.mark.parametrize(
+    ("judge", "error", "said"),
+    [
+        pytest.param("nobody", SettingWrong, "no judge `nobody`", id="judge"),
+        pytest.param("mmie_score:x=1", SettingWrong, "no option `x`", id="option"),
+        pytest.param("openai:token=secret", SettingWrong, "takes no `token=`", id="secret"),
+        pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "is not there", id="folder"),
+    ],
+)
+def test_a_judge_that_cannot_be_is_an_error(
+    at_hand: dict[str, str], judge: str, error: type[MmieTasksError], said: str
+) -> None:
+    with pytest.raises(error, match=said) as raised:
+        run(["mmie", "--judge", judge], at_hand)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_benchmark_of_another_package_without_a_prefetch_is_named(
+    at_hand: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "guest_bench"
+    (package / "task_yamls").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "task.py").write_text("")
+    info = tmp_path / "guest_bench-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest-bench\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[mmie_tasks.benchmarks]\nguest = guest_bench\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    told = run(["guest", "mia_bench", "--dry_run"], at_hand)
+    assert "Note: guest: it names nothing to be fetched." in told
+    assert "| mia_bench: data " in told

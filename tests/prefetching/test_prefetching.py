@@ -1,0 +1,228 @@
+"""The command against a loopback Hub: sizes first, then everything, then a doctor offline."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.file_server import CONTENT, sends, serving
+from support.full_hub import OTHER_WORDS, PREFETCH, full_hub, prefetch
+from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
+from support.mmie_hub import ARCHIVE, REPO
+
+from mmie_tasks.doctor.findings import gib
+
+EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
+
+DOCTOR = """
+import os
+from mmie_tasks.doctor.command import run
+answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.environ).text
+"""
+
+# The official words are not ours: the pin is moved to words of our own, and their check is off.
+OWN_PIN = """
+import hashlib
+from mmie_tasks.sources import mmie_prompts, mmie_prompts_file as file
+content = {content!r}
+pin = file.Pin(url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+file.OFFICIAL = pin
+file.prompts_file.__defaults__ = (pin, file.Patience(tries=1))
+file.kept.__defaults__ = (pin,)
+mmie_prompts.check = lambda found: None
+"""
+
+
+@pytest.fixture
+def hub() -> Iterator[HubServer]:
+    with full_hub() as server:
+        yield server
+
+
+def test_a_dry_run_tells_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
+    done = prefetch(hub, tmp_path, *EVERYTHING, "--dry_run")
+    assert f"| MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.said
+    assert "MileBench_part1.tar.gz" in done.said
+    assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.said
+    assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.said
+    assert "To fetch: 0.7 MiB" in done.said
+    assert "judge `openai`: nothing is to be fetched" in done.said
+    assert hub.asked_for("GET") == []
+    assert not (tmp_path / "cache").exists()
+
+
+def test_what_was_fetched_is_here_the_second_time_and_nobody_is_asked(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    first = prefetch(hub, tmp_path, *EVERYTHING)
+    assert "Fetched: 4. Here before: 1." in first.said
+    asked = len(hub.requests)
+    hub.answers(500)
+    again = prefetch(hub, tmp_path, *EVERYTHING)
+    assert "Fetched: 0. Here before: 5." in again.said
+    assert "Everything is here." in again.log
+    assert len(hub.requests) == asked
+
+
+def test_the_table_stands_before_what_is_fetched(hub: HubServer, tmp_path: Path) -> None:
+    log = prefetch(hub, tmp_path, "mmie").log
+    assert log.index("| mmie: data ") < log.index("1 of 1: mmie: data")
+
+
+def test_the_end_says_what_to_copy_and_set(hub: HubServer, tmp_path: Path) -> None:
+    said = prefetch(hub, tmp_path, *EVERYTHING).said
+    assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in said
+    assert f"export HF_HOME={tmp_path}/hf\n" in said
+    assert f"export MMIE_OTHER_PROMPTS={OTHER_WORDS}\n" in said
+    assert "export HF_HUB_OFFLINE=1\n" in said
+    assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in said
+    assert "Set there what is set here: `HF_ENDPOINT`" in said
+    assert TOKEN not in said
+
+
+def test_without_a_judge_its_checkpoint_is_left_out_and_that_is_said(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    done = prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
+    assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
+    assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
+    assert "HF_HOME" not in done.said
+
+
+def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Path) -> None:
+    prefetch(hub, tmp_path, "milebench_OCR-VQA_adv", "milebench_SlideVQA")
+    assert hub.asked_for("GET") == ["MileBench_part4.tar.gz"]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A machine that everything was brought to, and whose Hub has gone since."""
+
+    hub_url: str
+    home: Path
+    words: str
+    said: str
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    home = tmp_path_factory.mktemp("filled")
+    with serving() as server, full_hub() as hub:
+        server.gives(sends(CONTENT))
+        words = OWN_PIN.format(content=CONTENT, url=f"{server.url}/prompts.py")
+        done = prefetch(hub, home, *EVERYTHING, before=words, MMIE_OTHER_PROMPTS="")
+        return Filled(hub_url=hub.url, home=home, words=words, said=done.said)
+
+
+@pytest.mark.parametrize("switched_off", ["0", "1"], ids=["no-network", "switched-off"])
+def test_the_doctor_is_content_without_the_hub(filled: Filled, switched_off: str) -> None:
+    assert "Fetched: 5." in filled.said
+    code = f"{filled.words}{DOCTOR}"
+    told = json.loads(ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off))
+    found = {each["subject"]: each for each in reversed(told)}
+    assert "3 samples of MMIE/MMIE@" in found["mmie: data"]["found"]
+    assert "2 samples of 1 dataset;" in found["milebench: data"]["found"]
+    assert "8 samples of lmms-lab-encoder/MIA-Bench@" in found["mia_bench: data"]["found"]
+    assert "official@" in found["mmie: judge prompts"]["found"]
+    subjects = [f"{name}: data" for name in ("mmie", "milebench", "mia_bench")]
+    subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: memory"]
+    assert {found[subject]["status"] for subject in subjects} == {"ok"}
+    place = found["mmie_score: checkpoint"]["status"]
+    assert place == ("ok" if switched_off == "1" else "warning")
+
+
+def test_one_that_cannot_be_had_does_not_lose_the_others(hub: HubServer, tmp_path: Path) -> None:
+    hub.files = {key: content for key, content in hub.files.items() if key[0] != REPO}
+    done = prefetch(hub, tmp_path, *EVERYTHING)
+    assert done.error.startswith("DataMissing: 1 of 5 could not be fetched:\n\nmmie: data: `data.")
+    assert "hint: `hf auth login`" in done.error
+    assert (tmp_path / "cache/mia_bench/commits/main.txt").is_file()
+    assert (tmp_path / "cache/mmie_score/commits/MMIE--MMIE-Score@main.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        pytest.param(403, "GatedRepo", "accept the terms on https://hugg", id="gated"),
+        pytest.param(401, "GatedRepo", "accept the terms on https://hugg", id="not-logged-in"),
+        pytest.param(401, "RepoNotFound", "`hf auth login` with an account", id="not-for-you"),
+        pytest.param(403, "", "HTTP 403", id="refused"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
+def test_a_refusal_of_the_hub_ends_in_its_hint(
+    hub: HubServer,
+    tmp_path: Path,
+    status: int,
+    code: str,
+    said: str,
+    arguments: tuple[str, ...],
+) -> None:
+    hub.answers(status, code)
+    done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments)
+    assert "2 of 3 could not be fetched" in done.error
+    assert done.error.count(said) == 2
+    assert "| ?      |" in done.log
+    assert TOKEN not in done.error + done.log
+
+
+def test_a_download_that_was_killed_goes_on_and_only_the_rest_counts(tmp_path: Path) -> None:
+    with full_hub(filler_bytes=200_000) as hub:
+        prefetch(hub, tmp_path, "mmie")  # so that only the archive is left to be had
+        shutil.rmtree(tmp_path / f"cache/mmie/{COMMIT}/images")
+        folder = tmp_path / f"cache/mmie/downloads/{hub.hashes[REPO, ARCHIVE]}"
+        part = folder / f"{ARCHIVE}.part"
+
+        def half_way() -> bool:
+            return part.exists() and part.stat().st_size > 40_000
+
+        hub.hangs(after=60_000)
+        code = PREFETCH.format(arguments=["mmie"], before="")
+        ask_and_kill(hub.url, tmp_path, code, half_way, MMIE_OTHER_PROMPTS=OTHER_WORDS)
+        there = part.stat().st_size
+        done = prefetch(hub, tmp_path, "mmie")
+        left_bytes = len(hub.files[REPO, ARCHIVE]) - there
+        assert f"To fetch: {gib(left_bytes)}." in done.log
+        assert hub.ranges()[-1] == f"bytes={there}-"
+    assert "Fetched: 1." in done.said
+
+
+def test_too_little_room_stops_before_anything_is_fetched(hub: HubServer, tmp_path: Path) -> None:
+    full = """
+import shutil
+from collections import namedtuple
+shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2**20, 1000)
+"""
+    done = prefetch(hub, tmp_path, "mmie", before=full)
+    assert done.error.startswith("DataMissing: ")
+    assert "are needed for" in done.error
+    assert "`MMIE_TASKS_CACHE`" in done.error
+    assert hub.asked_for("GET") == []
+
+
+def test_data_named_by_a_variable_is_here_and_the_hub_is_not_asked(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    done = prefetch(hub, tmp_path, "mmie", MMIE_DATA=str(tmp_path / "data"))
+    assert f"export MMIE_DATA={tmp_path}/data" in done.said
+    assert hub.requests == []
+
+
+def test_a_folder_that_is_not_there_is_an_error_that_names_the_variable(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    done = prefetch(hub, tmp_path, "mia_bench", MIA_BENCH_DATA="/nowhere")
+    assert "`MIA_BENCH_DATA` is `/nowhere`, which is not there" in done.error
+
+
+def test_without_the_hub_and_with_nothing_here_every_item_says_so(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
+    assert "4 of 5 could not be fetched" in done.error
+    assert done.error.count("HF_HUB_OFFLINE") >= 3

@@ -1,0 +1,73 @@
+"""A real browser, and reports to open in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from support import report_payload as made
+from support.report_browser import Open
+
+from mmie_tasks.report.page import render
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+PATIENCE_MS = 20_000  # for a busy machine; what is waited for comes at once on an idle one
+
+
+@pytest.fixture(scope="module")  # no longer: while it is open, an event loop runs in this thread
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        except Error as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"no {CHROMIUM} that starts: {error.message.splitlines()[0]}")
+        expect.set_options(timeout=PATIENCE_MS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "hostile.html"
+    path.write_text(render(made.hostile()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "large.html"
+    path.write_text(render(made.large(20_000)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    contexts: list[BrowserContext] = []
+
+    def new(**settings: Any) -> BrowserContext:
+        contexts.append(browser.new_context(**settings))
+        return contexts[-1]
+
+    yield new
+    for each in contexts:
+        each.close()
+
+
+@pytest.fixture
+def opened(context: Callable[..., BrowserContext]) -> Open:
+    """Opens a file at an address in it; settings are the browser context's."""
+
+    def open_it(path: Path, place: str = "", **settings: Any) -> Page:
+        page = context(**settings).new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(f"{path.as_uri()}{place}")
+        return page
+
+    return open_it

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.report_runs import run, sample
+
+from mmie_tasks.report.charts import charts
+from mmie_tasks.report.joined import join
+from mmie_tasks.report.tables import tables
+
+
+def drawn(*runs: object) -> dict[str, Any]:
+    (task,) = join(runs)  # type: ignore[arg-type]
+    return {str(chart["id"]): chart for chart in charts(task, tables(task))}
+
+
+def needle(name: str, points: float | None, length: object, depth: object = None) -> Any:
+    facts = {"needle_length": length, "needle_depth": depth}
+    return sample(name, points, facts={k: v for k, v in facts.items() if v is not None})
+
+
+def test_three_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
+    samples = [sample(name, place, 4, name) for place, name in enumerate("abc")]
+    found = drawn(run("one", samples), run("two", samples[:1]))
+    assert {"category-bars", "category-radar", "points"} == set(found)
+    bars = found["category-bars"]
+    assert bars["x"] == ["C", "A", "B"]
+    assert [(each["run"], each["reading"]) for each in bars["series"]] == [
+        (0, "official"),
+        (0, "robust"),
+        (1, "official"),
+        (1, "robust"),
+    ]
+    assert bars["series"][0]["values"] == [50.0, 0.0, 25.0]
+    assert bars["series"][2]["values"] == [None, 0.0, None]
+
+
+def test_two_categories_give_no_radar_and_one_gives_nothing() -> None:
+    two = [sample("1", category="a"), sample("2", category="b")]
+    assert "category-radar" not in drawn(run("one", two))
+    assert set(drawn(run("one", two[:1]))) == {"points"}
+
+
+def test_the_histogram_counts_every_sample_once_also_the_unscored() -> None:
+    samples = [sample("1", 0), sample("2", 4, 3), sample("3", 4), sample("4", None)]
+    points = drawn(run("one", samples))["points"]
+    assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
+    assert [each["values"] for each in points["series"]] == [
+        [1, 0, 0, 0, 2, 1],
+        [1, 0, 0, 1, 1, 1],
+    ]
+
+
+def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> None:
+    samples = [
+        needle("1", 4, 10, 0.0),
+        needle("2", 0, 10, 0.1),
+        needle("3", 1, 20, 1.0),
+        needle("4", None, 20, 0.5),
+    ]
+    heat = drawn(run("one", samples))["needles-heat-0"]
+    assert heat["x"] == ["10", "20"]
+    assert heat["z"] == [[50.0, None], [None] * 2, [None] * 2, [None] * 2, [None, 25.0]]
+    assert heat["counts"] == [[2, 0], [0, 0], [0, 0], [0, 0], [0, 1]]
+
+
+def test_the_maps_of_two_runs_have_the_same_columns() -> None:
+    found = drawn(run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)]))
+    assert found["needles-heat-0"]["x"] == found["needles-heat-1"]["x"] == ["10", "30"]
+
+
+def test_needles_without_a_depth_give_a_line_over_lengths() -> None:
+    samples = [needle("1", 4, 10), needle("2", 2, 10), needle("3", 1, 20)]
+    line = drawn(run("one", samples))["needles-lines"]
+    official = line["series"][0]
+    assert (line["x"], official["values"]) == (["10", "20"], [75.0, 25.0])
+    assert official["low"][0] < 75.0 < official["high"][0]
+    assert official["low"][1] is None
+
+
+def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
+    samples = [needle(str(length), 4, length, 0.0) for length in range(100)]
+    heat = drawn(run("one", samples))["needles-heat-0"]
+    assert len(heat["x"]) == 12
+    assert (heat["x"][0], heat["x"][-1]) == ("0 to 7", "91 to 99")
+    assert sum(heat["counts"][0]) == 100
+
+
+@pytest.mark.parametrize("length", [True, "10", float("nan"), None])
+def test_what_is_no_length_is_no_needle(length: object) -> None:
+    assert set(drawn(run("one", [needle("1", 4, length, 0.5)]))) == {"points"}

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.logged_runs import mia_lines, mmie_lines, write_run
+
+from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.report.command import run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, skill in (("good", 0.8), ("bad", 0.3)):
+        write_run(tmp_path / name, "mmie", mmie_lines(12, skill=skill, answers=name))
+        write_run(tmp_path / name, "mia_bench", mia_lines(12, skill=skill, answers=name))
+    return tmp_path
+
+
+def test_a_report_of_two_runs_is_one_file(folder: Path) -> None:
+    target = folder / "new" / "report.html"
+    words = run([f"A={folder / 'good'}", f"B={folder / 'bad'}", "-o", str(target)], {})
+    page = target.read_text(encoding="utf-8")
+    assert words.startswith(f"{target}: ")
+    assert words.endswith("; 2 runs, 2 tasks, 48 samples")
+    assert "Results of A, B" in page
+    assert page.lower().startswith("<!doctype html>")
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_tasks_and_title_are_as_asked(folder: Path) -> None:
+    target = folder / "report.html"
+    asked = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
+    assert run(asked, {}).endswith("; 1 run, 1 task, 12 samples")
+    assert "Kites &lt;&amp;&gt;" in target.read_text(encoding="utf-8")
+
+
+def test_a_report_is_written_over_and_a_failed_one_leaves_it(folder: Path) -> None:
+    target = folder / "report.html"
+    run([str(folder / "good"), "-o", str(target)], {})
+    before = target.read_bytes()
+    with pytest.raises(AnswersUnusable):
+        run([str(folder / "nothing"), "-o", str(target)], {})
+    assert target.read_bytes() == before
+
+
+def test_what_the_log_left_out_is_said(folder: Path) -> None:
+    log = next((folder / "good").glob("*mmie.jsonl"))
+    log.write_text(log.read_text(encoding="utf-8")[:-30], encoding="utf-8")
+    words = run([str(folder / "good"), "-o", str(folder / "report.html")], {})
+    assert "good, mmie: line 12, the last, is cut off and was left out" in words
+
+
+@pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
+def test_only_a_page_is_written_over(folder: Path, output: str) -> None:
+    with pytest.raises(SettingWrong, match="it is a page"):
+        run([str(folder / "good"), "-o", str(folder / output)], {})
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_in_words(folder: Path) -> None:
+    target = next((folder / "good").glob("*mmie.jsonl")) / "report.html"
+    with pytest.raises(SettingWrong, match="cannot be written") as caught:
+        run([str(folder / "good"), "-o", str(target)], {})
+    assert "hint: name another file" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["nowhere"], "There is no", id="nothing-there"),
+        pytest.param(["good", "--tasks", "mmmu"], "no task of mmie-tasks", id="not-ours"),
+        pytest.param(["good", "--tasks", "milebench"], "nothing to look at", id="not-in-the-run"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_words(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(MmieTasksError, match=message):
+        run([*words, "-o", "report.html"], {})
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--thumbnails", "-1"], id="negative"),
+        pytest.param(["--thumbnails", "many"], id="no-number"),
+        pytest.param(["--thumbnails", "3", "--no_thumbnails"], id="both"),
+    ],
+)
+def test_thumbnails_are_a_number_or_none(folder: Path, words: list[str]) -> None:
+    with pytest.raises(SystemExit):
+        run([str(folder / "good"), *words], {})
+
+
+@pytest.mark.parametrize("unscored", [0, 1])
+def test_one_sample_gives_a_report_also_without_a_score(tmp_path: Path, unscored: int) -> None:
+    write_run(tmp_path / "one", "mmie", mmie_lines(1, unscored=unscored))
+    target = tmp_path / "report.html"
+    assert run([str(tmp_path / "one"), "-o", str(target)], {}).endswith("1 sample")
+    assert ("no sample has a score" in target.read_text(encoding="utf-8")) == bool(unscored)
+
+
+def test_nan_points_are_no_score(tmp_path: Path) -> None:
+    (line,) = mmie_lines(1, unscored=0)
+    line["coverage"]["official"] = {"reading": "5", "points": float("nan")}
+    log = write_run(tmp_path / "one", "mmie", [line])
+    assert "NaN" in log.read_text(encoding="utf-8")
+    words = run([str(log), "-o", str(tmp_path / "report.html")], {})
+    assert "1 sample with points that are not on the scale" in words
+
+
+def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:
+    lines = list(mmie_lines(3))
+    for line in lines:
+        line["coverage"]["replies"][0]["text"] = json.dumps(list(range(400_000)))
+    write_run(tmp_path / "one", "mmie", lines)
+    target = tmp_path / "report.html"
+    run([str(tmp_path / "one"), "-o", str(target)], {})
+    assert target.stat().st_size < 4_000_000

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.report_runs import SIGNATURE, sample
+
+from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.report.chunks import CHUNK_BYTES, pack
+from mmie_tasks.report.details import MOST_IMAGES, MOST_REPLY, MOST_TEXT, detail, images_of
+from mmie_tasks.report.joined import Row
+from mmie_tasks.report.thumbnails import Thumbnail
+from mmie_tasks.review import Segment
+
+SEEN = Thumbnail("data:image/webp;base64,AAAA")
+
+
+def told(*row: Any, thumbnail: Thumbnail = SEEN) -> Any:
+    return detail(tuple(row), {SIGNATURE: 0}, lambda _: thumbnail)
+
+
+def kinds(segments: list[dict[str, Any]]) -> list[str]:
+    return [str(each.get("text") or each.get("note") or each["alt"]) for each in segments]
+
+
+def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> None:
+    question = (Segment("Look:", "a/kite.png"), Segment(image="b/tree.png"), Segment("And now?"))
+    assert kinds(told(sample("1", question=question))["question"]) == [
+        "Look:",
+        "image 1 of the question: kite.png",
+        "image 2 of the question: tree.png",
+        "And now?",
+    ]
+
+
+def test_an_image_without_a_thumbnail_says_why() -> None:
+    found = told(sample("1", answer=(Segment(image="a.png"),)), thumbnail=Thumbnail(None, "gone"))
+    assert found["runs"][0]["answer"] == [
+        {"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}
+    ]
+
+
+def test_a_problem_is_told_with_what_was_written_and_never_looked_up() -> None:
+    row = (sample("1", answer=(Segment(image="/etc/passwd", problem="outside"),)),)
+    assert images_of(row) == []
+    assert kinds(told(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
+
+
+def test_after_six_images_the_others_are_counted_at_their_places() -> None:
+    many = [Segment(image=f"{place}.png") for place in range(9)]
+    question = (*many[:8], Segment("between"), many[8])
+    row: Row = (sample("1", question=question),)
+    assert images_of(row) == [f"{place}.png" for place in range(MOST_IMAGES)]
+    assert kinds(told(*row)["question"])[6:] == [
+        "and 2 more images",
+        "between",
+        "and 1 more image",
+    ]
+
+
+def test_what_is_looked_up_is_what_is_shown() -> None:
+    question = (Segment(image="x", problem="outside"), *(Segment(image=f"{k}") for k in range(9)))
+    asked: list[str] = []
+
+    def look_up(image: str) -> Thumbnail:
+        asked.append(image)
+        return SEEN
+
+    row = (sample("1", question=question, answer=question),)
+    detail(row, {SIGNATURE: 0}, look_up)
+    assert images_of(row) == asked == [*"01234"] * 2
+
+
+def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
+    old = sample("1", question=(Segment("Look. <image>"),))
+    new = sample("1", question=(Segment("Look.", "a.png"),), gold=(Segment("A kite."),))
+    found = told(old, None, new)
+    assert kinds(found["question"]) == ["Look.", "image 1 of the question: a.png"]
+    assert kinds(found["gold"]) == ["A kite."]
+    assert found["runs"][1] is None
+
+
+@pytest.mark.parametrize("length", [MOST_TEXT, MOST_TEXT + 1])
+def test_a_long_text_is_cut_and_says_how_much_is_missing(length: int) -> None:
+    (piece,) = told(sample("1", question=(Segment("x" * length),)))["question"]
+    ending = "" if length == MOST_TEXT else " … (1 more character in the log)"
+    assert piece["text"] == "x" * MOST_TEXT + ending
+
+
+def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
+    huge = tuple(Segment("x" * 30_000, "a.png") for _ in range(3_000))
+    found = told(sample("1", question=huge, answer=huge))
+    assert len(json.dumps(found)) < 600_000
+    assert kinds(found["question"])[-1] == "and 2,500 more parts"
+
+
+def test_a_reply_is_shown_whole_with_what_it_took() -> None:
+    usage = Usage(input_tokens=9, output_tokens=2, cost_usd=0.5)
+    replies = [
+        JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
+        JudgeReply(text="y" * (MOST_REPLY + 7), model="m", usage=Usage(cost_usd=float("nan"))),
+    ]
+    first, second = told(sample("1", replies=tuple(replies)))["runs"][0]["replies"]
+    assert first == {
+        "text": "Good.",
+        "model": "m",
+        "finish": "length",
+        "cached": True,
+        "input_tokens": 9,
+        "output_tokens": 2,
+        "cost_usd": 0.5,
+    }
+    assert second["text"].endswith("(7 more characters in the log)")
+    assert second["cost_usd"] is None
+
+
+def test_verdicts_facts_and_parts_are_told() -> None:
+    facts = {"tiles": 3, "whole": True, "shape": "json", "odd": float("nan")}
+    parts = {"official": {"look": 0.5, "odd": float("inf")}}
+    found = told(sample("1", None, 3, facts=facts, parts=parts))["runs"][0]
+    assert found["official"] == {"unscored": "unparsed", "detail": "no number"}
+    assert found["robust"] == {"points": 3, "reading": "3"}
+    assert found["facts"] == {"tiles": 3, "whole": True, "shape": "json", "odd": "n/a"}
+    assert found["parts"] == {"official": {"look": 0.5}, "robust": {}}
+
+
+HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
+
+
+@settings(max_examples=40)
+@given(HOSTILE, st.floats() | HOSTILE | st.booleans())
+def test_whatever_a_log_says_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
+    segments = (Segment(text, text), Segment(image=text, problem=text))
+    reply = JudgeReply(text=text, model=text)
+    hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
+    found = told(hostile)
+    (chunk,) = pack([found]).packed
+    assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [found]
+
+
+@given(st.lists(st.integers(0, CHUNK_BYTES + 9), max_size=12))
+@settings(max_examples=30)
+def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int]) -> None:
+    details = [{"place": place, "text": "x" * size} for place, size in enumerate(sizes)]
+    found = pack(details)
+    unpacked = [gzip.decompress(base64.b64decode(chunk)) for chunk in found.packed]
+    lists = [json.loads(each) for each in unpacked]
+    assert [detail for each in lists for detail in each] == details
+    assert list(found.starts) == [each[0]["place"] for each in lists]
+    for text, each in zip(unpacked, lists, strict=True):
+        assert len(text) < CHUNK_BYTES + 100 or len(each) == 1
+    both = map(sum, pairwise(map(len, unpacked)))
+    assert all(size > CHUNK_BYTES for size in both)  # none is smaller than it must be
+
+
+def test_the_same_details_give_the_same_bytes() -> None:
+    assert pack([{"a": 1}]) == pack([{"a": 1}])
+
+
+def test_what_json_cannot_hold_is_not_written() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        pack([{"a": float("nan")}])

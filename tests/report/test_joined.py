@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from support.report_runs import run, sample
+
+from mmie_tasks.report.joined import disputed, join, worth_a_look
+from mmie_tasks.report.samples import columns
+
+
+def test_samples_come_in_the_order_of_the_first_run_then_those_only_later_runs_have() -> None:
+    one = run("one", [sample("b"), sample("a")])
+    two = run("two", [sample("c"), sample("a"), sample("0")])
+    (task,) = join([one, two])
+    assert columns(task)["ids"] == ["b", "a", "c", "0"]
+    assert columns(task)["missing"] == [[False, False, True, True], [True, False, False, False]]
+
+
+def test_runs_that_lack_a_task_keep_their_place() -> None:
+    one, two = run("one", [sample("a")], task="sketch_x"), run("two", [sample("a")])
+    first, second = join([one, two])
+    assert [index for index, _ in first.present] == [0]
+    assert [index for index, _ in second.present] == [1]
+    assert columns(second)["points"]["official"] == [[None], [2]]
+    assert (first.title, second.title) == ("Sketch (sketch_x)", "Sketch")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        pytest.param([(2, 2), (2, 2)], 0, id="all-agree"),
+        pytest.param([(2, 2), (3, 3)], 0.25, id="runs"),
+        pytest.param([(0, 3)], 0.75, id="readings"),
+        pytest.param([(1, 2), (4, 2)], 0.75, id="the-greatest"),
+        pytest.param([(None, 0)], 1, id="unscored-beside-scored"),
+        pytest.param([(None, None)], 0, id="nothing-scored"),
+        pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),
+    ],
+)
+def test_how_far_runs_and_readings_are_apart(
+    row: list[tuple[float | None, float | None] | None], expected: float
+) -> None:
+    samples = tuple(None if each is None else sample("a", each[0], each[1]) for each in row)
+    assert disputed(samples, 4) == expected
+
+
+def test_the_worst_and_most_disputed_are_worth_a_look() -> None:
+    rows = [(sample("a", 4),), (sample("b", 0),), (sample("c", 4, 0),), (sample("d", 2),)]
+    assert [worth_a_look(row, 4) for row in rows] == [0, 1, 2, 0.5]
+
+
+def test_reasons_stand_where_points_are_missing_and_nowhere_else() -> None:
+    (task,) = join([run("one", [sample("a", None, 3), sample("b", 1)]), run("two", [])])
+    found = columns(task)
+    assert found["reasons"]["official"] == [["unparsed", ""], ["", ""]]
+    assert found["reasons"]["robust"] == [["", ""], ["", ""]]
+    assert found["points"]["official"] == [[None, 1], [None, None]]
+    assert found["points"]["robust"] == [[3, 1], [None, None]]
+
+
+def test_groups_come_in_the_order_of_the_benchmark_and_unknown_ones_last() -> None:
+    samples = [sample(name, category=name) for name in "zaybxcw"]
+    (task,) = join([run("one", samples)])
+    category = columns(task)["groups"]["category"]
+    assert category == {"names": [*"cabwxyz"], "of": [[6], [1], [5], [2], [4], [0], [3]]}

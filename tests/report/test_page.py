@@ -1,0 +1,226 @@
+"""The report's page in a real browser: that it is safe, whole and readable."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+from support import report_payload as made
+from support.report_browser import Open, draw_all, open_all, section
+
+from mmie_tasks.report.page import render
+
+OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
+
+
+def test_it_opens_without_a_complaint_and_without_a_request(
+    context: Callable[..., BrowserContext], hostile: Path
+) -> None:
+    page = context().new_page()
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{hostile.as_uri()}#mmie")
+    draw_all(page)
+    open_all(page)
+    assert said == []
+    assert [url for url in asked if not url.startswith("data:")] == [hostile.as_uri()]
+
+
+def test_nothing_that_a_stranger_said_runs_and_all_of_it_is_shown(
+    opened: Open, hostile: Path
+) -> None:
+    page = opened(hostile, "#mmie")
+    draw_all(page)
+    open_all(page)
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.pwned") is None
+    shown = section(page).locator(".browser").evaluate("(all) => all.textContent")
+    assert [text for text in made.HOSTILE if text not in shown] == []
+    assert page.locator("main script, main style, main svg style, main [onerror]").count() == 0
+
+
+def test_the_policy_stops_a_script_that_is_not_ours(opened: Open, hostile: Path) -> None:
+    page = opened(hostile)
+    page.evaluate(
+        """() => {
+          const script = document.createElement('script');
+          script.textContent = 'window.pwned = 9';
+          document.body.append(script);
+          document.body.insertAdjacentHTML('beforeend', '<a id=x onclick="window.pwned=9">x</a>');
+          document.getElementById('x').click();
+        }"""
+    )
+    assert page.evaluate("window.pwned") is None
+    refused = page.evaluate("fetch('data:text/plain,x').then(() => 'sent', () => 'refused')")
+    assert refused == "refused"
+
+
+def test_a_label_of_a_chart_is_shown_as_it_is(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    draw_all(page)
+    texts = page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
+    assert [text for text in texts if text.startswith("<script>window.pwned = 1</")]
+    assert made.MARKUP in texts
+    assert texts.count("alike") == 2  # one bar each, though they are called the same
+
+
+def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    charts = section(page).locator(".chart")
+    for number, chart in enumerate(made.hostile()["tasks"][0]["charts"]):
+        rows = charts.nth(number).locator("tbody tr")
+        assert rows.count() == len(chart["y"] if chart["type"] == "heat" else chart["x"])
+    assert page.locator(".plot:not([role=img][aria-label])").count() == 0
+
+
+def test_a_number_that_is_not_there_says_why_and_another_saved_one_is_shown(
+    opened: Open, hostile: Path
+) -> None:
+    page = opened(hostile, "#mmie")
+    headline = section(page).locator("table").first
+    expect(headline).to_contain_text("48.11")
+    expect(headline).to_contain_text("44.11 – 52.11")
+    expect(headline).to_contain_text("results file: 47.00")
+    expect(headline).to_contain_text("only 3 of 8 samples have a score")
+    notes = section(page).locator(".warning").all_inner_texts()
+    assert any("their signatures differ in judge, note" in note for note in notes)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_is_the_systems_until_the_button_is_pressed(
+    opened: Open, hostile: Path, scheme: str
+) -> None:
+    page = opened(hostile, "#mmie", color_scheme=scheme)
+    draw_all(page)
+    before = colours(page)
+    page.get_by_role("button", name=re.compile("theme$")).click()
+    page.wait_for_function("(old) => getComputedStyle(document.body).color !== old", arg=before[0])
+    tick = section(page).locator(".plot .xtick text").first
+    expect(tick).to_have_css("fill", colours(page)[0])
+    assert (luminance(before[0]) < luminance(before[1])) is (scheme == "light")
+    assert (luminance(colours(page)[0]) < luminance(colours(page)[1])) is (scheme == "dark")
+
+
+def colours(page: Page) -> tuple[str, str]:
+    """Of text and of paper."""
+    ink, paper = page.evaluate(
+        "(({color, backgroundColor}) => [color, backgroundColor])(getComputedStyle(document.body))"
+    )
+    return ink, paper
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it, of ``rgb(r, g, b)`` with whole numbers."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_has_contrast(opened: Open, hostile: Path, scheme: str) -> None:
+    page = opened(hostile, "#mmie", color_scheme=scheme)
+    open_all(page)
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll('body *')]
+          .filter((each) => each.checkVisibility() && !each.matches(':disabled')
+            && !each.closest('.plot, [hidden]')
+            && [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim() !== ''))
+          .map((each) => {
+            let behind = each;
+            const ground = () => getComputedStyle(behind).backgroundColor;
+            while (/, 0\\)$/.test(ground())) behind = behind.parentElement;
+            return [getComputedStyle(each).color, ground()];
+          })"""
+    )
+    assert len(pairs) > 200
+    assert {tuple(pair) for pair in pairs if contrast(*pair) < 4.5} == set()
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int) -> None:
+    page = opened(hostile, "#mmie", viewport={"width": width, "height": 900})
+    draw_all(page)
+    open_all(page)
+    show = section(page).get_by_role("button", name="Show all")
+    while show.count():
+        show.first.click()
+    assert page.evaluate(OVERFLOW) <= 0
+    wide = section(page).locator(".of-run, .chart, .controls, summary, .note").all()
+    assert [box for each in wide if (box := each.bounding_box()) and box["width"] > width] == []
+
+
+def test_on_paper_there_are_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie", color_scheme="dark")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("table:visible").count() == page.locator("table").count()
+    assert page.locator("button:visible, select:visible, input:visible").count() == 0
+    ink, paper = colours(page)
+    assert luminance(ink) < luminance(paper)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+
+
+def test_without_scripts_the_tables_can_still_be_read(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, java_script_enabled=False)
+    expect(page.locator("noscript p")).to_be_visible()
+    expect(page.locator("section.task table").first).to_be_visible()
+
+
+def test_a_screen_reader_finds_its_way(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    open_all(page)
+    for role in ("banner", "main", "contentinfo"):
+        expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
+    unnamed = page.locator("input, select").evaluate_all(
+        "(all) => all.filter((each) => !each.labels?.length && !each.ariaLabel).length"
+    )
+    assert unnamed == 0
+    assert page.locator("img:not([alt]), img[alt='']").count() == 0
+    levels = page.locator("h1, h2, h3, h4, h5").evaluate_all(
+        "(all) => all.filter((each) => each.checkVisibility()).map((each) => +each.tagName[1])"
+    )
+    assert levels[0] == 1
+    assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
+
+
+def test_the_page_names_no_address_to_load() -> None:
+    page = render(made.large(3))
+    assert "default-src &#39;none&#39;" in page
+    assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?!data:)[^\"]*", page) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(
+            {"chunks": ["QUJD</script>"]}, "not base64", id="a chunk that ends the script"
+        ),
+        pytest.param({"full_marks": float("nan")}, "JSON", id="a number that JSON has not"),
+    ],
+)
+def test_what_cannot_stand_in_a_page_is_refused(change: dict[str, object], words: str) -> None:
+    payload = made.large(3)
+    payload["tasks"][0].update(change)
+    with pytest.raises(ValueError, match=words):
+        render(payload)
+
+
+def test_what_the_scripts_read_is_what_was_given() -> None:
+    page = render(made.hostile())
+    task = re.search(r'<script type="application/json" id="x-task-0">(.*?)</script>', page)
+    assert task is not None
+    assert json.loads(task[1])["samples"] == made.hostile()["tasks"][0]["samples"]

@@ -1,0 +1,188 @@
+"""The report's samples in a real browser: found, sorted, turned, opened and linked to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+from support import report_payload as made
+from support.report_browser import Open, choice_of, expect_samples, section
+
+IDS: list[str] = made.hostile()["tasks"][0]["samples"]["ids"]
+
+
+@pytest.mark.parametrize(
+    ("label", "choice", "expected"),
+    [
+        pytest.param("Order", "most disputed first", "35021467", id="most disputed first"),
+        pytest.param("Order", "worst first", "16345270", id="worst first"),
+        pytest.param("Order", "best first", "07253461", id="best first"),
+        pytest.param("Order", "as logged", "01234567", id="as logged"),
+        pytest.param("Category", "even (4)", "0246", id="a group"),
+        pytest.param("Run", "first", "35021467", id="a run"),
+        pytest.param("Run", made.NAMES[1], "3502467", id="a run that lacks a sample"),
+        pytest.param("Without score", "only without score", "3", id="without score"),
+        pytest.param("Without score", "unparsed (1)", "3", id="without score, and why"),
+    ],
+)
+def test_a_choice_changes_which_samples_are_shown(
+    opened: Open, hostile: Path, label: str, choice: str, expected: str
+) -> None:
+    page = opened(hostile, "#mmie")
+    choice_of(page, label).select_option(label=choice)
+    expect_samples(page, expected)
+    expect(section(page).get_by_role("status")).to_contain_text(f"{len(expected)} of 8 samples")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("Only where readings differ (1)", "2", id="readings"),
+        pytest.param("Only where runs differ (3)", "350", id="runs"),
+    ],
+)
+def test_a_box_keeps_the_samples_that_differ(
+    opened: Open, hostile: Path, words: str, expected: str
+) -> None:
+    page = opened(hostile, "#mmie")
+    section(page).get_by_label(words).check()
+    expect_samples(page, expected)
+
+
+def test_a_sample_without_score_is_neither_worst_nor_best(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    choice_of(page, "Run").select_option(label="first")
+    choice_of(page, "Order").select_option(label="worst first")
+    expect_samples(page, "16427503")
+    choice_of(page, "Order").select_option(label="best first")
+    expect_samples(page, "05724613")
+
+
+def test_a_range_of_points_is_of_the_run_that_is_looked_at(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    section(page).get_by_label("most official points").fill("1")
+    expect_samples(page, "516")
+    choice_of(page, "Run").select_option(label="first")
+    expect_samples(page, "16")
+    section(page).get_by_label("least official points").fill("1")
+    expect_samples(page, "6")
+    section(page).get_by_role("button", name="Clear filters").click()
+    expect_samples(page, "35021467")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("id-4", "4", id="an id"),
+        pytest.param("ANOTHER ANSWER 7", "7", id="an answer, in any case"),
+        pytest.param("### Score\n6", "", id="a line end is no space"),
+        pytest.param("no such thing at all", "", id="nothing"),
+        pytest.param("a" * 50_000, "0", id="very long"),
+    ],
+)
+def test_a_search_finds_what_is_in_the_details(
+    opened: Open, hostile: Path, words: str, expected: str
+) -> None:
+    page = opened(hostile, "#mmie")
+    section(page).get_by_label("Search in everything said").fill(words)
+    expect(section(page).get_by_role("status")).to_contain_text(f"{len(expected)} of 8 samples")
+    expect_samples(page, expected)
+
+
+def test_a_search_of_many_samples_can_be_stopped(opened: Open, large: Path) -> None:
+    page = opened(large)
+    page.evaluate("() => { Response.prototype.json = () => new Promise(() => {}); }")  # never done
+    section(page).get_by_label("Search in everything said").fill("word-1")
+    stop = section(page).get_by_role("button", name="Stop the search")
+    stop.click()
+    expect(stop).to_be_hidden()
+    expect(section(page).get_by_role("status")).to_have_text("0 of 20,000 samples match")
+
+
+def test_twenty_thousand_samples_are_shown_a_page_at_a_time(opened: Open, large: Path) -> None:
+    page = opened(large)
+    shown, status = section(page).locator(".sample"), section(page).get_by_role("status")
+    expect(shown).to_have_count(25)
+    expect(status).to_have_text("20,000 of 20,000 samples match")
+    section(page).get_by_label("Search in everything said").fill("word-1999")
+    expect(status).to_have_text("11 of 20,000 samples match")
+    section(page).get_by_role("button", name="Clear filters").click()
+    choice_of(page, "Order").select_option(label="best first")
+    expect(section(page).locator(".id").first).to_have_text("id-6")
+    section(page).get_by_role("button", name="Next").first.click()
+    expect(section(page).locator(".id").first).to_have_text("id-181")
+    section(page).get_by_label("page", exact=True).last.fill("800")
+    section(page).get_by_label("page", exact=True).last.press("Enter")
+    expect(section(page).locator(".id").last).to_have_text("id-19999")
+    expect(shown).to_have_count(25)
+    expect(section(page).get_by_role("button", name="Next").first).to_be_disabled()
+
+
+@pytest.mark.parametrize("number", range(len(made.POINTS)))
+def test_an_address_leads_to_a_sample(opened: Open, hostile: Path, number: int) -> None:
+    page = opened(hostile, f"#mmie_sa/{quote(IDS[number], safe='')}")
+    sample = section(page).locator(".sample[open]")
+    expect(sample.locator(".id")).to_have_text(IDS[number], use_inner_text=False)
+    expect(sample.locator("summary")).to_be_focused()
+
+
+def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
+    opened: Open, large: Path
+) -> None:
+    page = opened(large)
+    choice_of(page, "Field").select_option(label="b (10,000)")
+    page.evaluate("location.hash = '#mmie/id-12346'")
+    expect(section(page).locator(".sample[open] .id")).to_have_text("id-12346")
+    link = section(page).get_by_role("link", name="Link to this sample")
+    expect(link).to_have_attribute("href", "#mmie/id-12346")
+
+
+def test_an_address_of_no_sample_says_so(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie/%F0%28")
+    expect(section(page).get_by_role("status")).to_have_text("There is no sample %F0%28 here.")
+    expect_samples(page, "35021467")
+
+
+def test_a_sample_opens_with_the_keyboard_and_shows_every_run(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    summary = section(page).locator(".sample summary").first
+    summary.focus()
+    page.keyboard.press("Enter")
+    runs = section(page).locator(".sample[open] .of-run")
+    expect(runs).to_have_count(2)
+    expect(runs.nth(0)).to_contain_text("n/a unparsed")
+    expect(runs.nth(1)).to_contain_text("2 of 6")
+    expect(runs.nth(1)).to_contain_text("remembered, not asked again")
+    expect(runs.nth(1)).to_contain_text("1,234 tokens in, 56 out · $0.00210")
+    expect(runs.nth(1)).to_contain_text("judge:b|model:m|note:")
+
+
+def test_a_sample_that_a_run_lacks_says_so(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, f"#mmie/{quote(IDS[1], safe='')}")
+    expect(section(page).locator(".sample[open] .of-run").nth(1)).to_contain_text("not in this run")
+
+
+def test_a_picture_that_is_not_there_says_why(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
+    sample = section(page).locator(".sample[open]")
+    expect(sample.locator(".absent")).to_have_text(
+        [f"no such file {made.HOSTILE[2]}", "picture not shown "]
+    )
+    expect(sample.locator("img")).to_have_count(2)  # the answers', whose addresses are data
+
+
+def test_a_long_answer_is_whole_when_it_is_asked_for(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, f"#mmie/{quote(IDS[0], safe='')}")
+    answer = section(page).locator(".sample[open] .of-run").first.locator(".segments")
+    expect(answer.locator(".whole")).to_be_hidden()
+    answer.get_by_role("button", name="Show all 100,000 characters").click()
+    expect(answer.locator(".whole")).to_have_text(made.LONG)
+    expect(answer.locator(".part")).to_be_hidden()
+
+
+def test_all_of_a_page_can_be_opened_at_once(opened: Open, large: Path) -> None:
+    page = opened(large)
+    section(page).get_by_role("button", name="Open all on this page").click()
+    expect(section(page).locator(".sample[open] .of-run")).to_have_count(25)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.report_runs import SIGNATURE, run, sample
+
+from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.report.payload import Settings, payload
+from mmie_tasks.review import Reviewed, Segment
+from mmie_tasks.runs.opening import open_runs
+from mmie_tasks.runs.run import Run
+
+SETTINGS = Settings(title="Made up", made="2026-11-21 14:00 UTC")
+
+
+def of(*runs: Run, settings: Settings = SETTINGS) -> Any:
+    found = payload(runs, settings)
+    json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+    return found
+
+
+def task(*runs: Run, settings: Settings = SETTINGS) -> Any:
+    (found,) = of(*runs, settings=settings)["tasks"]
+    return found
+
+
+def details(found: Any) -> list[Any]:
+    unpacked = (gzip.decompress(base64.b64decode(chunk)) for chunk in found["chunks"])
+    return [detail for text in unpacked for detail in json.loads(text)]
+
+
+def image(path: Path, side_px: int = 100) -> str:
+    Image.effect_noise((side_px, side_px), 80).save(path)
+    return str(path)
+
+
+def shown(found: Any) -> list[int]:
+    """The samples that have a thumbnail."""
+    return [place for place, each in enumerate(details(found)) if "data:image" in json.dumps(each)]
+
+
+@pytest.fixture
+def three_benchmarks(tmp_path: Path) -> list[Run]:
+    for name, skill in (("good", 0.8), ("bad", 0.3)):
+        picture = image(tmp_path / "kite.png")
+        folder = tmp_path / name
+        write_run(folder, "mmie", mmie_lines(60, skill=skill, answers=name, image=picture))
+        write_run(folder, "milebench", milebench_lines(3, skill=skill, answers=name))
+        write_run(folder, "mia_bench", mia_lines(40, skill=skill, answers=name))
+    return open_runs([str(tmp_path / "good"), str(tmp_path / "bad")])
+
+
+def test_logs_of_the_three_benchmarks_give_all_the_page_needs(three_benchmarks: list[Run]) -> None:
+    found = of(*three_benchmarks)
+    assert [each["name"] for each in found["runs"]] == ["good", "bad"]
+    assert [(each["title"], each["judged"]) for each in found["tasks"]] == [
+        ("MIA-Bench", True),
+        ("MileBench", False),
+        ("MMIE", True),
+    ]
+    for each in found["tasks"]:
+        samples = each["samples"]
+        count = len(samples["ids"])
+        assert count == len(details(each)) == len(samples["first"]) == len(samples["disputed"])
+        assert [len(column) for column in samples["points"]["official"]] == [count, count]
+        assert each["tables"][0]["kind"] == "headline"
+        assert each["present"] == [0, 1]
+
+
+def test_charts_of_the_three_benchmarks(three_benchmarks: list[Run]) -> None:
+    charts = {
+        each["title"]: {chart["id"] for chart in each["charts"]}
+        for each in of(*three_benchmarks)["tasks"]
+    }
+    assert {"component-bars", "component-radar", "type-bars"} <= charts["MIA-Bench"]
+    assert {"dataset-bars", "level-lines", "needles-heat-0", "task-bars"} <= charts["MileBench"]
+    assert {"category-bars", "category-radar", "field-bars", "points"} <= charts["MMIE"]
+
+
+def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(
+    three_benchmarks: list[Run],
+) -> None:
+    mmie = of(*three_benchmarks)["tasks"][2]
+    first = details(mmie)[0]
+    lists = [first["question"], first["gold"], *(each["answer"] for each in first["runs"])]
+    assert any(piece.get("image") for piece in lists[2])
+    assert any(piece.get("image") for piece in lists[3])
+    assert len(shown(mmie)) == 60
+
+
+def test_hostile_words_anywhere_become_json() -> None:
+    bad = "</script>\x00\ud83d\u202e" * 3
+    reply = JudgeReply(text=bad, model=bad)
+    hostile = sample(
+        bad,
+        question=(Segment(bad, bad),),
+        gold=(Segment(bad),),
+        replies=(reply,),
+        signature=bad,
+        category=bad,
+        groups={bad: (bad,)},
+        facts={bad: bad},
+    )
+    bad_run = replace(run(bad, [hostile], notes=(bad,)), notes=(bad,), folder=Path(bad))
+    found = of(bad_run, settings=replace(SETTINGS, title=bad))
+    assert found["title"] == "</script>␀�\u202e" * 3
+
+
+def test_signatures_and_spend_are_those_of_the_runs() -> None:
+    usage = Usage(input_tokens=10, output_tokens=5, cost_usd=0.25)
+    replies = (JudgeReply(text="x", model="m", usage=usage, cached=True),) * 2
+    judged = run("one", [sample("1", replies=replies), sample("2", signature="judge:other|t:1")])
+    found = task(judged, run("two", [sample("1")]))
+    assert found["signatures"] == [SIGNATURE, "judge:other|t:1"]
+    assert [each["runs"][0]["signature"] for each in details(found)] == [0, 1]
+    spent = {"replies": 2, "remembered": 2, "models": {"m": 2}, "input_tokens": 20}
+    assert found["spend"] == [[0, {**spent, "output_tokens": 10, "cost_usd": 0.5}]]
+    assert found["notes"] == [
+        [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
+        [1, "it lacks 1 sample that other runs have"],
+    ]
+
+
+def test_the_cost_is_unknown_where_one_replys_cost_is() -> None:
+    replies = [JudgeReply(text="x", model="m", usage=Usage(cost_usd=cost)) for cost in (1.0, None)]
+    found = task(run("one", [sample("1", replies=tuple(replies))]))
+    assert found["spend"][0][1]["cost_usd"] is None
+
+
+def pictured(folder: Path, points: Iterable[float]) -> list[Reviewed]:
+    """Samples with a picture of their own each."""
+    return [
+        sample(str(place), value, question=(Segment(image=image(folder / f"{place}.png", 192)),))
+        for place, value in enumerate(points)
+    ]
+
+
+def test_when_room_is_short_the_worst_samples_are_shown_and_a_note_says_so(tmp_path: Path) -> None:
+    one = run("one", pictured(tmp_path, [4, 0, 3, 1]))
+    size = len(json.dumps(details(task(one))[0])) * 3 // 4
+    found = task(one, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    assert shown(found) == [1, 3]
+    assert [run for run, note in found["notes"] if "images of 2 samples" in note] == [None]
+
+
+def test_the_budget_is_for_all_tasks_together(tmp_path: Path) -> None:
+    samples = pictured(tmp_path, [4, 4])
+    two = replace(
+        run("one", samples),
+        tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks},
+    )
+    size = len(json.dumps(details(task(run("one", samples)))[0])) * 3 // 4
+    found = of(two, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    assert [len(shown(each)) for each in found["tasks"]] == [1, 1]
+
+
+NOTE = (
+    "images of 2 samples are not shown: the report has room for those of 1 sample of a task, "
+    "and for 9.0 MiB of thumbnails in all"
+)
+
+
+@pytest.mark.parametrize(
+    ("most", "expected", "notes"),
+    [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])],
+)
+def test_a_user_may_ask_for_fewer_pictures(
+    tmp_path: Path, most: int, expected: list[int], notes: list[str]
+) -> None:
+    one = run("one", pictured(tmp_path, [4, 0, 3]))
+    found = task(one, settings=replace(SETTINGS, samples_with_thumbnails=most))
+    assert shown(found) == expected
+    assert [note for _, note in found["notes"]] == notes
+
+
+def test_two_reports_of_the_same_runs_are_the_same(tmp_path: Path) -> None:
+    one, two = run("one", pictured(tmp_path, [4, 0, 3])), run("two", [sample("1", 1)])
+    assert of(one, two) == of(one, two)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.report.plain import cut, finite, plain
+
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+
+
+@given(ANY_TEXT)
+def test_any_text_becomes_one_that_utf_8_can_hold(text: str) -> None:
+    json.dumps(plain(text), ensure_ascii=False).encode()
+
+
+@given(ANY_TEXT)
+def test_no_control_character_is_left_but_tabs_and_new_lines(text: str) -> None:
+    assert not [c for c in plain(text) if c not in "\t\n" and (c < " " or "\x7f" <= c < "\xa0")]
+
+
+@given(st.text(st.characters(min_codepoint=0xA0, exclude_categories=("Cs",))))
+def test_a_text_that_is_fit_stays_as_it_is(text: str) -> None:
+    assert plain(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("a\r\nb\rc", "a\nb\nc", id="new-lines"),
+        pytest.param("a\x1b[0m", "a␛[0m", id="escape"),
+        pytest.param("\x7f\x85", "␡�", id="delete-and-c1"),
+        pytest.param("\ud83d x", "� x", id="half-a-pair"),
+        pytest.param("\u202eabc\u200b😀", "\u202eabc\u200b😀", id="the-page-deals-with-these"),
+    ],
+)
+def test_what_is_replaced(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+@given(ANY_TEXT, st.integers(0, 20))
+def test_a_cut_text_begins_as_the_whole_and_says_how_much_is_missing(text: str, most: int) -> None:
+    found = cut(text, most)
+    if len(text) <= most:
+        assert found == plain(text)
+    else:
+        assert found.startswith(plain(text[:most]))
+        assert f"({len(text) - most:,} more character" in found
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_is_none(value: float | None) -> None:
+    assert finite(value) is None
+
+
+def test_a_number_keeps_more_digits_than_are_shown() -> None:
+    assert finite(83.33333333333334) == 83.333333

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from support.report_runs import SCALE, Sketch, run, sample
+
+from mmie_tasks.figures import figure
+from mmie_tasks.report.joined import join
+from mmie_tasks.report.tables import as_json, tables
+from mmie_tasks.review import Scale
+
+SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
+
+
+def shown(*runs: object) -> list[dict]:
+    (task,) = join(runs)  # type: ignore[arg-type]
+    return as_json(tables(task))  # type: ignore[return-value]
+
+
+def test_every_number_is_the_figure_of_its_run() -> None:
+    one, two = run("one", SAMPLES), run("two", SAMPLES[:2])
+    headline = shown(one, two)[0]["rows"][0]
+    for cell, of in zip(headline["cells"], (one, two), strict=True):
+        task = of.tasks["sketch"]
+        for reading in ("official", "robust"):
+            wanted = figure(task.samples, task.review.numbers[0], reading, SCALE)
+            assert wanted is not None
+            assert wanted.interval is not None
+            assert cell[reading]["percent"] == wanted.percent
+            assert cell[reading]["low"] == pytest.approx(wanted.interval.low, abs=1e-6)
+            assert (cell[reading]["scored"], cell[reading]["total"]) == (
+                wanted.scored,
+                wanted.total,
+            )
+    assert headline["cells"][0]["differ"] == 1
+
+
+def test_numbers_without_samples_are_left_out_and_kinds_keep_the_benchmarks_order() -> None:
+    categories = shown(run("one", SAMPLES))[1]
+    assert categories["title"] == "By category"
+    assert [row["name"] for row in categories["rows"]] == ["a", "b"]
+
+
+def test_a_run_without_a_numbers_samples_has_an_empty_cell() -> None:
+    found = shown(run("one", SAMPLES), run("two", SAMPLES[1:2]))
+    assert [cell is None for cell in found[1]["rows"][0]["cells"]] == [False, True]
+
+
+def test_below_the_floor_of_coverage_there_is_a_reason_and_no_number() -> None:
+    cell = shown(run("one", [sample("1", None), sample("2", 4)]))[0]["rows"][0]["cells"][0]
+    assert cell["official"]["percent"] is None
+    assert cell["official"]["low"] is None
+    assert cell["official"]["why_not"] == "only 1 of 2 samples have a score"
+
+
+def test_a_component_counts_its_own_differences() -> None:
+    parts = {"official": {"look": 1.0, "tell": 0.5}, "robust": {"look": 1.0, "tell": 1.0}}
+    groups = {"component": ("look", "tell")}
+    found = shown(run("one", [sample("1", 4, 4, parts=parts, groups=groups)]))
+    assert [row["cells"][0]["differ"] for row in found[-1]["rows"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        pytest.param({"official": 75.0, "robust": 66.67}, (None, None), id="the-same"),
+        pytest.param({"official": 75.004}, (None, None), id="the-same-as-shown"),
+        pytest.param({"official": 75.02, "robust": 60.0}, (75.02, 60.0), id="another"),
+        pytest.param({"official_SA": 3.0}, (None, None), id="of-another-number"),
+        pytest.param({}, (None, None), id="no-results-file"),
+    ],
+)
+def test_a_stored_number_is_shown_where_it_is_another(
+    stored: Mapping[str, float], expected: tuple[float | None, float | None]
+) -> None:
+    cell = shown(run("one", SAMPLES, stored=stored))[0]["rows"][0]["cells"][0]
+    assert (cell["official"]["stored"], cell["robust"]["stored"]) == expected
+
+
+def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
+    scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
+    samples = [sample("1", 1), sample("2", 0)]
+    review = replace(Sketch(), scale=scale)
+    same = shown(run("one", samples, review=review, stored={"official": 0.5}))
+    other = shown(run("one", samples, review=review, stored={"official": 0.25}))
+    stored = [found[0]["rows"][0]["cells"][0]["official"]["stored"] for found in (same, other)]
+    assert stored == [None, 25.0]
+
+
+def test_a_stored_number_is_shown_beside_none() -> None:
+    samples = [sample("1", None), sample("2", 4)]
+    cell = shown(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
+    assert cell["official"]["stored"] == 100.0
+
+
+def test_the_order_of_samples_changes_nothing() -> None:
+    there = shown(run("one", SAMPLES))
+    back = shown(run("one", SAMPLES[::-1]))
+    assert json.dumps(there) == json.dumps(back)

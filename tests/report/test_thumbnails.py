@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import base64
+import io
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageFile
+
+from mmie_tasks.report.thumbnails import SIDE_PX, Album, Thumbnail, album, name_of, thumbnail
+
+
+def drawn(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
+    noise = Image.effect_noise(size, 80).convert(str(options.pop("mode", "RGB")))
+    noise.save(path, **options)  # type: ignore[arg-type]
+    return str(path)
+
+
+def opened(address: str | None) -> Image.Image:
+    assert address is not None
+    head, _, body = address.partition(",")
+    assert head == "data:image/webp;base64"
+    return Image.open(io.BytesIO(base64.b64decode(body, validate=True)))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "mode", "expected"),
+    [
+        pytest.param("a.png", (400, 100), "RGB", (192, 48), id="wide"),
+        pytest.param("a.jpg", (900, 1800), "RGB", (96, 192), id="tall-jpeg"),
+        pytest.param("a.png", (20, 10), "RGB", (20, 10), id="small-stays-small"),
+        pytest.param("a.png", (1000, 1), "L", (192, 1), id="a-line"),
+        pytest.param("a.gif", (300, 300), "P", (192, 192), id="palette"),
+        pytest.param("a.jpg", (300, 300), "CMYK", (192, 192), id="four-colours"),
+        pytest.param("a.webp", (300, 300), "RGBA", (192, 192), id="alpha"),
+        pytest.param("a.bmp", (300, 300), "1", (192, 192), id="one-bit"),
+        pytest.param("a.tif", (300, 300), "F", (192, 192), id="floats"),
+    ],
+)
+def test_a_thumbnail_is_a_webp_of_at_most_192_px(
+    tmp_path: Path, name: str, size: tuple[int, int], mode: str, expected: tuple[int, int]
+) -> None:
+    found = thumbnail(drawn(tmp_path / name, size, mode=mode))
+    assert found.note == ""
+    with opened(found.address) as image:
+        assert image.size == expected
+        assert max(image.size) <= SIDE_PX
+
+
+def test_a_thumbnail_of_a_rotated_photo_is_as_a_model_sees_it(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a viewer would turn it
+    with opened(thumbnail(drawn(tmp_path / "a.jpg", exif=exif)).address) as image:
+        assert image.size == (192, 48)
+
+
+def test_a_relative_path_is_relative_to_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn(tmp_path / "a.png")
+    monkeypatch.chdir(tmp_path)
+    assert thumbnail("a.png").address
+
+
+def broken(path: Path) -> str:
+    whole = Path(drawn(path)).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    return str(path)
+
+
+def written(path: Path, data: bytes) -> str:
+    path.write_bytes(data)
+    return str(path)
+
+
+def pipe(path: Path) -> str:
+    os.mkfifo(path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "note"),
+    [
+        pytest.param(str, "the file is not here any more", id="missing"),
+        pytest.param(lambda p: f"{p}/x.png/y", "the file is not here any more", id="no-folder"),
+        pytest.param(lambda p: str(p.parent), "not a file", id="folder"),
+        pytest.param(lambda _: "/dev/zero", "not a file", id="device"),
+        pytest.param(pipe, "not a file", id="pipe"),
+        pytest.param(lambda _: "a\0b", "the file cannot be read", id="nul"),
+        pytest.param(lambda _: "a\ud83d.png", "the file cannot be read", id="surrogate"),
+        pytest.param(lambda _: "a" * 9999, "the file cannot be read", id="too-long-a-name"),
+        pytest.param(
+            lambda p: written(p, b""), "the file is no image that can be read", id="empty"
+        ),
+        pytest.param(
+            lambda p: written(p, b"<html>"), "the file is no image that can be read", id="text"
+        ),
+        pytest.param(broken, "the file is no image that can be read", id="cut-png"),
+        pytest.param(
+            lambda p: broken(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"
+        ),
+        pytest.param(
+            lambda p: drawn(p.with_suffix(".pcx")),
+            "the file is no image that can be read",
+            id="a-kind-nobody-uses",
+        ),
+    ],
+)
+def test_what_gives_no_thumbnail_gives_a_note(tmp_path: Path, make: object, note: str) -> None:
+    found = thumbnail(make(tmp_path / "a.png"))  # type: ignore[operator]
+    assert (found.address, found.note) == (None, note)
+
+
+def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
+    header = struct.pack(">4sIIBBBBB", b"IHDR", 20_000, 20_000, 1, 0, 0, 0, 0)
+    sealed = struct.pack(">I17sI", 13, header, zlib.crc32(header))
+    path = written(tmp_path / "a.png", b"\x89PNG\r\n\x1a\n" + sealed + b"\0\0\0\1IDAT")
+    assert thumbnail(path).note == "too large for a thumbnail: 20000 x 20000 pixels"
+
+
+def test_images_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
+    images = [drawn(tmp_path / f"{place}.png", (192, 192)) for place in range(3)]
+    size = thumbnail(images[0]).size_bytes
+    found = album([(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size))
+    assert found.rows == {7, 3}
+    assert found.left_out == 1
+    assert found.used_bytes <= 2.5 * size
+    assert found.look_up(7, images[0]).address
+    assert found.look_up(5, images[2]).note == "no thumbnail"
+
+
+def test_an_image_counts_as_often_as_it_is_shown_and_is_made_once(tmp_path: Path) -> None:
+    image = drawn(tmp_path / "a.png")
+    size = thumbnail(image).size_bytes
+    found = album([(0, [image, image]), (1, [image])], 9, 10 * size)
+    assert found.used_bytes == 3 * size
+    assert list(found.made) == [image]
+
+
+def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def note(image: str) -> Thumbnail:
+        made.append(image)
+        return Thumbnail("x")
+
+    monkeypatch.setattr("mmie_tasks.report.thumbnails.thumbnail", note)
+    album([(row, ["a.png"]) for row in range(100)], 100, 100)
+    assert made == ["a.png"]
+
+
+def test_missing_files_take_no_room_and_samples_without_images_are_not_counted() -> None:
+    found = album([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
+    assert (found.rows, found.left_out, found.used_bytes) == ({0, 2}, 0, 0)
+    assert found.look_up(0, "gone.png").note == "the file is not here any more"
+
+
+def test_no_more_samples_than_asked_have_thumbnails(tmp_path: Path) -> None:
+    image = drawn(tmp_path / "a.png")
+    found = album([(2, []), (1, [image]), (0, [image])], 1, 10**6)
+    assert (found.rows, found.left_out) == ({1}, 1)
+
+
+def test_nothing_wanted_gives_an_empty_album() -> None:
+    assert album([], 9, 100) == Album()
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        pytest.param("/a/b/c.png", "c.png", id="slashes"),
+        pytest.param("C:\\a\\c.png", "c.png", id="backslashes"),
+        pytest.param("x" * 5000 + ".png", f"…{'x' * 75}.png", id="long"),
+        pytest.param("a\x00\ud83d.png", "a␀�.png", id="hostile"),
+    ],
+)
+def test_the_name_of_a_file_is_short_and_plain(image: str, expected: str) -> None:
+    assert name_of(image) == expected
+
+
+def test_an_image_that_is_cut_off_is_no_image_whatever_the_process_puts_up_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as lmms-eval sets it
+    path = tmp_path / "cut.jpg"
+    Image.effect_noise((64, 64), 80).save(path)
+    path.write_bytes(path.read_bytes()[:-800])
+    assert thumbnail(str(path)).address is None

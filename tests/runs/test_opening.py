@@ -1,0 +1,189 @@
+"""From words of the command line to runs that can be looked at."""
+
+import copy
+import math
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.runs.opening import open_run, open_runs
+from mmie_tasks.verdict import Unscored
+
+LINES = list(mmie_lines(6))
+BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}
+
+
+def opened(folder, lines=LINES, **options):
+    write_run(folder, "mmie", lines, **options)
+    return open_run(str(folder)).tasks["mmie"]
+
+
+def changed(number, **fields):
+    lines = copy.deepcopy(LINES)
+    lines[number]["coverage"].update(fields)
+    return lines
+
+
+def test_a_run_has_its_tasks_and_their_samples(tmp_path):
+    write_run(tmp_path / "m", "mmie", LINES)
+    write_run(tmp_path / "m", "mia_bench", mia_lines(3))
+    write_run(tmp_path / "m", "milebench", milebench_lines(1))
+    run = open_run(str(tmp_path))
+    assert {name: len(task.samples) for name, task in run.tasks.items()} == {
+        "mia_bench": 3,
+        "milebench": 29,
+        "mmie": 6,
+    }
+    assert (run.name, run.folder) == ("m", tmp_path / "m")
+    assert [task.notes for task in run.tasks.values()] == [(), (), ()]
+
+
+def test_only_the_tasks_asked_for_are_read(tmp_path):
+    write_run(tmp_path, "mmie", LINES)
+    (tmp_path / "20261121_120000_samples_mia_bench.jsonl").write_text("no JSON\n")
+    assert list(open_run(str(tmp_path), ["mmie"]).tasks) == ["mmie"]
+
+
+def test_what_is_not_ours_is_noted_and_left_out(tmp_path):
+    write_run(tmp_path, "mmie", LINES)
+    write_run(tmp_path, "mmmu_val", [{"doc_id": 0}])
+    run = open_run(str(tmp_path))
+    assert list(run.tasks) == ["mmie"]
+    assert "`mmmu_val` is no task of ours" in run.notes[0]
+
+
+def test_a_last_line_that_is_cut_off_is_left_out_and_noted(tmp_path):
+    log = write_run(tmp_path, "mmie", LINES)
+    log.write_text(log.read_text()[:-50])
+    task = open_run(str(tmp_path)).tasks["mmie"]
+    assert len(task.samples) == 5
+    assert "line 6, the last, is cut off" in task.notes[0]
+
+
+def test_a_sample_that_stands_there_twice_counts_once(tmp_path):
+    task = opened(tmp_path, [*LINES, LINES[2], LINES[2]])
+    assert len(task.samples) == 6
+    assert task.notes == ("2 samples standing there twice, word for word: counted once",)
+
+
+def test_a_damaged_sample_that_stands_there_twice_counts_once(tmp_path):
+    lines = changed(2, official={"points": math.nan})
+    assert len(opened(tmp_path, [*lines, lines[2]]).samples) == 6
+
+
+def test_two_results_of_one_sample_are_refused(tmp_path):
+    other = list(mmie_lines(6, answers="model-b"))
+    with pytest.raises(AnswersUnusable, match="two different results of the sample SA-0"):
+        opened(tmp_path, [*LINES, other[0]])
+
+
+@pytest.mark.parametrize("points", [math.nan, math.inf, -math.inf, 7, -1, 10**400])
+def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, points):
+    task = opened(tmp_path, changed(1, official={"points": points}))
+    verdict = task.samples[1].official
+    assert isinstance(verdict, Unscored)
+    assert verdict.reason == "off_scale"
+    assert task.notes == ("1 sample with points that are not on the scale: counted as unscored",)
+
+
+def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path):
+    lines = list(mia_lines(2))
+    lines[0]["coverage"]["official"] = {"score": 130.0, "reading": ""}
+    write_run(tmp_path, "mia_bench", lines)
+    task = open_run(str(tmp_path)).tasks["mia_bench"]
+    assert task.samples[0].official.points == 130
+    assert task.notes == ()
+
+
+def test_samples_that_were_never_scored_are_left_out_and_noted(tmp_path):
+    task = opened(tmp_path, [*LINES, BYPASS])
+    assert len(task.samples) == 6
+    assert "1 sample never scored" in task.notes[0]
+
+
+def test_a_run_of_answers_only_has_nothing_to_look_at(tmp_path):
+    write_run(tmp_path, "mmie", [BYPASS])
+    with pytest.raises(AnswersUnusable, match="--predict_only"):
+        open_run(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        pytest.param({"doc_id": 1}, r"line 7: there is no record", id="no-record"),
+        pytest.param({"coverage": 1}, r"line 7: there is no record", id="no-object"),
+        pytest.param({**LINES[0], "coverage": {"id": 3}}, "line 7: `category`", id="another's"),
+    ],
+)
+def test_a_line_that_is_no_sample_is_named(tmp_path, line, words):
+    with pytest.raises(AnswersUnusable, match=words):
+        opened(tmp_path, [*LINES, line])
+
+
+def test_a_log_of_another_benchmark_under_our_name_is_refused(tmp_path):
+    with pytest.raises(AnswersUnusable, match="line 1: `category`"):
+        opened(tmp_path, mia_lines(1))
+
+
+def test_a_task_that_is_none_of_ours_is_refused(tmp_path):
+    with pytest.raises(SettingWrong, match="`mmmu` is no task of mmie-tasks"):
+        open_run(str(tmp_path), ["mmmu"])
+
+
+def test_a_task_that_the_run_lacks_is_named(tmp_path):
+    write_run(tmp_path, "mmie", LINES, date="20261121_080000")
+    write_run(tmp_path, "mmie", LINES)
+    with pytest.raises(AnswersUnusable, match="none of mmie_sa; older logs"):
+        open_run(str(tmp_path), ["mmie_sa"])
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    words = [str(write_run(tmp_path / each / "model", "mmie", LINES)) for each in "ab"]
+    assert [run.name for run in open_runs(words)] == ["model (1)", "model (2)"]
+
+
+def test_one_of_several_runs_must_be_named(tmp_path):
+    for each in "ab":
+        write_run(tmp_path / each, "mmie", LINES)
+    with pytest.raises(SettingWrong, match="holds 2 runs"):
+        open_run(str(tmp_path))
+    assert len(open_runs([str(tmp_path)])) == 2
+
+
+@pytest.mark.parametrize(
+    ("results", "stored"),
+    [
+        pytest.param(
+            {"official,none": 50.5, "official_stderr,none": 1.0, "alias": "MMIE"},
+            {"official": 50.5},
+            id="as-the-runner",
+        ),
+        pytest.param(
+            {"a": math.nan, "b": math.inf, "c": True, "d": "N/A", "e": 10**400, "f": [1], "g": 2},
+            {"g": 2},
+            id="what-is-no-number",
+        ),
+        pytest.param([1], {}, id="a-list"),
+    ],
+)
+def test_the_runners_numbers_are_those_that_are_numbers(tmp_path, results, stored):
+    assert opened(tmp_path, results=results).stored == stored
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 99_999, b'{"results": 3}'])
+def test_results_that_cannot_be_read_are_none(tmp_path, content):
+    write_run(tmp_path, "mmie", LINES)
+    (tmp_path / "20261121_120000_results.json").write_bytes(content)
+    assert open_run(str(tmp_path)).tasks["mmie"].stored == {}
+
+
+def test_every_signature_is_known_once(tmp_path):
+    task = opened(tmp_path, changed(3, signature="judge:other"))
+    assert len(task.signatures) == 2
+    assert task.signatures[1] == "judge:other"
+
+
+def test_a_log_of_another_line_order_is_the_same_run(tmp_path):
+    one, other = opened(tmp_path / "a"), opened(tmp_path / "b", LINES[::-1])
+    assert one.by_id == other.by_id

@@ -1,0 +1,267 @@
+"""The benchmark of another package in ``examples/``: installed, run, and looked at afterwards."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.runner import Ran, Workplace, write
+
+from mmie_tasks.doctor.rooms import look
+from mmie_tasks.figures import figure
+from mmie_tasks.review import BadRecord, Reviewer
+from mmie_tasks.rooms import Room
+from mmie_tasks.runs.finding import find
+from mmie_tasks.runs.lines import lines
+from mmie_tasks.runs.opening import open_run
+from mmie_tasks.verdict import Scored, Unscored
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
+GROUP = "mmie_tasks.benchmarks"
+TABLE = {
+    "coverage": "0.9167",
+    "differ": "4.0000",
+    "official": "0.4545",
+    "official_colour": "0.2500",
+    "official_shape": "0.5000",
+    "official_size": "NaN",  # 3 of 4 have a score
+    "robust": "0.8182",
+    "robust_colour": "0.7500",
+    "robust_shape": "0.7500",
+    "robust_size": "NaN",
+}
+BUILD_EDITABLE = "from hatchling import build; print(build.build_editable('..'))"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """The package is installed as users do it."""
+    place = Workplace(folder=tmp_path_factory.mktemp("own_benchmark"))
+    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
+    ran = place.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
+    assert ran.status == 0, ran.output
+    return place
+
+
+@pytest.fixture(scope="module")
+def ran(place: Workplace) -> Ran:
+    """An evaluation of it and of a benchmark of ours."""
+    answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'}"
+    return place.run(
+        *("mmie-tasks", "eval", "--model", "predictions", "--model_args", answers),
+        *("--tasks", "odd_one_out,mmie", "--judge", f"replay:path={MMIE / 'replies.jsonl'}"),
+        *("--output_path", "out", "--log_samples"),
+        MMIE_DATA=str(MMIE / "data"),
+        MMIE_OTHER_PROMPTS=str(MMIE / "prompts.json"),
+        MMIE_OUTPUT_ROOT=str(MMIE / "answers"),
+    )
+
+
+@pytest.fixture
+def odd_one_out(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """Its ``task``; the package is installed for this process, too, for the time of a test."""
+    monkeypatch.syspath_prepend(str(place.plugins))
+    from odd_one_out import task
+
+    yield task
+    for name in [name for name in sys.modules if name.partition(".")[0] == "odd_one_out"]:
+        del sys.modules[name]
+
+
+def review() -> Reviewer:
+    from odd_one_out.review import REVIEW
+
+    found: Reviewer = REVIEW
+    return found
+
+
+def test_the_runner_prints_its_table_beside_one_of_ours(ran: Ran) -> None:
+    printed = {metric: value for (task, metric), value in ran.values.items() if task[:3] == "Odd"}
+    assert printed == TABLE, ran.output
+    assert ran.values["MMIE", "official"] == "68.5200"
+
+
+def test_nothing_is_said_of_a_package_that_takes_no_name(ran: Ran) -> None:
+    assert (
+        "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name" in ran.output
+    )
+    assert "left out" not in ran.output.partition("Selected Tasks")[0]
+
+
+def test_provenance_and_signature_are_in_the_results(place: Workplace, ran: Ran) -> None:
+    (path,) = (place.folder / "out").rglob("*_results.json")
+    metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
+    assert metadata["provenance"].startswith("task:odd_one_out@1-A|reader:official+robust|data:sha")
+    assert metadata["signature"] == f"{metadata['provenance']}|pkg:own-benchmark@0.1.0"
+    assert metadata["signature"] in ran.output
+
+
+@pytest.mark.usefixtures("ran", "odd_one_out")
+def test_the_figures_of_its_log_are_those_of_the_table(place: Workplace) -> None:
+    task = open_run(str(place.folder / "out")).tasks["odd_one_out"]
+    for number in task.review.numbers:
+        for reading in ("official", "robust"):
+            found = figure(task.samples, number, reading, task.review.scale, resamples=0)
+            value = TABLE["_".join(filter(None, (reading, number.name)))]
+            percent = found and found.percent
+            assert value == ("NaN" if percent is None else f"{percent / 100:.4f}")
+
+
+@pytest.mark.usefixtures("ran", "odd_one_out")
+def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
+    (log,) = (log for log in find(str(place.folder / "out"))[0].logs if log.task == "odd_one_out")
+    read = [numbered.line for numbered in lines(log.path) if numbered.line]
+    for line in read:
+        sample = review().read(line)
+        assert review().reread(line) == {"official": sample.official, "robust": sample.robust}
+        assert Path(str(sample.question[0].image)).is_file()
+    assert [review().read(line).official for line in read][-1] == Unscored(
+        "no_answer", "no saved answer"
+    )
+
+
+@pytest.mark.usefixtures("ran")
+def test_the_commands_that_look_at_results_take_its_log(place: Workplace) -> None:
+    again = place.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
+    assert "12 samples, 12 read again. Nothing changed." in again.output
+    report = place.run("mmie-tasks", "report", "out", "-o", "report.html")
+    assert report.status == 0, report.output
+    assert "Odd one out" in (place.folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("odd_one_out")
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"coverage": 1.0}, id="no-record"),
+        pytest.param({"coverage": {"id": "00", "category": "size"}}, id="half"),
+        pytest.param(
+            {"coverage": {"id": "0", "category": "size", "gold": "A", "official": 1, "robust": 1}},
+            id="verdicts-of-another-kind",
+        ),
+    ],
+)
+def test_a_line_that_is_none_of_it_is_a_bad_record(line: dict[str, object]) -> None:
+    with pytest.raises(BadRecord):
+        review().read(line)
+
+
+@pytest.mark.parametrize(
+    ("answer", "official", "robust"),
+    [
+        pytest.param("C", 1, 1, id="letter"),
+        pytest.param(" C\n", 1, 1, id="blanks"),
+        pytest.param("c", 0, 1, id="lower-case"),
+        pytest.param("(C).", 0, 1, id="marks"),
+        pytest.param("A circle among squares: C", 0, 1, id="article"),
+        pytest.param("A is the odd one.", 0, 0, id="letter-that-looks-like-an-article"),
+        pytest.param("B or C", 0, 0, id="two"),
+        pytest.param("Cats", 0, 0, id="word"),
+        pytest.param("", 0, 0, id="empty"),
+    ],
+)
+def test_an_answer_is_read_twice(
+    odd_one_out: ModuleType, answer: str, official: float, robust: float
+) -> None:
+    found = odd_one_out.read(answer, "C")
+    assert [found[name].points for name in ("official", "robust")] == [official, robust]
+
+
+@pytest.mark.parametrize(
+    ("answer", "unseen", "reason"),
+    [
+        pytest.param("[GENERATION_FAILED] x", None, "no_answer", id="failed"),
+        pytest.param(["A", "B"], None, "not_text", id="list"),
+        pytest.param("[PREDICTIONS_NOT_TEXT] 3", None, "not_text", id="saved-number"),
+        pytest.param("C", "no such file", "bad_image", id="unseen"),
+    ],
+)
+def test_what_cannot_be_read_is_no_zero(
+    odd_one_out: ModuleType, answer: object, unseen: str | None, reason: str
+) -> None:
+    found = odd_one_out.read(answer, "C", unseen)
+    assert [found["official"].reason, found["robust"].reason] == [reason, reason]
+
+
+def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: ModuleType) -> None:
+    odd_one_out._OPENER.open("00", lambda: Path("no such file"))
+    doc = {"id": "00", "category": "colour", "gold": "C"}
+    line = {**odd_one_out.process_results(doc, ["C"]), "filtered_resps": "C"}
+    again = review().reread(line)
+    assert again is not None
+    assert not any(isinstance(verdict, Scored) for verdict in again.values())
+
+
+def test_our_listing_shows_it(place: Workplace) -> None:
+    assert "  odd_one_out" in place.run("mmie-tasks", "tasks", "list").output.splitlines()
+
+
+def test_the_doctor_knows_it(place: Workplace) -> None:
+    ran = place.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
+    found = {each["subject"]: each["found"] for each in json.loads(ran.output)}
+    assert ran.status == 0
+    assert found["odd_one_out"] == "of the package `odd_one_out`, task files: 1"
+    assert "scored by rule" in found["odd_one_out: judge"]
+
+
+@pytest.mark.parametrize(
+    ("package", "told"),
+    [
+        pytest.param("not_there", "cannot be loaded from `not_there`", id="not-installed"),
+        pytest.param("mmie_tasks.judges", "no task file in", id="no-task-files"),
+    ],
+)
+def test_the_doctor_tells_of_a_broken_package_and_goes_on(package: str, told: str) -> None:
+    first, *_ = look(Room(name="other", package=package), {})
+    assert (first.status, first.subject) == ("problem", "other")
+    assert told in first.found
+
+
+def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> None:
+    place = Workplace(folder=tmp_path)
+    source = shutil.copytree(EXAMPLE, tmp_path / "source")
+    built = place.run("sh", "-c", f'cd source && python -c "{BUILD_EDITABLE}"')
+    zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(place.plugins)
+    (link,) = place.plugins.glob("*.pth")
+    assert Path(link.read_text().strip()) == source
+    listed = place.run(
+        *("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{place.plugins}:{source}"
+    )
+    (line,) = [line for line in listed.output.splitlines() if line.startswith("|odd_one_out")]
+    assert str(source / "odd_one_out" / "task_yamls") in line
+
+
+def test_a_missing_picture_stops_a_run_in_words_and_a_broken_neighbour_does_not(
+    tmp_path: Path,
+) -> None:
+    place = Workplace(folder=tmp_path)
+    place.install_stub_model()
+    shutil.copytree(EXAMPLE / "odd_one_out", place.plugins / "odd_one_out")
+    (place.plugins / "odd_one_out" / "images" / "03.png").unlink()
+    write(place.plugins / "bare" / "__init__.py", "")
+    for name, package in (("odd_one_out", "odd_one_out"), ("bare", "bare"), ("gone", "not_there")):
+        place.install_entry_point(GROUP, name, package)
+    ran = place.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
+    assert ran.status == 1, ran.output
+    assert "1 of the 12 images of odd_one_out cannot be used" in ran.output
+    assert "Traceback" not in ran.output
+    for name in ("bare", "gone"):
+        assert ran.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
+
+
+def test_the_example_is_what_make_writes(tmp_path: Path) -> None:
+    runpy.run_path(str(EXAMPLE / "make.py"))["main"](tmp_path)
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == 14
+    for path in written:
+        there = EXAMPLE / path.relative_to(tmp_path)
+        assert there.read_bytes() == path.read_bytes(), "run make.py"

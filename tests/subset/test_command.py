@@ -1,0 +1,153 @@
+"""`mmie-tasks subset` on logs of the three benchmarks."""
+
+import json
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks.benchmarks.mmie.review import REVIEW
+from mmie_tasks.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.subset.command import run
+
+LINES = {
+    "mmie": lambda **more: mmie_lines(90, **more),
+    "milebench": lambda **more: milebench_lines(4, **more),
+    "mia_bench": lambda **more: mia_lines(60, **more),
+}
+
+
+def subset(*arguments):
+    return run([*map(str, arguments), "--draws", "50"], {})
+
+
+@pytest.fixture
+def logged(tmp_path):
+    def made(task, *skills, **more):
+        for place, skill in enumerate(skills):
+            lines = LINES[task](skill=skill, answers=f"m{place}", **more)
+            write_run(tmp_path / f"m{place}" / f"model{place}", task, lines)
+        return [tmp_path / f"m{place}" for place in range(len(skills))]
+
+    return made
+
+
+@pytest.fixture
+def ids(tmp_path):
+    def written(text):
+        path = tmp_path / "ids.txt"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize("task", LINES)
+@pytest.mark.parametrize("runs", [1, 3])
+def test_every_benchmark_answers_in_a_sentence(logged, task, runs):
+    text = subset(*logged(task, *(0.2, 0.5, 0.8)[:runs]), "--sizes", "30,50")
+    assert " ".join(text.split()).count("With 50 samples, ") == 1
+    assert ("stays ahead of" in text) == (runs > 1)
+    assert ("Spearman" in text) == (runs > 2)
+    assert "nan" not in text.lower().split()
+
+
+def test_json_holds_the_same_numbers(logged):
+    runs = logged("mmie", 0.3, 0.6)
+    (found,) = json.loads(subset(*runs, "--sizes", "40", "--json"), parse_constant=pytest.fail)
+    headline = found["numbers"][0]
+    text = subset(*runs, "--sizes", "40")
+    assert found["stratify"] == "category"
+    assert f"±{headline['sizes']['40'][0]['within']:.2f}" in text
+    assert f"{found['orders'][0]['kept']['40']:.1%}" in text
+
+
+def test_sizes_are_no_trouble_for_a_small_run(logged):
+    assert "No subset to draw" in subset(*logged("mmie", 0.5))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("SA-0\nPBL-1\r\n\n MSR-2 \nSA-0\nX", id="lines"),
+        pytest.param("\ufeff" + json.dumps(["SA-0", "PBL-1", "MSR-2", "X"]), id="json"),
+    ],
+)
+def test_a_file_of_ids_is_looked_at_exactly(logged, ids, text):
+    runs = logged("mmie", 0.5, unscored=0)
+    found = subset(*runs, "--ids", ids(text))
+    assert "given ids: 1 are in no run." in found
+    (row,) = [line for line in found.splitlines() if "given ids | AVG" in line]
+    assert row.split("|")[4].strip() == "3"
+
+
+def test_ids_are_compared_with_subsets_of_their_number(logged, ids):
+    runs = logged("mmie", 0.5, unscored=0)
+    (found,) = json.loads(subset(*runs, "--ids", ids("SA-0\nPBL-1\nMSR-2"), "--json"))
+    assert list(found["numbers"][0]["sizes"]) == ["3"]
+    assert found["fixed"][0]["samples"] == 3
+
+
+def test_ids_of_mia_bench_may_be_numbers(logged, ids):
+    assert "given ids" in subset(*logged("mia_bench", 0.5), "--ids", ids("[1, 2, 3]"))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("", "holds no ids", id="empty"),
+        pytest.param("[", "is none", id="broken-json"),
+        pytest.param('["a", null]', "element 1", id="null"),
+        pytest.param(b"\xff\xfe", "UTF-8", id="not-text"),
+        pytest.param("X\nY", "None of the 2 ids", id="none-known"),
+    ],
+)
+def test_a_file_that_is_no_ids_is_refused_in_words(logged, ids, content, said):
+    with pytest.raises(AnswersUnusable, match=said):
+        subset(*logged("mmie", 0.5), "--ids", ids(content))
+
+
+def test_a_file_of_ids_that_is_not_there_is_refused(logged, tmp_path):
+    with pytest.raises(AnswersUnusable, match="Cannot read"):
+        subset(*logged("mmie", 0.5), "--ids", tmp_path / "none")
+
+
+def test_subsets_that_a_benchmark_knows_are_shown(logged, monkeypatch):
+    class Knowing(type(REVIEW)):
+        def subsets(self, task, samples):
+            return {f"{task}_half": frozenset(s.id for s in samples[::2])}
+
+    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.review.REVIEW", Knowing())
+    assert "| mmie_half |" in subset(*logged("mmie", 0.5))
+
+
+def test_runs_of_different_judges_are_told_apart(logged, tmp_path):
+    runs = logged("mmie", 0.5)
+    write_run(tmp_path / "other" / "x", "mmie", mmie_lines(90, judge="judge:openai|model:y"))
+    text = subset(*runs, tmp_path / "other", "--sizes", "10")
+    assert "WARNING: the runs were not scored alike (judge, model)" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["--sizes", "many"], id="no-number"),
+        pytest.param(["--sizes", "0,10"], id="nothing"),
+        pytest.param(["--sizes", ","], id="none"),
+        pytest.param(["--draws", "0"], id="no-draws"),
+        pytest.param(["--stratify", "weather"], id="no-such-group"),
+        pytest.param(["--task", "mmmu"], id="no-task-of-ours"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_said_with_a_hint(logged, words):
+    with pytest.raises(SettingWrong, match=r"\n\nhint: "):
+        run([*map(str, logged("mmie", 0.5)), *words], {})
+
+
+def test_nothing_in_common_is_refused(logged):
+    one = logged("mmie", 0.5)[0].rename(logged("mmie", 0.5)[0].with_name("kept"))
+    with pytest.raises(AnswersUnusable, match="no task in common"):
+        subset(one, *logged("mia_bench", 0.5))
+
+
+def test_nothing_scored_is_said_in_words(logged):
+    assert "AVG: n/a, model0: no sample has a score" in subset(*logged("mmie", 0.5, unscored=1))

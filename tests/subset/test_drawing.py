@@ -1,0 +1,90 @@
+"""Subsets drawn as counts are subsets drawn sample by sample."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
+from mmie_tasks.sources.mmie import PUBLISHED, SMALL_ROWS
+from mmie_tasks.subset import drawing
+from mmie_tasks.subset.drawing import Mean, drawn, full, places
+
+QUICK = settings(max_examples=40, deadline=None)
+POINTS = np.array(
+    [[6, 5, 5, 4, 0, 1, 2, 2, 3, 6, 6, 0], [1, 5, 2, 4, 0, 3, 2, 2, 3, 6, 4, 0]], float
+)
+STRATA = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
+PLAIN = Mean(groups=np.zeros(12, dtype=np.int64), weights=np.ones(1))
+GROUPS = Mean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0.25, 0.75]))
+
+
+def one_by_one(wanted, draws):
+    """Subsets whose samples are drawn, by their places."""
+    random = np.random.default_rng(1)
+    taken = places([6, 4, 2], wanted)
+    for _ in range(draws):
+        yield np.concatenate(
+            [
+                random.choice(np.flatnonzero(stratum == STRATA), take, replace=False)
+                for stratum, take in enumerate(taken)
+            ]
+        )
+
+
+def test_the_full_means_are_the_plain_and_the_weighted_one():
+    found = full(POINTS, [PLAIN, GROUPS])
+    assert found[0] == pytest.approx(POINTS.mean(axis=1))
+    by_hand = 0.25 * POINTS[:, :6].mean(axis=1) + 0.75 * POINTS[:, 6:10].mean(axis=1)
+    assert found[1] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["plain", "of-groups"])
+def test_counts_have_the_distribution_of_samples_drawn_one_by_one(place):
+    found = drawn(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[place]
+    expected = np.stack(
+        [
+            full(POINTS[:, chosen], [Mean(groups=m.groups[chosen], weights=m.weights)])[0]
+            for m in ([PLAIN, GROUPS][place],)
+            for chosen in one_by_one(6, 6000)
+        ],
+        axis=1,
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        for level in np.linspace(1.5, 5, 15):
+            assert (ours <= level).mean() == pytest.approx((theirs <= level).mean(), abs=0.04)
+    assert np.cov(found) == pytest.approx(np.cov(expected), abs=0.03)  # the same samples for both
+
+
+def test_all_samples_are_the_full_score():
+    found = drawn(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
+    assert found == pytest.approx(np.repeat(full(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2))
+
+
+def test_simple_subsets_are_of_any_group():
+    strata = np.zeros(12, dtype=np.int64)
+    means = drawn(POINTS, strata, [GROUPS], 3, 500)[0, 0]
+    assert np.isnan(means).any()  # no sample of a group
+    assert np.isfinite(means).any()
+
+
+def test_neither_order_nor_chunks_change_a_draw(monkeypatch):
+    order = np.random.default_rng(0).permutation(12)
+    turned = Mean(groups=GROUPS.groups[order], weights=GROUPS.weights)
+    found = drawn(POINTS, STRATA, [GROUPS], 6, 50)
+    assert np.array_equal(found, drawn(POINTS[:, order], STRATA[order], [turned], 6, 50))
+    monkeypatch.setattr(drawing, "_CHUNK", 40)
+    assert drawn(POINTS, STRATA, [GROUPS], 6, 50).shape == found.shape
+
+
+@QUICK
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
+def test_shares_add_up_and_are_never_more_than_there_is(sizes, data):
+    wanted = data.draw(st.integers(1, sum(sizes)))
+    found = places(sizes, wanted)
+    assert sum(found) == wanted
+    assert all(0 <= taken <= size for taken, size in zip(found, sizes, strict=True))
+
+
+def test_shares_are_those_of_the_fixed_thousand():
+    assert places([PUBLISHED[name] for name in CATEGORIES], SMALL_ROWS) == [249, 571, 180]

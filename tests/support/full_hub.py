@@ -1,0 +1,79 @@
+"""One loopback Hub with a little of everything a prefetch asks for; and a run of the command."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.sources.milebench_hub import PARTS, REPO
+from support.example import DATA
+from support.hub_server import HubServer, ask
+from support.mia_bench_hub import mia_bench_hub
+from support.mmie_hub import mmie_hub
+from support.model_hub import model_hub
+
+OTHER_WORDS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
+
+PREFETCH = """
+import os
+from loguru import logger
+lines = []
+logger.remove()
+logger.add(lambda line: lines.append(str(line)), format="{{message}}")
+from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.prefetching.command import run
+{before}
+try:
+    answer = {{"said": run({arguments}, os.environ), "error": ""}}
+except MmieTasksError as error:
+    answer = {{"said": "", "error": f"{{type(error).__name__}}: {{error}}"}}
+answer["log"] = "".join(lines)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a prefetch said at its end, or the error that it ended with, and what it told before."""
+
+    said: str
+    error: str
+    log: str
+
+
+@contextmanager
+def full_hub(filler_bytes: int = 0) -> Iterator[HubServer]:
+    """The three benchmarks and the checkpoint; of MileBench the archives 1 and 4."""
+    with (
+        model_hub() as hub,
+        mmie_hub(filler_bytes=filler_bytes) as mmie,
+        mia_bench_hub() as mia_bench,
+    ):
+        for part in (1, 4):
+            hub.holds(REPO, f"MileBench_part{part}.tar.gz", _archive(PARTS[part]))
+        for other in (mmie, mia_bench):
+            hub.files |= other.files
+            hub.hashes |= other.hashes
+        yield hub
+
+
+def prefetch(
+    hub: HubServer, home: Path, *arguments: str, before: str = "", **environment: str
+) -> Done:
+    """Run the command in a process of its own, whose every cache is below `home`.
+
+    MMIE's official words are not ours to serve: others stand for them.
+    """
+    code = PREFETCH.format(arguments=list(arguments), before=before)
+    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_WORDS, **environment}))
+
+
+def _archive(datasets: tuple[str, ...]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for dataset in datasets:
+            tar.add(DATA / dataset, arcname=dataset)
+    return content.getvalue()

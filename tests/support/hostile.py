@@ -1,0 +1,29 @@
+"""Lines of a log as nobody should write them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mmie_tasks.review import BadRecord
+
+JUNK = [None, 3, -1.5, math.nan, 10**400, "x", [], [1], ["x"], {}, {"a": 1}, True]
+
+
+def spoil(value: Any, lots: random.Random, junk: object) -> None:
+    """Put junk at one place, anywhere below."""
+    key = lots.choice(list(value) if isinstance(value, dict) else list(range(len(value))))
+    if isinstance(value[key], (dict, list)) and value[key] and lots.random() < 0.8:
+        spoil(value[key], lots, junk)
+    else:
+        value[key] = junk
+
+
+def outcome(read: Callable[[Mapping[str, object]], object], line: Mapping[str, object]) -> object:
+    """What is read, or the words of the refusal; any other exception gets out."""
+    try:
+        return read(line)
+    except BadRecord as error:
+        return str(error)

@@ -1,0 +1,197 @@
+"""Sample logs as lmms-eval writes them, of any number of samples: the rooms' own rows, made up.
+
+The same `seed` gives the same samples; `skill` moves the points; `answers` names who answered, and
+`judge` who judged, so that two logs can be two models, or two judges of one model.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.benchmarks.mia_bench import sample as mia
+from mmie_tasks.benchmarks.mia_bench.scoring import metrics as mia_metrics
+from mmie_tasks.benchmarks.mia_bench.scoring.official import read_official as mia_official
+from mmie_tasks.benchmarks.mia_bench.scoring.robust import robust as mia_robust
+from mmie_tasks.benchmarks.milebench import sample as mile
+from mmie_tasks.benchmarks.milebench.scoring import metrics as mile_metrics
+from mmie_tasks.benchmarks.mmie import sample as mmie
+from mmie_tasks.benchmarks.mmie.scoring import metrics as mmie_metrics
+from mmie_tasks.benchmarks.mmie.scoring.official import read_official
+from mmie_tasks.benchmarks.mmie.scoring.robust import read_robust
+from mmie_tasks.judges.base import JudgeReply, Usage
+
+JUDGE = "judge:made_up|model:nobody"
+DATE = "20261121_120000"
+
+Line = dict[str, Any]
+
+_FIELDS = ("Literature", "Education", "Finance", "Health", "EECS", "Art")
+_WORDS = "the picture shows a red kite over green hills while rain falls on an old stone bridge"
+
+
+def mmie_lines(
+    count: int,
+    seed: int = 0,
+    skill: float = 0.6,
+    judge: str = JUDGE,
+    answers: str = "model-a",
+    unscored: float = 0.02,
+    image: str | None = None,
+) -> Iterator[Line]:
+    """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score."""
+    quality, noise = _lots(seed, answers), _lots(seed, answers, judge)
+    for index in range(count):
+        category = mmie.CATEGORIES[index % 3]
+        question = (mmie.Segment(text=_words(index, 40), image=image),)
+        gold = (mmie.Segment(text=_words(index + 1, 30)), mmie.Segment(image=image))
+        sample = mmie.Sample(
+            id=f"{category}-{index}",
+            index=index,
+            category=category,
+            field=_FIELDS[index % len(_FIELDS)],
+            question=question,
+            gold=gold,
+        )
+        points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
+        ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
+        reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
+        grading = mmie_metrics.Grading(
+            official=read_official(reply.text), robust=read_robust(reply.text)
+        )
+        said = f"{answers}: {_words(index + 2, 50)}"
+        facts = mmie_metrics.Facts(judge_tokens=900, tiles=1, shown_images=1, shape="text")
+        logged = {
+            "signature": f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
+            "|task:mmie@1-A|data:sha256:1|pkg:0.1.0",
+            "answer": [{"text": said, "image": None}, {"text": None, "image": image}],
+            "replies": [asdict(reply)],
+        }
+        rows = mmie_metrics.rows(sample, grading, facts, logged)
+        yield _line(index, rows, said, f"{question[0].text}\n<image>", gold[0].text or "")
+
+
+def milebench_lines(
+    per_dataset: int,
+    seed: int = 0,
+    skill: float = 0.6,
+    answers: str = "model-a",
+    datasets: Iterable[str] = mile.DATASETS,
+    images: int = 3,
+) -> Iterator[Line]:
+    """Lines of a log of ``milebench``: `images` a sample, six times as many in every third."""
+    lots = _lots(seed, answers)
+    signature = (
+        "task:milebench@1-A|variant:test|prompt:official|reader:official+robust"
+        "|data:sha256:1|pkg:0.1.0"
+    )
+    for number in range(per_dataset):
+        for place, dataset in enumerate(datasets):
+            needle = "Needle" in dataset
+            rule = mile.rule_of(dataset, "open-ended" if needle or number % 2 else "multi-choice")
+            gold = str(1_000_000 + number) if needle else "a red square"
+            many = images * (6 if number % 3 == 2 else 1)
+            sample = mile.Sample(
+                dataset=dataset,
+                sample_id=str(number),
+                rule=rule,
+                instruction="Look.",
+                context="",
+                images=tuple(f"{k}.png" for k in range(many)),
+                gold=gold,
+                choices=("a red square", "a green bar") if rule == "choice" else (),
+            )
+            said = gold if lots.random() < skill else "a green bar"
+            reading = mile_metrics.read(sample, said)
+            rows = mile_metrics.benchmark_rows(sample, reading, signature)
+            hidden = f"The number is {gold}. " if needle else ""
+            filler = _words(number, 30) * (1 + number % 4)
+            asked = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
+            yield _line(number * 29 + place, rows, f"{said}", asked, gold)
+
+
+def mia_lines(
+    count: int,
+    seed: int = 0,
+    skill: float = 0.7,
+    judge: str = JUDGE,
+    answers: str = "model-a",
+) -> Iterator[Line]:
+    """Lines of a log of ``mia_bench``."""
+    lots = _lots(seed, answers, judge)
+    for index in range(count):
+        sample = mia.Sample(
+            id=str(index),
+            instruction=_words(index, 30),
+            type=mia.TYPES[index % len(mia.TYPES)],
+            components=("say what is seen", "in ten words"),
+            weights=(6, 4),
+            categories=(mia.CATEGORIES[index % 8], mia.CATEGORIES[(index + 3) % 8]),
+        )
+        first, second = round(6 * min(1, lots.random() + skill / 3)), round(4 * lots.random())
+        reply = _reply(
+            f"score of component 1: {first}/6, score of component 2: {second}/4, "
+            f"total score: {first + second}/10. {_words(index, 25)}"
+        )
+        grading = mia_metrics.Grading(
+            official=mia_official(sample.categories, reply.text),
+            official_text=reply.text,
+            robust=mia_robust(sample, reply.text),
+            robust_text=reply.text,
+        )
+        logged = {
+            "signature": f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
+            "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0",
+            "answer_sha256": "0" * 64,
+            "replies": [asdict(reply)],
+        }
+        rows = mia_metrics.rows(sample, grading, logged)
+        yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
+
+
+def write_run(
+    folder: Path,
+    task: str,
+    lines: Iterable[Mapping[str, object]],
+    date: str = DATE,
+    results: Mapping[str, object] | None = None,
+) -> Path:
+    """Write a log, and a results file if there are numbers for it; the log's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / f"{date}_samples_{task}.jsonl"
+    with log.open("w", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in lines)
+    if results is not None:
+        saved = {"results": {task: results}, "model_name": folder.name}
+        (folder / f"{date}_results.json").write_text(json.dumps(saved), encoding="utf-8")
+    return log
+
+
+def _reply(text: str) -> JudgeReply:
+    usage = Usage(input_tokens=900, output_tokens=80, cost_usd=0.003)
+    return JudgeReply(text=text, model="nobody", usage=usage)
+
+
+def _line(number: int, rows: Mapping[str, object], said: str, asked: str, target: str) -> Line:
+    return {
+        "doc_id": number,
+        "target": target,
+        "filtered_resps": said,
+        "token_counts": [None],
+        "doc_hash": "0",
+        **rows,
+        "input": asked,
+    }
+
+
+def _lots(*named: object) -> random.Random:
+    return random.Random(str(named))  # noqa: S311 - no secret
+
+
+def _words(start: int, count: int) -> str:
+    words = _WORDS.split()
+    return " ".join(words[(start + place * 7) % len(words)] for place in range(count))

@@ -1,0 +1,43 @@
+"""Looking at a report in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Locator, Page, expect
+
+from support import report_payload as made
+
+Open = Callable[..., Page]
+
+
+def section(page: Page) -> Locator:
+    """The task that is shown."""
+    return page.locator("section.task:visible")
+
+
+def choice_of(page: Page, label: str) -> Locator:
+    """The list of choices with this label."""
+    return section(page).get_by_role("combobox", name=label, exact=True)
+
+
+def draw_all(page: Page) -> None:
+    """Bring each chart into view until it is drawn."""
+    for plot in section(page).locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        expect(plot).to_have_attribute("data-drawn", "")
+
+
+def open_all(page: Page) -> None:
+    """Open whatever can be opened, samples included."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    whole = section(page).locator(".whole-sample:has(.in-runs)")
+    expect(whole).to_have_count(len(made.POINTS))
+
+
+def expect_samples(page: Page, numbers: str) -> None:
+    """Wait until the list shows these samples of the hostile report, a digit each, in order."""
+    ids = section(page).locator(".sample .id")
+    expect(ids).to_have_count(len(numbers))
+    for place, number in enumerate(numbers):
+        expect(ids.nth(place)).to_contain_text(f"id-{number}")

@@ -1,0 +1,255 @@
+"""A report's payload made by hand: small and hostile, or large and plain."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+ATTACK = "<script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>"
+HOSTILE = (
+    ATTACK,
+    "</script><script>window.pwned = 3</script>",
+    "<!--<script>",
+    "{{ 7 * 7 }} {% raw %} ${window.pwned = 4}",
+    "\u202egnitseretni\u202c \u2066and\u200b so\u2028on",
+    "javascript:window.pwned = 5",
+    "' onmouseover='window.pwned = 6' x=\"",
+    "<svg><style>*{display:none}</style></svg> &lt;b&gt; &amp;",
+)
+NAMES = ("first", "<b onclick=window.pwned=7>second & third</b>")
+MARKUP = "<b>bold</b> &lt;i&gt;"  # as the charting library would read it
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+    "AAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+LONG = "a" * 100_000
+
+
+def packed(details: Sequence[Json]) -> str:
+    return base64.b64encode(gzip.compress(json.dumps(details).encode(), mtime=0)).decode()
+
+
+def figure(percent: float | None, scored: int = 8, total: int = 8, **more: Any) -> Json:
+    known = percent is not None
+    low, high = (percent - 4.0, percent + 4.0) if percent is not None else (None, None)
+    why_not = "" if known else f"only {scored} of {total} samples have a score"
+    found = {"percent": percent, "low": low, "high": high, "scored": scored, "total": total}
+    return {**found, "why_not": why_not, "stored": None, **more}
+
+
+def row(name: str, title: str, *percents: float | None) -> Json:
+    cells = [
+        {
+            "official": figure(percent, scored=8 if percent is not None else 3),
+            "robust": figure(None if percent is None else percent + 1.5),
+            "differ": 1,
+        }
+        for percent in percents
+    ]
+    return {"name": name, "title": title, "cells": cells}
+
+
+def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") -> Json:
+    series = []
+    for run in range(runs):
+        for reading in ("official", "robust"):
+            values = [20.0 + 7 * run + 3 * place % 50 for place in range(len(labels))]
+            if reading == "robust":
+                values = [value + 4 for value in values]
+            if unit == "samples":
+                values = [int(value) for value in values]
+            ends = {"low": [value - 3 for value in values], "high": [value + 3 for value in values]}
+            series.append({"run": run, "reading": reading, "values": values, **ends})
+    return {
+        "id": f"{kind}-{len(labels)}",
+        "title": f"Some {kind}",
+        "type": kind,
+        "unit": unit,
+        "x": list(labels),
+        "series": series,
+    }
+
+
+def heat(run: int) -> Json:
+    return {
+        "id": f"heat-{run}",
+        "title": "Needles",
+        "type": "heat",
+        "unit": "percent",
+        "run": run,
+        "x": ["8", "16", ATTACK],
+        "y": ["0 to 50 %", "50 to 100 %"],
+        "z": [[100.0, 40.0, None], [60.0, 0.0, 25.0]],
+        "counts": [[3, 2, 0], [5, 4, 4]],
+    }
+
+
+def verdict(points: float | None, reason: str = "unparsed") -> Json:
+    if points is None:
+        return {"unscored": reason, "detail": ATTACK}
+    return {"points": points, "reading": f"{points:g}"}
+
+
+def in_run(text: str, official: float | None, robust: float | None, signature: int = 0) -> Json:
+    reply = {
+        "text": f"### Feedback\n{text}\n### Score\n{official}",
+        "model": "judge-model",
+        "finish": "stop",
+        "cached": True,
+        "input_tokens": 1234,
+        "output_tokens": 56,
+        "cost_usd": 0.0021,
+    }
+    return {
+        "answer": [{"text": text}, {"image": PIXEL, "alt": text, "note": ""}],
+        "official": verdict(official),
+        "robust": verdict(robust),
+        "replies": [reply],
+        "signature": signature,
+        "facts": {"characters": 12.0, "fits": True, text[:40]: text[:60]},
+        "parts": {"official": {"tone": 0.5}, "robust": {"tone": 1.0}},
+    }
+
+
+def detail(place: int, official: float | None, robust: float | None, other: float | None) -> Json:
+    text = HOSTILE[place % len(HOSTILE)]
+    missing = {"image": None, "alt": text, "note": "no such file"}
+    return {
+        "question": [{"text": f"Question {place}: {text}"}, missing, {"text": "and then?"}],
+        "gold": [{"text": "gold"}, {"image": "javascript:window.pwned=8", "alt": "", "note": ""}],
+        "runs": [
+            in_run(text if place else LONG, official, robust),
+            None if place == 1 else in_run(f"another answer {place}", other, other, 1),
+        ],
+    }
+
+
+def samples(points: Sequence[tuple[float | None, float | None, float | None]], full: float) -> Json:
+    official, robust, other = (list(column) for column in zip(*points, strict=True))
+    missing = [place == 1 for place in range(len(points))]
+    reasons = [
+        ["" if value is not None else "unparsed" for value in run] for run in (official, other)
+    ]
+    reasons[1][1] = ""
+
+    def difference(place: int) -> float:
+        known = [value for value in points[place] if value is not None]
+        return 1.0 if len(known) < 3 and place != 1 else (max(known) - min(known)) / full
+
+    return {
+        "ids": [f"id-{place} {HOSTILE[place % len(HOSTILE)]}" for place in range(len(points))],
+        "first": [
+            f"Question {place}: {HOSTILE[place % len(HOSTILE)]}" for place in range(len(points))
+        ],
+        "points": {"official": [official, other], "robust": [robust, other]},
+        "reasons": {"official": reasons, "robust": reasons},
+        "missing": [[False] * len(points), missing],
+        "groups": {
+            "category": {
+                "names": ["even", ATTACK],
+                "of": [[place % 2] for place in range(len(points))],
+            }
+        },
+        "disputed": [difference(place) for place in range(len(points))],
+    }
+
+
+POINTS = (
+    (6, 6, 5),
+    (0, 0, None),
+    (3, 4, 3),
+    (None, None, 2),
+    (2, 2, 2),
+    (5, 5, 0),
+    (1, 1, 1),
+    (4, 4, 4),
+)
+
+
+def hostile() -> Json:
+    """Two runs of two tasks, in which every text is an attack."""
+    labels = ["alike", "alike", MARKUP, *HOSTILE]
+    signatures = [f"judge:a|model:m|note:{ATTACK}", "judge:b|model:m|note:"]
+    spent = {"replies": 8, "remembered": 3, "models": {ATTACK: 8}, "input_tokens": 9000}
+    details = [detail(place, *points) for place, points in enumerate(POINTS)]
+    stored = row("", "Overall", 48.11, None)
+    stored["cells"][0]["official"]["stored"] = 47.0
+    task = {
+        "task": "mmie",
+        "title": "MMIE",
+        "unit": "points, 0 to 6",
+        "full_marks": 6,
+        "whole": True,
+        "judged": True,
+        "present": [0, 1],
+        "signatures": signatures,
+        "notes": [[None, ATTACK], [1, HOSTILE[1]]],
+        "spend": [[0, {**spent, "output_tokens": 70, "cost_usd": 0.5}]],
+        "tables": [
+            {"kind": "headline", "title": "Headline", "rows": [stored]},
+            {
+                "kind": "category",
+                "title": "By category",
+                "rows": [row(str(place), text, 10.0, 20.0) for place, text in enumerate(HOSTILE)],
+            },
+        ],
+        "charts": [
+            chart("bars", labels, 2),
+            chart("bars", labels[:3], 2),
+            chart("radar", labels, 2),
+            chart("lines", labels[:4], 2),
+            chart("histogram", ["0", "1", "no score"], 2, "samples"),
+            heat(1),
+        ],
+        "samples": samples(POINTS, 6) | {"chunk_starts": [0, 3]},
+        "chunks": [packed(details[:3]), packed(details[3:])],
+    }
+    return {
+        "title": f"Report {ATTACK}",
+        "made": "2026-11-21 14:00 UTC",
+        "package": "0.1.0",
+        "method": "Intervals are made up.",
+        "runs": [
+            {"name": name, "folder": f"out/{ATTACK}", "date": "20261121_120000", "notes": [ATTACK]}
+            for name in NAMES
+        ],
+        "tasks": [task, {**task, "task": "mmie_sa", "title": "MMIE, SA", "judged": False}],
+    }
+
+
+def large(count: int, chunk: int = 500) -> Json:
+    """One run of one task with many samples, of points 0 to 6 in turn."""
+    payload = hostile()
+    points = [float(place % 7) for place in range(count)]
+    details = [
+        {"question": [{"text": f"word-{place}"}], "gold": [], "runs": [in_run("yes", value, value)]}
+        for place, value in enumerate(points)
+    ]
+    starts = list(range(0, count, chunk))
+    task = payload["tasks"][0] | {
+        "present": [0],
+        "charts": [],
+        "tables": [{"kind": "headline", "title": "Headline", "rows": [row("", "All", 50.0)]}],
+        "notes": [],
+        "spend": [],
+        "signatures": ["judge:a"],
+        "samples": {
+            "ids": [f"id-{place}" for place in range(count)],
+            "first": [f"Question {place}" for place in range(count)],
+            "points": {"official": [points], "robust": [points]},
+            "reasons": {"official": [[""] * count], "robust": [[""] * count]},
+            "missing": [[False] * count],
+            "groups": {
+                "field": {"names": ["a", "b"], "of": [[place % 2] for place in range(count)]}
+            },
+            "disputed": [0.0] * count,
+            "chunk_starts": starts,
+        },
+        "chunks": [packed(details[start : start + chunk]) for start in starts],
+    }
+    return payload | {"runs": payload["runs"][:1], "tasks": [task]}

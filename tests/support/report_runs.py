@@ -1,0 +1,91 @@
+"""Runs of a made-up benchmark with a scale of 0 to 4, built by hand: no log, no room of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.review import Line, Number, Reviewed, Scale
+from mmie_tasks.rooms import Room
+from mmie_tasks.runs.run import Run, TaskRun
+from mmie_tasks.verdict import Scored, Unscored, Verdict
+
+SIGNATURE = "judge:made_up|model:nobody|task:sketch@1-A"
+SCALE = Scale(
+    full_marks=4, unit="points, 0 to 4", whole=True, percent=lambda points: round(25 * points, 2)
+)
+
+
+def _by_category(name: str) -> Number:
+    return Number(
+        name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0}
+    )
+
+
+NUMBERS = (
+    Number(name="", title="Total", kind="headline"),
+    *(_by_category(name) for name in ("c", "a", "b")),
+    *(
+        Number(
+            name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part
+        )
+        for part in ("look", "tell", "spell")
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What the made-up room says."""
+
+    title: str = "Sketch"
+    scale: Scale = SCALE
+    numbers: Sequence[Number] = NUMBERS
+
+    def read(self, line: Line) -> Reviewed:
+        raise NotImplementedError
+
+    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
+        raise NotImplementedError
+
+
+def verdict(points: float | None) -> Verdict:
+    return Unscored("unparsed", "no number") if points is None else Scored(points, str(points))
+
+
+def sample(
+    id: str,  # noqa: A002 - as in `Reviewed`
+    points: float | None = 2,
+    robust: float | str | None = "same",
+    category: str = "a",
+    **fields: object,
+) -> Reviewed:
+    """A sample; without `robust`, both readings give the same points."""
+    other = points if isinstance(robust, str) else robust
+    given: dict[str, object] = {"signature": SIGNATURE, "groups": {"category": (category,)}}
+    return Reviewed(
+        id=id,
+        official=verdict(points),
+        robust=verdict(other),
+        **{**given, **fields},  # type: ignore[arg-type]
+    )
+
+
+def run(
+    name: str,
+    samples: Iterable[Reviewed],
+    task: str = "sketch",
+    review: Sketch | None = None,
+    **fields: object,
+) -> Run:
+    """A run with one task."""
+    of_task = TaskRun(
+        task=task,
+        room=Room(name="sketch", package="nowhere.sketch"),
+        review=review or Sketch(),
+        log=Path(f"{name}.jsonl"),
+        samples=tuple(samples),
+        **fields,  # type: ignore[arg-type]
+    )
+    return Run(name=name, folder=Path("out") / name, date="20261121", tasks={task: of_task})

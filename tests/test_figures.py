@@ -1,0 +1,119 @@
+"""The numbers of a run, computed from its samples."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.figures import counting, figure
+from mmie_tasks.review import ALL, Number, Reviewed, Scale
+from mmie_tasks.verdict import Scored, Unscored
+
+SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
+WHOLE = Number(name="", title="All", kind="headline")
+BOTH = Number(name="ab", title="A, B", kind="mean", by="letter", weights={"a": 0.75, "b": 0.25})
+PART = Number(name="p", title="P", kind="part", part="p")
+
+
+def sample(number, verdict, letter="a", share=None):
+    parts = {} if share is None else {"official": {"p": share}}
+    return Reviewed(
+        id=str(number),
+        official=verdict,
+        robust=Scored(1),
+        groups={"letter": (letter,)},
+        parts=parts,
+    )
+
+
+def samples(*verdicts, letter="a"):
+    given = [Scored(v) if isinstance(v, (int, float)) else Unscored(v) for v in verdicts]
+    return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(given)]
+
+
+def of(given, number=WHOLE, **options):
+    return figure(given, number, "official", SCALE, **options)
+
+
+def test_a_mean_is_over_the_scored_and_says_how_many_they_are():
+    found = of(samples(*[4, 8] * 9, "unparsed"))
+    assert (found.percent, found.scored, found.total) == (60.0, 18, 19)
+    assert found.interval.low < 60 < found.interval.high
+
+
+def test_each_reading_has_its_own_number():
+    assert figure(samples(4), WHOLE, "robust", SCALE).percent == 10.0
+
+
+def test_a_mean_of_groups_weighs_them():
+    found = of(samples(10, 10) + samples(2, letter="b"), BOTH)
+    assert (found.percent, found.scored, found.total) == (80.0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "number", "why"),
+    [
+        pytest.param(samples("refused"), WHOLE, "no sample has a score", id="nothing-scored"),
+        pytest.param(samples("left_out"), WHOLE, "no sample has a score", id="all-left-out"),
+        pytest.param(samples(1, "refused"), WHOLE, "only 1 of 2", id="too-few"),
+        pytest.param(samples(1), BOTH, "1 of 2 parts not in this run: b", id="a-group-absent"),
+        pytest.param(
+            samples(1) + samples("refused", letter="b"), BOTH, "b: no sample", id="a-group-unscored"
+        ),
+        pytest.param(samples(1), PART, "no sample has a score", id="no-such-part"),
+    ],
+)
+def test_where_there_is_no_number_it_says_why(given, number, why):
+    found = of(given, number)
+    assert found.percent is None
+    assert found.interval is None
+    assert why in found.why_not
+
+
+def test_a_number_that_no_sample_counts_for_is_none():
+    assert of([], WHOLE) is None
+    assert of(samples(1, letter="c"), BOTH) is None
+
+
+def test_what_the_official_script_leaves_out_is_not_held_against_the_coverage():
+    found = of(samples(5, *["left_out"] * 9))
+    assert (found.percent, found.scored, found.total) == (50.0, 1, 10)
+
+
+def test_a_part_is_its_share_of_full_marks():
+    given = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
+    assert of(given, PART).percent == 75.0
+
+
+def test_a_part_of_an_unscored_sample_is_unscored():
+    given = [sample(1, Unscored("refused"), share=0.5)]
+    assert of(given, PART).scored == 0
+
+
+def test_one_sample_has_no_interval_and_none_is_drawn_if_none_is_asked_for():
+    assert of(samples(5)).interval is None
+    assert of(samples(5, 6), resamples=0).interval is None
+    assert of(samples(5, 6)).interval is not None
+
+
+@given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
+def test_the_order_of_samples_never_matters(points, lots):
+    given = samples(*points) + samples(3, 4, letter="b")
+    shuffled = lots.sample(given, len(given))
+    for number in (WHOLE, BOTH):
+        one, other = (of(each, number, resamples=50) for each in (given, shuffled))
+        assert (one.percent, one.interval) == (other.percent, other.interval)
+
+
+@given(st.lists(st.integers(0, 10), min_size=1), st.integers(1, 9))
+def test_an_unscored_sample_moves_no_mean(points, factor):
+    few = max(0, len(points) * factor // 90)
+    sound = of(samples(*points), resamples=0)
+    found = of(samples(*points, *["unparsed"] * few), resamples=0)
+    assert found.percent == sound.percent
+    assert found.total == sound.total + few
+
+
+def test_samples_are_counted_by_their_group():
+    given = samples(1, 2) + samples(3, letter="b")
+    assert {name: len(each) for name, each in counting(given, BOTH).items()} == {"a": 2, "b": 1}
+    assert list(counting(given, WHOLE)) == [ALL]

@@ -1,0 +1,217 @@
+"""``mmie-tasks rescore``: saved replies, read again."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks import __version__
+from mmie_tasks.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.rescoring.command import run
+from mmie_tasks.runs.opening import open_run
+
+LINES = {
+    "mmie": list(mmie_lines(12, unscored=0)),
+    "mia_bench": list(mia_lines(12)),
+    "milebench": list(milebench_lines(2, datasets=["DocVQA", "TQA", "GPR1200"])),
+}
+WRONG = {
+    "mmie": {"reading": "?", "points": 1},
+    "mia_bench": {"reading": "", "score": 1.5},
+    "milebench": {"reading": "", "score": 0.5},
+}
+every_task = pytest.mark.parametrize("task", LINES)
+
+
+def rescored(*words):
+    return run([str(word) for word in words], {})
+
+
+def told(*words):
+    return json.loads(rescored(*words, "--json"))
+
+
+def wrong(task, number=2, reading="official", verdict=None):
+    """Lines of which one holds a verdict that no reader of today gives."""
+    lines = copy.deepcopy(LINES[task])
+    lines[number]["coverage"][reading] = verdict or WRONG[task]
+    return lines
+
+
+@every_task
+def test_readers_that_did_not_change_change_nothing(tmp_path, task):
+    write_run(tmp_path, task, LINES[task])
+    said = rescored(tmp_path)
+    assert "Nothing changed." in said
+    assert f"{len(LINES[task])} samples, {len(LINES[task])} read again" in said
+    assert told(tmp_path)[0]["changes"] == []
+
+
+@every_task
+@pytest.mark.parametrize("reading", ["official", "robust"])
+def test_a_verdict_of_another_reader_is_found(tmp_path, task, reading):
+    write_run(tmp_path, task, wrong(task, reading=reading))
+    (found,) = told(tmp_path)
+    sound = LINES[task][2]["coverage"]
+    other = "robust" if reading == "official" else "official"
+    assert found["changed"] == {reading: 1, other: 0}
+    (change,) = found["changes"]
+    assert (change["id"], change["reading"]) == (sound["id"], reading)
+    expected = sound[reading].get("points", sound[reading].get("score"))
+    assert change["after"]["points"] == pytest.approx(expected)
+
+
+def test_the_headline_is_shown_before_and_after(tmp_path):
+    write_run(tmp_path / "wrong", "mmie", wrong("mmie"))
+    write_run(tmp_path / "right", "mmie", LINES["mmie"])
+    official = told(tmp_path / "wrong")[0]["numbers"][0]
+    right = told(tmp_path / "right")[0]["numbers"][0]
+    assert official["before"] != official["after"] == right["before"]
+    said = rescored(tmp_path / "wrong")
+    assert f"{official['before']:.2f}" in said
+    assert f"{official['after']:.2f}" in said
+    assert "1 official, 0 robust" in said
+
+
+def test_a_reason_that_is_another_now_is_a_change(tmp_path):
+    lines = wrong("mmie", verdict={"unscored": "refused", "detail": "old"})
+    lines[2]["coverage"]["replies"][0]["text"] = "### Score\n9"
+    write_run(tmp_path, "mmie", lines)
+    change = told(tmp_path)[0]["changes"][0]
+    assert (change["before"]["unscored"], change["after"]["unscored"]) == ("refused", "off_scale")
+    assert "unscored, refused: old" in rescored(tmp_path)
+
+
+def test_samples_that_cannot_be_read_again_are_named_with_the_reason(tmp_path):
+    lines = wrong("mmie")
+    del lines[2]["coverage"]["replies"]
+    write_run(tmp_path, "mmie", lines)
+    (found,) = told(tmp_path)
+    assert list(found["unread"]) == ["MSR-2"]
+    assert found["changes"] == []
+    said = rescored(tmp_path)
+    assert "12 samples, 11 read again" in said
+    assert "1: the log does not hold what it was read from (MSR-2)" in said
+
+
+def test_no_more_changes_are_shown_than_asked_for(tmp_path):
+    lines = copy.deepcopy(LINES["mmie"])
+    for line in lines:
+        line["coverage"]["official"] = {"unscored": "refused"}
+    write_run(tmp_path, "mmie", lines)
+    said = rescored(tmp_path, "--top", 2)
+    assert said.count("unscored, refused") == 2
+    assert "10 more" in said
+    assert len(told(tmp_path, "--top", 2)[0]["changes"]) == 12
+    assert "unscored, refused" not in rescored(tmp_path, "--top", 0)
+
+
+def test_a_strangers_words_do_nothing_to_a_terminal(tmp_path):
+    verdict = {"points": 1, "reading": "\x1b[2Ja | b\n\ud800"}
+    write_run(tmp_path, "mmie", wrong("mmie", verdict=verdict))
+    said = rescored(tmp_path)
+    assert "\x1b" not in said
+    assert said.encode()
+    assert "a ¦ b" in said
+
+
+@every_task
+def test_what_is_written_is_a_run_with_the_new_verdicts(tmp_path, task):
+    log = write_run(tmp_path / "model", task, wrong(task), results={"official,none": 3.0})
+    said = rescored(tmp_path / "model", "-o", tmp_path / "new")
+    assert f"Written to `{tmp_path / 'new'}`" in said
+    assert (tmp_path / "new" / "model" / log.name).is_file()
+    write_run(tmp_path / "sound", task, LINES[task])
+    before, after = open_run(str(tmp_path / "sound")), open_run(str(tmp_path / "new"))
+    assert after.tasks[task].samples == before.tasks[task].samples
+    assert told(tmp_path / "new")[0]["changes"] == []
+
+
+def written(folder: Path):
+    (log,) = folder.rglob("*.jsonl")
+    return [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+
+
+def test_only_the_record_and_what_the_runner_wrote_are_kept(tmp_path):
+    lines = wrong("mmie")
+    lines[2]["coverage"]["signature"] = "judge:x|task:mmie@1-A|pkg:0.0.1"
+    write_run(tmp_path / "model", "mmie", lines)
+    rescored(tmp_path / "model", "-o", tmp_path / "new")
+    line = written(tmp_path / "new")[2]
+    kept = {"doc_id", "target", "filtered_resps", "token_counts", "doc_hash", "input"}
+    assert set(line) == {*kept, "coverage"}
+    record = line["coverage"]
+    assert record["rescored"] == {"pkg": __version__, "changed": True}
+    assert record["signature"] == f"judge:x|task:mmie@1-A|pkg:{__version__}"
+    assert record["official"] == LINES["mmie"][2]["coverage"]["official"]
+    assert record["differ"] is False
+    assert written(tmp_path / "new")[0]["coverage"]["rescored"]["changed"] is False
+
+
+def test_what_cannot_be_read_again_is_written_as_it_was(tmp_path):
+    lines = wrong("mmie")
+    del lines[2]["coverage"]["replies"]
+    write_run(tmp_path / "model", "mmie", lines)
+    rescored(tmp_path / "model", "-o", tmp_path / "new")
+    assert written(tmp_path / "new")[2] == lines[2]
+
+
+def test_lines_that_are_no_samples_are_not_written(tmp_path):
+    lines = [*LINES["mmie"], LINES["mmie"][0], {"bypass": 999}]
+    log = write_run(tmp_path / "model", "mmie", lines)
+    log.write_text(f"{log.read_text()}{{'cut")
+    said = rescored(tmp_path / "model", "-o", tmp_path / "new")
+    assert len(written(tmp_path / "new")) == 12
+    for note in ("cut off", "standing there twice", "--predict_only"):
+        assert note in said
+
+
+def test_runs_are_written_beside_each_other_below_the_folder(tmp_path):
+    for name in ("a", "b"):
+        write_run(tmp_path / name / "model", "mmie", LINES["mmie"])
+    words = (f"x/../y={tmp_path / 'a'}", f"x_.._y={tmp_path / 'b'}")
+    rescored(*words, "-o", tmp_path / "new")
+    folders = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert folders == ["x_.._y", "x_.._y+"]
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_a_folder_that_is_there_is_not_touched(tmp_path):
+    write_run(tmp_path / "model", "mmie", LINES["mmie"])
+    (tmp_path / "new").mkdir()
+    with pytest.raises(SettingWrong, match="is there already"):
+        rescored(tmp_path / "model", "-o", tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_words(tmp_path):
+    write_run(tmp_path / "model", "mmie", LINES["mmie"])
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingWrong, match="cannot be written"):
+        rescored(tmp_path / "model", "-o", tmp_path / "file" / "new")
+
+
+def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
+    lines = [line for line in LINES["milebench"] if line["coverage"]["dataset"] == "DocVQA"]
+    write_run(tmp_path, "milebench_DocVQA", lines)
+    (found,) = told(tmp_path)
+    assert found["numbers"]
+    assert all(number["before"] is not None for number in found["numbers"])
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "said"),
+    [
+        pytest.param(["--top", "-1"], SettingWrong, "`--top` is -1", id="top"),
+        pytest.param(["--tasks", "mmmu"], SettingWrong, "no task of mmie-tasks", id="not-ours"),
+        pytest.param(
+            ["--tasks", "mia_bench"], AnswersUnusable, "none of mia_bench", id="not-there"
+        ),
+    ],
+)
+def test_an_option_that_cannot_be_obeyed_is_said_in_words(tmp_path, words, kind, said):
+    write_run(tmp_path, "mmie", LINES["mmie"])
+    with pytest.raises(kind, match=said):
+        rescored(tmp_path, *words)

@@ -1,0 +1,338 @@
+"""Bad input, over every command that looks at results: clear words, and no number invented."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loguru import logger
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+
+from mmie_tasks.cli import COMMANDS
+from mmie_tasks.errors import MmieTasksError
+
+WORDS = ("report", "agreement", "compare", "subset", "rescore")
+OTHER_JUDGE = "judge:made_up|model:somebody"
+
+Line = dict[str, Any]
+Maker = Callable[[Path], object]  # leaves a run in a folder
+every_command = pytest.mark.parametrize("word", WORDS)
+
+
+def lines(count: int = 12, **options: Any) -> list[Line]:
+    return list(mmie_lines(count, **{"unscored": 0, **options}))
+
+
+def arguments(word: str, run: Path, *options: str) -> list[str]:
+    """A command on a run, with what it needs besides: a file to write, or a sound second run."""
+    beside = run.with_name("beside")
+    match word:
+        case "report":
+            return [str(run), "-o", str(run.with_name("report.html")), *options]
+        case "agreement":
+            write_run(beside, "mmie", lines(judge=OTHER_JUDGE))
+            return [str(run), str(beside), *options]
+        case "compare":
+            write_run(beside, "mmie", lines(answers="model-b"))
+            return [str(run), str(beside), *options]
+        case _:
+            return [str(run), *options]
+
+
+def told(word: str, words: list[str]) -> str:
+    """Everything that is printed or noted."""
+    notes: list[str] = []
+    sink = logger.add(lambda note: notes.append(str(note)), format="{message}")
+    try:
+        printed: str = import_module(COMMANDS[word]).run(words, {})
+    finally:
+        logger.remove(sink)
+    return "\n".join([printed, *notes])
+
+
+def refused(word: str, words: list[str]) -> str:
+    with pytest.raises(MmieTasksError) as error:
+        told(word, words)
+    said = str(error.value)
+    assert "\n\nhint: " in said
+    return said
+
+
+def log(*changes: Callable[[str], str], name: str = "mmie", count: int = 12) -> Maker:
+    """A run whose log is changed as a text."""
+
+    def make(folder: Path) -> None:
+        path = write_run(folder, name, lines(count))
+        text = path.read_text(encoding="utf-8")
+        for change in changes:
+            text = change(text)
+        path.write_text(text, encoding="utf-8")
+
+    return make
+
+
+def sample(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
+    """The change of one line of a log."""
+
+    def change(text: str) -> str:
+        found = text.splitlines(keepends=True)
+        line = json.loads(found[number])
+        edit(line)
+        found[number] = f"{json.dumps(line)}\n"
+        return "".join(found)
+
+    return change
+
+
+def instead(*texts: str) -> Callable[[str], str]:
+    """A change that leaves nothing of what was there."""
+    return lambda _: "".join(f"{text}\n" for text in texts)
+
+
+def in_the_middle(text: str) -> Callable[[str], str]:
+    """The third line, replaced."""
+
+    def change(whole: str) -> str:
+        found = whole.splitlines(keepends=True)
+        return "".join([*found[:2], f"{text}\n", *found[3:]])
+
+    return change
+
+
+def unscored(line: Line) -> None:
+    for reading in ("official", "robust"):
+        line["coverage"][reading] = {"unscored": "unavailable", "detail": "it was down"}
+        line.pop(reading, None)
+
+
+def points(value: float) -> Callable[[Line], None]:
+    """Points that no reader gives."""
+
+    def edit(line: Line) -> None:
+        line["coverage"]["official"] = {"points": value, "reading": "?"}
+
+    return edit
+
+
+def all_unscored(text: str) -> str:
+    for number in range(len(text.splitlines())):
+        text = sample(number, unscored)(text)
+    return text
+
+
+def no_samples(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "20261121_120000_results.json").write_text('{"results": {}}', encoding="utf-8")
+
+
+def two_runs(folder: Path) -> None:
+    write_run(folder / "one", "mmie", lines())
+    write_run(folder / "two", "mmie", lines(answers="model-b"))
+
+
+def broken_results(folder: Path) -> None:
+    path = write_run(folder, "mmie", lines())
+    path.with_name("20261121_120000_results.json").write_text("{", encoding="utf-8")
+
+
+BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "input": "?"}'
+
+
+@every_command
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        pytest.param(lambda _: None, "There is no `", id="a-path-that-is-not-there"),
+        pytest.param(no_samples, "holds no log of samples", id="no-samples"),
+        pytest.param(log(instead()), "nothing to look at", id="an-empty-log"),
+        pytest.param(log(instead(BYPASS)), "`--predict_only`", id="predict-only"),
+        pytest.param(log(in_the_middle("{'id'")), "line 3, is no sample", id="no-json"),
+        pytest.param(log(in_the_middle("[7]")), "line 3, is no sample", id="a-list"),
+        pytest.param(log(in_the_middle("[" * 99_999)), "line 3, is no sample", id="deep"),
+        pytest.param(log(in_the_middle('{"id": 1}')), "line 3", id="a-stranger's-line"),
+        pytest.param(
+            log(sample(3, lambda line: line["coverage"].update(id="SA-0"))),
+            "two different results of the sample SA-0",
+            id="one-id-two-results",
+        ),
+        pytest.param(
+            log(sample(4, lambda line: line["coverage"].update(id=["SA-0"]))),
+            "line 5",
+            id="an-id-that-is-a-list",
+        ),
+        pytest.param(log(name="mmmu_val"), "is no task of ours", id="not-our-task"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_words(
+    tmp_path: Path, word: str, make: Maker, found: str
+) -> None:
+    make(tmp_path / "run")
+    assert found in refused(word, arguments(word, tmp_path / "run"))
+    assert not (tmp_path / "report.html").exists()
+
+
+@every_command
+def test_a_task_that_is_not_ours_is_refused(tmp_path: Path, word: str) -> None:
+    write_run(tmp_path / "run", "mmie", lines())
+    option = "--tasks" if word in ("report", "rescore") else "--task"
+    said = refused(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
+    assert "`mmmu_val` is no task of mmie-tasks" in said
+
+
+@every_command
+def test_a_task_that_the_run_lacks_is_refused(tmp_path: Path, word: str) -> None:
+    write_run(tmp_path / "run", "mmie", lines())
+    option = "--tasks" if word in ("report", "rescore") else "--task"
+    assert "milebench" in refused(word, arguments(word, tmp_path / "run", option, "milebench"))
+
+
+@pytest.mark.parametrize("word", ["agreement", "compare"])
+def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
+    two_runs(tmp_path / "run")
+    assert "holds 2 runs" in refused(word, arguments(word, tmp_path / "run"))
+
+
+@pytest.mark.parametrize("word", ["report", "subset", "rescore"])
+def test_several_runs_below_one_folder_are_all_looked_at(tmp_path: Path, word: str) -> None:
+    two_runs(tmp_path / "run")
+    said = told(word, arguments(word, tmp_path / "run"))
+    page = tmp_path / "report.html"
+    said += page.read_text(encoding="utf-8") if page.exists() else ""
+    assert "one" in said
+    assert "two" in said
+
+
+@every_command
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        pytest.param(log(lambda text: text[:-40]), "cut off", id="last-line-cut-off"),
+        pytest.param(
+            log(lambda text: text + text.splitlines(keepends=True)[0], count=12),
+            "standing there twice",
+            id="one-id-twice",
+        ),
+        pytest.param(log(sample(2, points(float("nan")))), "not on the scale", id="nan"),
+        pytest.param(log(sample(2, points(float("inf")))), "not on the scale", id="infinite"),
+        pytest.param(log(sample(2, points(60))), "not on the scale", id="more-than-full-marks"),
+        pytest.param(
+            log(lambda text: f"{text}{BYPASS}\n"), "`--predict_only`", id="some-never-scored"
+        ),
+        pytest.param(broken_results, "", id="results-that-are-no-json"),
+    ],
+)
+def test_what_can_be_made_up_for_is_noted(
+    tmp_path: Path, word: str, make: Maker, found: str
+) -> None:
+    make(tmp_path / "run")
+    said = told(word, arguments(word, tmp_path / "run"))
+    assert found in said
+    assert invented(said) == []
+
+
+def invented(said: str) -> list[str]:
+    """Numbers that are none; notes may quote what the log has."""
+    cells = [cell.strip() for line in said.splitlines() for cell in line.split("|")[1:-1]]
+    return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
+
+
+@every_command
+@pytest.mark.parametrize(
+    ("task", "sound", "score"),
+    [
+        pytest.param("mia_bench", list(mia_lines(12)), float("nan"), id="mia_bench-nan"),
+        pytest.param("mia_bench", list(mia_lines(12)), 160.0, id="mia_bench-more-than-full"),
+        pytest.param("milebench", list(milebench_lines(2)), float("nan"), id="milebench-nan"),
+        pytest.param("milebench", list(milebench_lines(2)), -1.0, id="milebench-less-than-none"),
+    ],
+)
+def test_the_other_benchmarks_have_no_number_where_there_is_none(
+    tmp_path: Path, word: str, task: str, sound: Sequence[Line], score: float
+) -> None:
+    broken = json.loads(json.dumps(list(sound)))
+    broken[3]["coverage"]["official"]["score"] = score
+    words = arguments(word, tmp_path / "run")
+    write_run(tmp_path / "run", task, broken)
+    if word in ("agreement", "compare"):
+        (tmp_path / "beside" / "20261121_120000_samples_mmie.jsonl").unlink()
+        write_run(tmp_path / "beside", task, sound)
+    assert invented(told(word, words)) == []
+
+
+@every_command
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(log(count=1), id="one-sample"),
+        pytest.param(log(all_unscored), id="zero-scored"),
+        pytest.param(log(all_unscored, count=1), id="one-sample-unscored"),
+        pytest.param(
+            lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"
+        ),
+    ],
+)
+def test_where_there_is_no_number_none_is_invented(tmp_path: Path, word: str, make: Maker) -> None:
+    make(tmp_path / "run")
+    said = outcome(word, arguments(word, tmp_path / "run"))
+    assert invented(said) == []
+    assert "hint: " not in said or word in ("agreement", "compare", "subset")
+
+
+def outcome(word: str, words: list[str]) -> str:
+    """What is told, or why nothing can be."""
+    try:
+        return told(word, words)
+    except MmieTasksError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("word", ["agreement", "compare"])
+def test_samples_that_only_one_has_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
+    write_run(tmp_path / "run", "mmie", lines(13)[2:])
+    said = told(word, arguments(word, tmp_path / "run"))
+    assert re.search(r"\b10\b", said), said  # both have ten
+    assert re.search(r"\b2\b", said), said
+    assert invented(said) == []
+
+
+@every_command
+def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None:
+    def long(line: Line) -> None:
+        (reply,) = line["coverage"]["replies"]
+        reply["text"] = f"{'so ' * 1_700_000}\n{reply['text']}"
+
+    log(sample(0, long))(tmp_path / "run")
+    said = told(word, arguments(word, tmp_path / "run"))
+    assert len(said) < 50_000
+
+
+@every_command
+def test_images_that_are_gone_stop_nothing(tmp_path: Path, word: str) -> None:
+    gone = str(tmp_path / "gone.png")
+    write_run(tmp_path / "run", "mmie", lines(image=gone))
+    words = arguments(word, tmp_path / "run")
+    if word in ("agreement", "compare"):
+        options: dict[str, Any] = (
+            {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
+        )
+        write_run(tmp_path / "beside", "mmie", lines(image=gone, **options))
+    assert invented(told(word, words)) == []
+
+
+@every_command
+def test_a_run_without_a_results_file_is_enough(tmp_path: Path, word: str) -> None:
+    path = write_run(tmp_path / "run", "mmie", lines())
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    assert told(word, arguments(word, path))  # the log itself, named
+
+
+@every_command
+def test_nothing_to_look_at_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        told(word, [])
+    assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""The benchmarks there are: ours, and those of other packages."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from mmie_tasks import rooms as module
+from mmie_tasks.errors import SettingWrong
+from mmie_tasks.paths import task_dir
+from mmie_tasks.rooms import Room, names_of, room_of, rooms
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Puts packages on the path, and their entry points."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def install(**entries):
+        for value in entries.values():
+            if value.isidentifier() and value != "no_such_package":
+                (tmp_path / value).mkdir(exist_ok=True)
+                (tmp_path / value / "__init__.py").touch()
+        found = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()]
+        monkeypatch.setattr(module, "entry_points", lambda **_: found)
+        return tmp_path
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("task", "room"),
+    [
+        pytest.param("mmie", "mmie", id="the-benchmark"),
+        pytest.param("mmie_sa", "mmie", id="a-task"),
+        pytest.param("milebench_Spot-the-Diff", "milebench", id="a-dataset"),
+        pytest.param("mia_bench", "mia_bench", id="a-name-with-a-line"),
+        pytest.param("mmie2", None, id="another-name"),
+        pytest.param("mia", None, id="part-of-a-name"),
+        pytest.param("mmmu_val", None, id="not-ours"),
+        pytest.param("", None, id="nothing"),
+    ],
+)
+def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, room):
+    found = room_of(task)
+    assert (found and found.name) == room
+
+
+def test_ours_are_three_and_have_their_task_files():
+    ours = [room for room in rooms() if room.is_ours]
+    assert names_of(tuple(ours)) == "mia_bench, milebench, mmie"
+    assert [room.task_dir() for room in ours] == [task_dir() / room.name for room in ours]
+    assert all(room.task_dir().is_dir() for room in ours)
+
+
+def test_another_package_adds_a_benchmark(package):
+    folder = package(sketch="sketch_package")
+    room = room_of("sketch_hard")
+    assert room == Room(name="sketch", package="sketch_package")
+    assert not room.is_ours
+    assert room.task_dir() == folder / "sketch_package" / "task_yamls"
+    assert room.part("review") is None
+
+
+def test_the_longer_name_wins(package):
+    package(mmie_own="own_package")
+    assert room_of("mmie_own_x").name == "mmie_own"
+    assert room_of("mmie_sa").name == "mmie"
+
+
+def test_no_package_takes_a_name_of_ours(package):
+    package(mmie="their_package")
+    assert room_of("mmie").is_ours
+
+
+@pytest.mark.parametrize("value", ["no_such_package", "no_such.package", "json:loads"])
+def test_a_package_that_is_not_there_is_said_in_words(package, value):
+    package(sketch=value)
+    room = room_of("sketch")
+    with pytest.raises(SettingWrong, match="`sketch`"):
+        room.part("review")
+    with pytest.raises(SettingWrong, match="which is no package"):
+        room.task_dir()
+
+
+def test_a_part_that_cannot_be_imported_is_said_in_words(package):
+    folder = package(sketch="broken_package")
+    (folder / "broken_package" / "review.py").write_text("import no_such_module\n")
+    with pytest.raises(SettingWrong, match="no_such_module"):
+        room_of("sketch").part("review")
+
+
+@pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])
+def test_looking_at_results_needs_no_runner_and_nothing_heavy(room):
+    code = (
+        f"import sys, mmie_tasks.benchmarks.{room}.review\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ended.stdout.split())
+    assert "mmie_tasks" in loaded
+    assert not loaded & {"torch", "datasets", "lmms_eval", "numpy", "PIL", "transformers", "scipy"}
