@@ -69,6 +69,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
 	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
+	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 
 yamls: $(READY)  ## write what the rooms' tables say into task_yamls/

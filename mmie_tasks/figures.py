@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mmie_tasks.intervals import Interval, bootstrap_means
 from mmie_tasks.review import Number, ReadingName, Reviewed, Scale
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.verdict import Scored, Unscored, Verdict, mean_of, tally
 
 RESAMPLES = 10_000
@@ -34,6 +35,34 @@ class Figure:
     scored: int
     total: int
     why_not: str = ""
+
+
+def numbers_of(runs: Sequence[TaskRun]) -> tuple[Number, ...]:
+    """The numbers of a task, the headline first.
+
+    A task that is only a part of its benchmark has those whose groups it has; where the benchmark's
+    headline is not among them, the first that every sample counts for takes its place.
+
+    Args:
+        runs: Of one task; at least one.
+    """
+    known = tuple(runs[0].review.numbers)
+    if runs[0].task == runs[0].room.name:
+        return known
+    samples = [sample for run in runs for sample in run.samples]
+    there = {
+        kind: {name for sample in samples for name in sample.names(kind)}
+        for kind in {number.by for number in known}
+    }
+    own = [number for number in known if number.weights.keys() <= there[number.by]]
+    headline = known[0].kind
+    if any(number.kind == headline for number in own):
+        return tuple(own)
+    covering = (n for n in own if all(n.stratum(sample) is not None for sample in samples))
+    first = next(covering, None)
+    if first is None:
+        return known
+    return (replace(first, kind=headline), *(number for number in own if number is not first))
 
 
 def counting(samples: Iterable[Reviewed], number: Number) -> dict[str, list[Reviewed]]:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from mmie_tasks import __version__
-from mmie_tasks.cli import main
+from mmie_tasks.cli import COMMANDS, HELP, main
 from mmie_tasks.paths import task_dir
 
 
@@ -39,3 +39,15 @@ def test_path_takes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "path", "milebench"])
     with pytest.raises(SystemExit, match="takes nothing more"):
         main()
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_a_command_that_looks_at_results_is_in_the_help_and_ends_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str
+) -> None:
+    assert f"  mmie-tasks {word} " in HELP
+    arguments = ["not-there"] if word == "prefetch" else ["not-there", "not-there"]
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", word, *arguments])
+    with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
+        main()
+    assert capsys.readouterr().out == ""

@@ -1,11 +1,16 @@
 """The numbers of a run, computed from its samples."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.figures import counting, figure
+from mmie_tasks.figures import counting, figure, numbers_of
 from mmie_tasks.review import ALL, Number, Reviewed, Scale
+from mmie_tasks.rooms import Room
+from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.verdict import Scored, Unscored
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
@@ -117,3 +122,42 @@ def test_samples_are_counted_by_their_group():
     given = samples(1, 2) + samples(3, letter="b")
     assert {name: len(each) for name, each in counting(given, BOTH).items()} == {"a": 2, "b": 1}
     assert list(counting(given, WHOLE)) == [ALL]
+
+
+ONLY_A = Number(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
+ONLY_B = Number(name="b", title="B", kind="letter", by="letter", weights={"b": 1.0})
+HEADED = Number(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
+
+
+def task_run(task, given, numbers):
+    return TaskRun(
+        task=task,
+        room=Room(name="letters", package="letters"),
+        review=SimpleNamespace(numbers=numbers),
+        log=Path("x"),
+        samples=tuple(given),
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "expected"),
+    [
+        pytest.param("letters", samples(1), ["ab", "a", "b"], id="the-whole-benchmark"),
+        pytest.param("letters_a", samples(1), ["a"], id="a-part"),
+        pytest.param(
+            "letters_ab", samples(1) + samples(2, letter="b"), ["ab", "a", "b"], id="all-parts"
+        ),
+        pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
+    ],
+)
+def test_a_part_of_a_benchmark_has_the_numbers_of_its_groups(task, given, expected):
+    found = numbers_of([task_run(task, given, (HEADED, ONLY_A, ONLY_B))])
+    assert [number.name for number in found] == expected
+    assert found[0].kind == "headline"
+
+
+def test_the_headline_of_a_part_is_the_first_number_that_all_its_samples_count_for():
+    given = samples(1) + samples(2, letter="b")
+    numbers = (Number(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
+    found = numbers_of([task_run("letters_ab", given, (*numbers, ONLY_A, BOTH))])
+    assert [(number.name, number.kind) for number in found] == [("ab", "headline"), ("a", "letter")]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mmie_tasks.figures import numbers_of
 from mmie_tasks.review import Number, ReadingName, Reviewed, Scale
 from mmie_tasks.runs.run import TaskRun
 from mmie_tasks.verdict import Scored, Tally, Unscored, mean_of
@@ -86,6 +87,7 @@ class Aligned:
         known = [run.by_id for run in runs]
         self.ids: tuple[str, ...] = tuple(sorted({name for each in known for name in each}))
         self.review = runs[0].review
+        self.numbers = numbers_of(runs)
         self._rows = [[each.get(name) for name in self.ids] for each in known]
         self._any = [next(filter(None, row)) for row in zip(*self._rows, strict=True)]
         self._labels, self._reading = labels, reading

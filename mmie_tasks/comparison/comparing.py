@@ -106,7 +106,7 @@ def compare(
         top: How many samples to name.
     """
     aligned = Aligned([a, b], LABELS, reading)
-    numbers = [one for each in a.review.numbers if (one := _number(aligned, each, resampling))]
+    numbers = [one for each in aligned.numbers if (one := _number(aligned, each, resampling))]
     whole = aligned.columns(Number(name="", title="", kind=""))
     points = np.stack([column.points for column in whole])
     has, counts = np.isfinite(points), whole[0].due & whole[1].due

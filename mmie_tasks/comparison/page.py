@@ -159,11 +159,11 @@ def _method(settings: Settings) -> str:
     draws = f"{settings.resamples:,}"
     text = (
         "A and B: percent of full marks over the pairs, the samples that both have points for. "
-        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the "
-        f"groups that are averaged ({draws} resamples). p: two-sided paired permutation test, "
-        f"signs of the differences at random ({draws} draws; every way where {EXACT} pairs or "
-        f"fewer differ){families}. Wins: pairs with more points in B. No number where either run "
-        f"has points for less than {COVERAGE_FLOOR:.0%} of the samples."
+        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
+        f"the pairs, within the groups that are averaged ({draws} resamples). p: two-sided paired "
+        f"permutation test, signs of the differences at random ({draws} draws; every way where "
+        f"{EXACT} pairs or fewer differ){families}. Wins: pairs with more points in B. No number "
+        f"where either run has points for less than {COVERAGE_FLOOR:.0%} of the samples."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 

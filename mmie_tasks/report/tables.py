@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mmie_tasks.figures import LEVEL, RESAMPLES, Figure, counting, figure
+from mmie_tasks.figures import LEVEL, RESAMPLES, Figure, counting, figure, numbers_of
 from mmie_tasks.report.joined import Joined
 from mmie_tasks.report.plain import Json, finite
 from mmie_tasks.review import Number, ReadingName
@@ -67,7 +67,7 @@ def tables(task: Joined) -> list[Table]:
     """Every number that a run has samples for, kind by kind; the headline first."""
     lines = [
         Line(number=number, cells=tuple(_cell(run, number) for run in task.runs))
-        for number in task.review.numbers
+        for number in numbers_of([run for _, run in task.present])
     ]
     shown = [line for line in lines if any(line.cells)]
     kinds = dict.fromkeys(line.number.kind for line in shown)

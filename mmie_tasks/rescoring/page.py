@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks import __version__
-from mmie_tasks.figures import Figure, figure
+from mmie_tasks.figures import Figure, figure, numbers_of
 from mmie_tasks.rescoring.rereading import Change, Rescored
 from mmie_tasks.review import READINGS, Number, ReadingName, Reviewed
 from mmie_tasks.runs.run import Run
@@ -70,11 +70,10 @@ def _unread(rescored: Rescored) -> str:
 
 def moved(rescored: Rescored) -> list[Moved]:
     """The headline numbers, before and after; where a run has none of them, the first it has."""
-    review = rescored.task.review
-    found = [each for number in review.numbers for each in _moved(rescored, number)]
+    numbers = numbers_of([rescored.task])
+    found = [each for number in numbers for each in _moved(rescored, number)]
     known = [each for each in found if {each.before.percent, each.after.percent} != {None}]
-    wanted = review.numbers[0].kind
-    headlines = [each for each in known if each.number.kind == wanted]
+    headlines = [each for each in known if each.number.kind == numbers[0].kind]
     return headlines or [each for each in known if each.number is known[0].number] or found[:2]
 
 

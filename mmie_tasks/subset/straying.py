@@ -98,9 +98,9 @@ def _own_kind(aligned: Aligned) -> str:
 
 def _numbers(aligned: Aligned, kind: str) -> tuple[list[Number], dict[str, str]]:
     """The headline and the numbers of a kind; those that the runs have none of, to why."""
-    headline = aligned.review.numbers[0].kind
+    headline = aligned.numbers[0].kind
     found, why_not = [], {}
-    for number in aligned.review.numbers:
+    for number in aligned.numbers:
         if number.kind not in (headline, kind) or number.part:
             continue
         shared = aligned.shared(number)

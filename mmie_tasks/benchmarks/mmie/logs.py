@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.answers.files import read_file
 from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.review import Line
+from mmie_tasks.runs.finding import find
+from mmie_tasks.runs.lines import lines
 
 Record = Mapping[str, object]
 
-_LOG = re.compile(r"(?P<date>.*?)_?samples_(?P<task>mmie(?:_sa|_pbl|_msr|_1k)?)\.jsonl")
+_TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
 _HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
 
 
@@ -29,38 +30,37 @@ def records_of(run: Path) -> list[Record]:
     """
     found: dict[str, Record] = {}
     for log in _logs(run):
-        contents = read_file(log)
-        for note in contents.notes:
-            logger.warning(note)
-        for entry in contents.entries:
-            record = _record(entry.value, f"{log}, {entry.place}")
+        for numbered in lines(log):
+            if numbered.line is None:
+                logger.warning(f"{log}: line {numbered.number}, the last, is cut off and left out")
+                continue
+            place = f"{log}, line {numbered.number}"
+            record = _record(numbered.line, place)
             before = found.setdefault(str(record["id"]), record)
             if before.get("answer") != record.get("answer"):
-                message = f"{log}, {entry.place}: another answer to {record['id']} was read before."
+                message = f"{place}: another answer to {record['id']} was read before."
                 raise AnswersUnusable(message, hint=_HINT)
     if not found:
         raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_HINT)
     return list(found.values())
 
 
-def _logs(run: Path) -> Sequence[Path]:
-    if run.is_file():
-        return [run]
-    newest: dict[str, Path] = {}
-    for path in sorted(run.rglob("*samples_mmie*.jsonl")) if run.is_dir() else ():
-        if match := _LOG.fullmatch(path.name):
-            known = newest.setdefault(match["task"], path)
-            if known.parent != path.parent:
-                message = f"Two runs below `{run}`: `{known.parent}` and `{path.parent}`."
-                raise AnswersUnusable(message, hint=_HINT)
-            newest[match["task"]] = max(known, path, key=lambda each: each.name)
-    if not newest:
+def _logs(run: Path) -> list[Path]:
+    by_folder = {
+        each.folder: [log.path for log in each.logs if log.task in _TASKS]
+        for each in find(str(run))
+    }
+    folders = [folder for folder, logs in by_folder.items() if logs]
+    if not folders:
         raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
-    return list(newest.values())
+    if len(folders) > 1:
+        message = f"Two runs below `{run}`: `{folders[0]}` and `{folders[1]}`."
+        raise AnswersUnusable(message, hint=_HINT)
+    return by_folder[folders[0]]
 
 
-def _record(line: object, place: str) -> Record:
-    record = line.get("coverage") if isinstance(line, Mapping) else None
+def _record(line: Line, place: str) -> Record:
+    record = line.get("coverage")
     if not isinstance(record, Mapping) or not {"id", "category", "official"} <= record.keys():
         message = f"{place}: not a scored sample of MMIE (a run with `--predict_only` has none)."
         raise AnswersUnusable(message, hint=_HINT)

@@ -130,7 +130,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
         pytest.param([], "holds no samples", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "not a scored sample", id="predict-only"),
         pytest.param([line("SA-0"), line("SA-0", [STEP])], "another answer to SA-0", id="two"),
-        pytest.param([[1]], "not a scored sample", id="no-object"),
+        pytest.param([[1]], "no sample of a log: it holds list", id="no-object"),
     ],
 )
 def test_what_is_no_run_of_ours_is_said(lines, found):

@@ -1,0 +1,55 @@
+"""A benchmark of samples ``a1``, ``b7``, ...: the letter is the group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mmie_tasks.review import Number, Reviewed, Scale
+from mmie_tasks.rooms import Room
+from mmie_tasks.runs.run import TaskRun
+from mmie_tasks.verdict import Scored, Unscored
+
+
+class Letters:
+    title = "Letters"
+    scale = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2))
+    numbers = (
+        Number(name="", title="AVG", kind="headline"),
+        Number(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
+        *(
+            Number(name=each, title=each.upper(), kind="letter", by="letter", weights={each: 1.0})
+            for each in "abc"
+        ),
+        Number(name="style", title="Style", kind="part", part="style"),
+    )
+
+    def read(self, line):
+        raise NotImplementedError
+
+    def reread(self, line):
+        raise NotImplementedError
+
+
+def verdict(points):
+    return (
+        points
+        if isinstance(points, Unscored)
+        else (Unscored("unparsed") if points is None else Scored(float(points)))
+    )
+
+
+def make_run(points, signatures=None, robust=None, styles=None, groups=None):
+    """Points by id; None for no score, or an `Unscored`."""
+    samples = tuple(
+        Reviewed(
+            id=name,
+            official=verdict(value),
+            robust=verdict((robust or {}).get(name, value)),
+            groups=(groups or {}).get(name, {"letter": (name[0],)}),
+            parts={"official": {"style": styles[name]}} if styles and name in styles else {},
+            signature=(signatures or {}).get(name, "judge:made_up|task:letters@1-A"),
+        )
+        for name, value in points.items()
+    )
+    room = Room(name="letters", package="letters")
+    return TaskRun(task="letters", room=room, review=Letters(), log=Path("x"), samples=samples)
