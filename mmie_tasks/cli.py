@@ -91,7 +91,10 @@ def _printed(module: str, arguments: list[str]) -> None:
         said: str = import_module(module).run(arguments, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    print(said)
+    try:
+        print(said, flush=True)
+    except BrokenPipeError:  # who reads it has seen enough: `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _cache(arguments: list[str]) -> int:

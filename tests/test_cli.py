@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, main
@@ -51,3 +54,10 @@ def test_a_command_that_looks_at_results_is_in_the_help_and_ends_in_words(
     with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
         main()
     assert capsys.readouterr().out == ""
+
+
+def test_who_reads_only_the_head_of_what_is_printed_sees_no_traceback(tmp_path: Path) -> None:
+    write_run(tmp_path, "mmie", mmie_lines(6))
+    command = f"'{sys.executable}' -m mmie_tasks rescore '{tmp_path}' | true"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""

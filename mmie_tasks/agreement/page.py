@@ -23,8 +23,8 @@ def page(found: Agreement, reading: ReadingName) -> str:
     title = f"# Agreement on {review.title} (`{found.gathered.task}`)"
     blocks = [
         f"{title}\n\nThe {reading} reading, {review.scale.unit}; intervals in brackets.",
-        "\n".join(_raters(found)),
         _paper(found),
+        "\n".join(_raters(found)),
         *_more(found),
         _alphas(found),
         *_confusions(found),

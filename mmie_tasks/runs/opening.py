@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mmie_tasks.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.logged import number
-from mmie_tasks.review import BadRecord, Line, Reviewed, Reviewer
+from mmie_tasks.review import BadRecord, Line, Reviewed, Reviewer, Scale
 from mmie_tasks.rooms import Room, names_of, room_of, rooms
 from mmie_tasks.runs.finding import HINT, Found, Log, find
 from mmie_tasks.runs.lines import lines
@@ -116,7 +116,7 @@ def read_task(log: Log, room: Room, review: Reviewer) -> TaskRun | None:
             unscored += 1
         else:
             sample = _read(review, numbered.line, f"`{log.path}`, line {numbered.number}")
-            kept = _possible(sample)
+            kept = _possible(sample, review.scale)
             impossible += kept is not sample
             twice += _is_known(samples, kept, log.path)
     if not samples:
@@ -162,14 +162,18 @@ def _is_known(samples: dict[str, Reviewed], sample: Reviewed, log: Path) -> bool
     return True
 
 
-def _possible(sample: Reviewed) -> Reviewed:
-    """The sample; with no points where they are not finite: no reader gives such.
+def _possible(sample: Reviewed, scale: Scale) -> Reviewed:
+    """The sample; with no points where they are not finite, or none that the scale has.
 
-    What lies on the scale is for the room to say: there are official scripts that clamp nothing.
+    Where points are not counted one by one, what lies on the scale is for the room to say: there
+    are official scripts that clamp nothing.
     """
 
     def checked(verdict: Verdict) -> Verdict:
-        if isinstance(verdict, Scored) and not math.isfinite(verdict.points):
+        if not isinstance(verdict, Scored):
+            return verdict
+        off = scale.whole and not 0 <= verdict.points <= scale.full_marks
+        if off or not math.isfinite(verdict.points):
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict
 

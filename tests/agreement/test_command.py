@@ -70,7 +70,7 @@ def test_unscored_samples_are_counted_and_compared_nowhere(judges):
 def test_the_papers_table_comes_first_and_the_signatures_last(judges):
     text = agreement(*judges)
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert "the paper's table" in headings[1]
+    assert "the paper's table" in headings[0]
     assert headings[-1] == "## Who was compared"
     assert f"`{OURS}|paper_judge:no|prompt" in text.splitlines()[-1]
     assert "| cosine" in re.sub(" +", " ", text)
