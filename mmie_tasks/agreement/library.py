@@ -63,10 +63,10 @@ def kendalls(pairs: Pairs, draws: Iterator[Floats]) -> Floats:
     return np.array([tau(weights) for chunk in draws for weights in chunk])
 
 
-def resamples_for(samples: int, asked: int) -> int:
+def library_resamples(samples: int, asked: int) -> int:
     """How many times tau is computed one at a time: fewer of very many samples.
 
-    >>> resamples_for(400, 1000), resamples_for(20_000, 1000)
+    >>> library_resamples(400, 1000), library_resamples(20_000, 1000)
     (1000, 100)
     """
     return min(asked, max(_LEAST, _KENDALL_WORK // samples))

@@ -129,7 +129,7 @@ def _drawn(
                 found[name].append(statistic(subject, weights))
     drawn = {name: np.concatenate(values) for name, values in found.items()}
     if one_by_one:
-        fewer = library.resamples_for(pairs.samples, resamples)
+        fewer = library.library_resamples(pairs.samples, resamples)
         drawn["kendall"] = library.kendalls(pairs, draws(pairs.counts, fewer))
     return drawn
 

@@ -77,7 +77,7 @@ def noted(root: Path, asked: str) -> str:
     return note.read_text(encoding="ascii", errors="replace").strip()
 
 
-def kept(root: Path, asked: str) -> Path | None:
+def kept_folder(root: Path, asked: str) -> Path | None:
     """The folder, named as the commit, with what an earlier run brought from the Hub, if any."""
     commit = noted(root, asked)
     return root / commit if commit and (root / commit).is_dir() else None

@@ -134,7 +134,7 @@ def in_our_cache(
     )
 
 
-def on_hub(file: HubFile, room: Path, lands: str, *, unpacked: bool) -> Told:
+def hub_download(file: HubFile, room: Path, lands: str, *, unpacked: bool) -> Told:
     """What the Hub says of a file, once and without patience.
 
     What is unpacked is taken to be as large as its archive: it is pictures, which gzip leaves as

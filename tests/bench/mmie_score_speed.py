@@ -34,7 +34,7 @@ from support.random_checkpoint import write
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import open_judge, prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.stock import generate
+from support.stock_internvl import generate
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder

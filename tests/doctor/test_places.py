@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.doctor.places import download, folder, kept, noted
+from mmie_tasks.doctor.places import download, folder, kept_folder, noted
 
 
 def test_a_folder_that_is_not_there_yet_is_where_it_would_be_made(tmp_path: Path) -> None:
@@ -42,6 +42,6 @@ def test_what_an_earlier_run_brought_is_found_by_its_note(tmp_path: Path) -> Non
     (tmp_path / "commits" / "a%2Fb.txt").write_text("c0ffee\n")
     assert noted(tmp_path, "a/b") == "c0ffee"
     assert noted(tmp_path, "main") == ""
-    assert kept(tmp_path, "a/b") is None
+    assert kept_folder(tmp_path, "a/b") is None
     (tmp_path / "c0ffee").mkdir()
-    assert kept(tmp_path, "a/b") == tmp_path / "c0ffee"
+    assert kept_folder(tmp_path, "a/b") == tmp_path / "c0ffee"

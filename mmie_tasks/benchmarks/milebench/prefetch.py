@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
-from mmie_tasks.prefetching.items import Item, Told, in_our_cache, named, on_hub
+from mmie_tasks.prefetching.items import Item, Told, in_our_cache, named, hub_download
 from mmie_tasks.prefetching.places import hub_cache, hub_folders
 from mmie_tasks.sources.milebench_hub import REPO, archive_of, dataset_folder, part_of
 from mmie_tasks.sources.tokenizers import context_limit, is_here, load_tokenizer
@@ -59,7 +59,7 @@ def _archive(part: int, datasets: Sequence[str], environment: Mapping[str, str])
         return f"{', '.join(datasets)} of {', '.join(sorted(commits))} are here"
 
     def ask() -> Told:
-        return on_hub(archive.file, archive.root.absolute(), archive.stem, unpacked=True)
+        return hub_download(archive.file, archive.root.absolute(), archive.stem, unpacked=True)
 
     return in_our_cache(
         f"{DATA}, part {part}",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from mmie_tasks.benchmarks.mmie import settings, task
 from mmie_tasks.doctor.findings import Finding, looked
 from mmie_tasks.doctor.on_hub import on_hub
-from mmie_tasks.doctor.places import kept
+from mmie_tasks.doctor.places import kept_folder
 from mmie_tasks.paths import cache_dir
 from mmie_tasks.sources import mmie as source
 from mmie_tasks.sources.hub_file import HubFile
@@ -20,7 +20,7 @@ DATA = "mmie: data"
 
 def look(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Data, images and judge prompts; the prompts, 8 kB, are fetched and kept."""
-    folder = kept(cache_dir(environment) / "mmie", _revision(environment))
+    folder = kept_folder(cache_dir(environment) / "mmie", _revision(environment))
     whole = folder is not None and (folder / ANNOTATION).is_file() and (folder / IMAGES).is_dir()
     if whole or environment.get("MMIE_DATA"):
         yield from looked(DATA, lambda: _counted(environment))

@@ -8,11 +8,11 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.logged import Record
 from mmie_tasks.review import Line
 from mmie_tasks.runs.finding import find
 from mmie_tasks.runs.lines import lines
 
-Record = Mapping[str, object]
 
 _TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
 _HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mmie_tasks.prefetching.items import Item, Told, in_our_cache, named, on_hub
+from mmie_tasks.prefetching.items import Item, Told, in_our_cache, named, hub_download
 from mmie_tasks.sources import mmie_hub, mmie_prompts, mmie_prompts_file
 from mmie_tasks.sources.mmie_file import ANNOTATION
 from mmie_tasks.sources.mmie_images import IMAGES
@@ -38,8 +38,8 @@ def _data(environment: Mapping[str, str]) -> Item:
 def _told(environment: Mapping[str, str]) -> Told:
     room = mmie_hub.root_dir(environment)
     annotation, archive = mmie_hub.wanted(environment)
-    rows = on_hub(annotation, room, ANNOTATION, unpacked=False)
-    images = on_hub(archive, room, IMAGES, unpacked=True)
+    rows = hub_download(annotation, room, ANNOTATION, unpacked=False)
+    images = hub_download(archive, room, IMAGES, unpacked=True)
     sizes = (rows.size_bytes, images.size_bytes)
     return Told(
         source=f"{rows.source}, {archive.filename}",

@@ -8,7 +8,7 @@ from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.stock import generate, generate_with_logits
+from support.stock_internvl import generate, generate_with_logits
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.pixels import normalized, read_tiles
 
