@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from mmie_tasks import __version__
-from mmie_tasks.errors import MmieTasksError
-from mmie_tasks.paths import task_dir
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.paths import task_dir
 
 HELP = """\
 mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench and
@@ -49,12 +49,12 @@ Everything else is handed to lmms-eval, with our tasks and launchers known to it
 
 
 COMMANDS: Mapping[str, str] = {
-    "report": "mmie_tasks.report.command",
-    "agreement": "mmie_tasks.agreement.command",
-    "compare": "mmie_tasks.comparison.command",
-    "subset": "mmie_tasks.subset.command",
-    "rescore": "mmie_tasks.rescoring.command",
-    "prefetch": "mmie_tasks.prefetching.command",
+    "report": "mmie_tasks.results.report.command",
+    "agreement": "mmie_tasks.results.agreement.command",
+    "compare": "mmie_tasks.results.compare_command",
+    "subset": "mmie_tasks.results.subset_command",
+    "rescore": "mmie_tasks.results.rescore",
+    "prefetch": "mmie_tasks.preflight.prefetch",
 }
 """Word to the module whose ``run(arguments, environment)`` gives what is printed."""
 
@@ -108,7 +108,7 @@ def _cache(arguments: list[str]) -> int:
 
 def _export(arguments: list[str]) -> None:
     """Hand over to ``export.py`` of a benchmark's room."""
-    from mmie_tasks.rooms import rooms
+    from mmie_tasks.benchmarks.registry import rooms
 
     name, *rest = arguments or [""]
     known = {room.name: room for room in rooms()}
@@ -126,7 +126,7 @@ def _export(arguments: list[str]) -> None:
 
 
 def _doctor(arguments: list[str]) -> int:
-    from mmie_tasks.doctor.command import quiet, run
+    from mmie_tasks.preflight.doctor import quiet, run
 
     quiet()
     try:
@@ -138,7 +138,7 @@ def _doctor(arguments: list[str]) -> int:
 
 
 def _run_lmms_eval() -> None:
-    from mmie_tasks.judge_words import with_launcher_args
+    from mmie_tasks.judges.choice import with_launcher_args
 
     try:
         sys.argv[1:] = with_launcher_args(sys.argv[1:])

@@ -62,8 +62,8 @@ def may_import(place: PurePosixPath, name: str) -> bool:
         case ["benchmarks", room, "sample.py" | "prompts.py" | "scoring.py" | "scoring", *_]:
             own = f"mmie_tasks.benchmarks.{room}"
             allowed = (
-                "mmie_tasks.verdict",
-                "mmie_tasks.replies",
+                "mmie_tasks.core.verdict",
+                "mmie_tasks.runs.replies",
                 f"{own}.sample",
                 f"{own}.scoring",
             )
@@ -128,7 +128,7 @@ def test_who_breaks_a_rule_is_caught(place: str, source: str) -> None:
     [
         pytest.param(
             "benchmarks/a/scoring/x.py",
-            "import re\nfrom mmie_tasks.verdict import Scored\n"
+            "import re\nfrom mmie_tasks.core.verdict import Scored\n"
             "from mmie_tasks.benchmarks.a.sample import Sample\n"
             "from mmie_tasks.benchmarks.a.scoring import y",
             id="scoring",

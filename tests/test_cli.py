@@ -9,7 +9,7 @@ from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, main
-from mmie_tasks.paths import task_dir
+from mmie_tasks.core.paths import task_dir
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.figures import counting, figure, numbers_of
-from mmie_tasks.review import ALL, Number, Reviewed, Scale
-from mmie_tasks.rooms import Room
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.runs.benchmark import ALL, Number, Reviewed, Scale
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.numbers import counting, figure, numbers_of
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Number(name="", title="All", kind="headline")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmie_tasks import intervals
-from mmie_tasks.intervals import bootstrap_interval
+from mmie_tasks.core import bootstrap as intervals
+from mmie_tasks.core.bootstrap import bootstrap_interval
 
 POINTS = st.lists(st.integers(0, 6), min_size=2, max_size=60)
 QUICK = settings(max_examples=50, deadline=None)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.judge_words import with_launcher_args
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges.choice import with_launcher_args
 
 
 @pytest.mark.parametrize(

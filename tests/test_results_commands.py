@@ -14,7 +14,7 @@ from loguru import logger
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.cli import COMMANDS
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
 
 WORDS = ("report", "agreement", "compare", "subset", "rescore")
 OTHER_JUDGE = "judge:made_up|model:somebody"

@@ -6,10 +6,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from mmie_tasks import rooms as module
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.paths import task_dir
-from mmie_tasks.rooms import Room, names_of, room_of, rooms
+from mmie_tasks.benchmarks import registry as module
+from mmie_tasks.benchmarks.registry import Room, names_of, room_of, rooms
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.paths import task_dir
 
 
 @pytest.fixture

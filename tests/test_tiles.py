@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.tiles import MAX_TILES, TILE_PX, TOKENS_PER_TILE, grid, tiles
+from mmie_tasks.judges.mmie_score.tiles import MAX_TILES, TILE_PX, TOKENS_PER_TILE, grid, tiles
 
 SIZES = st.integers(1, 5000)
 

@@ -261,10 +261,10 @@ def write_lines(path: Path, records: list[Row]) -> None:
 
 def replies(folder: Path) -> list[str]:
     """What is replayed as the judge's, by what the judge would be asked."""
+    from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.task import request_of
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.records import Recorded, to_line
-    from mmie_tasks.sources.mia_bench import dataset
+    from mmie_tasks.judges.cache_store import Recorded, to_line
 
     docs = dataset({"MIA_BENCH_DATA": str(folder)})
     return [

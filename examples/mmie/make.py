@@ -191,11 +191,11 @@ def write(path: Path, content: object) -> None:
 
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: what is said of each answer, under the request's own key."""
-    from mmie_tasks.benchmarks.mmie import asking
+    from mmie_tasks.benchmarks.mmie import request as asking
+    from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.records import Recorded, to_line
-    from mmie_tasks.sources.mmie import dataset
+    from mmie_tasks.judges.cache_store import Recorded, to_line
 
     os.environ |= {
         "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),

@@ -72,9 +72,9 @@ def milebench_answers() -> list[dict[str, Any]]:
 
 def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
     """What the judge is asked of the answers that are judged, by the sample's id."""
-    from mmie_tasks.benchmarks.mmie import asking
+    from mmie_tasks.benchmarks.mmie import request as asking
+    from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.sample import Sample
-    from mmie_tasks.sources.mmie import dataset
 
     folder = EXAMPLES / "mmie"
     os.environ |= {
@@ -92,7 +92,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
 def line(judge: str, request: JudgeRequest, text: str) -> str:
     """One reply of a recording, under the request's own key."""
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.records import Recorded, to_line
+    from mmie_tasks.judges.cache_store import Recorded, to_line
 
     reply = JudgeReply(text=text, model=judge)
     signature = f"judge:made_up|model:{judge}"
@@ -109,8 +109,8 @@ def mmie_lines(
 
 def mia_bench_lines() -> list[str]:
     """The first judge's replies to B's answers."""
+    from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.task import request_of
-    from mmie_tasks.sources.mia_bench import dataset
 
     docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
     return [

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
 
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import (
     InProcess,
     Judge,
@@ -22,9 +22,7 @@ from mmie_tasks.judges.base import (
     SelfChecking,
     content_key,
 )
-from mmie_tasks.judges.cache_file import CacheFile, explained
-from mmie_tasks.judges.cache_table import Replies
-from mmie_tasks.judges.records import Recorded
+from mmie_tasks.judges.cache_store import CacheFile, Recorded, Replies, explained
 
 # Disk full, locked for too long, damaged, deleted; a count of tokens that SQLite cannot hold.
 _TROUBLE = (sqlite3.Error, OSError, OverflowError, MmieTasksError)

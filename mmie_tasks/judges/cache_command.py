@@ -14,10 +14,19 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
-from mmie_tasks.errors import MmieTasksError, SettingWrong
-from mmie_tasks.judges.cache_file import READ_HINT, CacheFile, default_path, explained, log_of
-from mmie_tasks.judges.cache_table import Replies, Selection, Totals
-from mmie_tasks.judges.records import Recorded, to_line
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.judges.cache_store import (
+    READ_HINT,
+    CacheFile,
+    Recorded,
+    Replies,
+    Selection,
+    Totals,
+    default_path,
+    explained,
+    log_of,
+    to_line,
+)
 from mmie_tasks.judges.replay import recorded
 
 _UNITS_S = {"h": 3600, "d": 86_400, "w": 7 * 86_400}

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from loguru import logger
 from pydantic import TypeAdapter, ValidationError
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import Judge
 
 ENTRY_POINTS = "mmie_tasks.judges"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mmie_tasks.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import (
     JudgeReply,
     JudgeRequest,
@@ -23,14 +23,15 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.cache_file import (
+from mmie_tasks.judges.cache_store import (
     HEADER,
     READ_HINT,
     CacheFile,
+    Recorded,
     default_path,
     explained,
+    read_records,
 )
-from mmie_tasks.judges.records import Recorded, read_records
 
 
 def open_judge(

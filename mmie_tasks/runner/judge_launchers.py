@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mmie_tasks.errors import MmieTasksError
-from mmie_tasks.judged import launch
-from mmie_tasks.judges.choosing import Choice
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.judges.choice import Choice
 from mmie_tasks.judges.registry import check_options, names
+from mmie_tasks.judging.selection import launch
 
 
 class JudgeLauncher:

@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
 
 
+# What the runner is told of our models.
+
+
+def predictions_manifest() -> ModelManifest:
+    """The entry of ``--model predictions``. A chat model: the runner opens no image for it."""
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    return ModelManifest(
+        model_id="predictions",
+        chat_class_path="mmie_tasks.runner.predictions.Predictions",
+    )
+
+
 def install_hooks() -> None:
     """See to it that the runner knows our tasks and launchers once it has imported its own."""
     after_import("lmms_eval.tasks", register_tasks)
@@ -26,6 +39,5 @@ def install_hooks() -> None:
 def manifests() -> list[ModelManifest]:
     """The entry point: install the hooks and return the models we add."""
     install_hooks()
-    from mmie_tasks.runner.manifest import predictions_manifest
 
     return [predictions_manifest()]

@@ -15,13 +15,10 @@ from datasets import Dataset
 from lmms_eval.api.model import lmms
 from loguru import logger
 
-from mmie_tasks.answers.content import RequestedSample
-from mmie_tasks.answers.formats import read_answers
-from mmie_tasks.answers.joined import Joined, nothing_found
-from mmie_tasks.answers.joining import Joiner
-from mmie_tasks.answers.saved import Answer
-from mmie_tasks.answers.sentinels import MISSING
-from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.matching import Joined, Joiner, nothing_found
+from mmie_tasks.answers.saved import MISSING, Answer, RequestedSample
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
@@ -50,7 +47,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
     Args:
         path: A file or folder of saved answers, or several joined by ``;``. See
-            `mmie_tasks.answers.formats.UNDERSTOOD`.
+            `mmie_tasks.answers.files.UNDERSTOOD`.
         rename: ``TASK_NOW:TASK_IN_THE_LOG``, several joined by ``;``.
         batch_size: Passed by the runner, not used; so are the next two.
         max_batch_size: Not used.

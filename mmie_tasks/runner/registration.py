@@ -20,11 +20,10 @@ from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.errors import MmieTasksError, SettingWrong
-from mmie_tasks.paths import task_dir
-from mmie_tasks.rooms import Room, rooms
-from mmie_tasks.runner.early_check import check_before_the_model
-from mmie_tasks.runner.loading import preparing_ours
+from mmie_tasks.benchmarks.registry import Room, rooms
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.runner.hooks import check_before_the_model, preparing_ours
 
 Index: TypeAlias = dict[str, dict[str, Any]]  # the runner's: name -> type, task, yaml_path
 Method: TypeAlias = Callable[..., Any]

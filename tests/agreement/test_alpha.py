@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mmie_tasks.agreement import alpha as module
-from mmie_tasks.agreement.alpha import LEVELS, alpha, resampled, rows_of
-from mmie_tasks.agreement.resampling import draws
+from mmie_tasks.results.agreement import measures as module
+from mmie_tasks.results.agreement.measures import LEVELS, alpha, resampled, rows_of
+from mmie_tasks.results.agreement.resampling import draws
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(

@@ -9,9 +9,9 @@ from itertools import islice
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.agreement.command import run
-from mmie_tasks.agreement.measures import EVERY
-from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.results.agreement.command import run
+from mmie_tasks.results.agreement.measures import EVERY
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"

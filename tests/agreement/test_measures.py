@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from mmie_tasks.agreement import measures, resampling, weighted
-from mmie_tasks.agreement.measures import EVERY, Asked, measure
-from mmie_tasks.agreement.pairs import pairs_of
-from mmie_tasks.review import Scale
+from mmie_tasks.results.agreement import measures, resampling
+from mmie_tasks.results.agreement import measures as weighted
+from mmie_tasks.results.agreement.measures import EVERY, Asked, measure
+from mmie_tasks.results.agreement.ratings import pairs_of
+from mmie_tasks.runs.benchmark import Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 HUNDRED = Scale(full_marks=100, unit="percent", percent=lambda mean: mean)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.agreement.people import read_people
-from mmie_tasks.errors import AnswersUnusable
-from mmie_tasks.review import Scale
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.results.agreement.ratings import read_people
+from mmie_tasks.runs.benchmark import Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
 

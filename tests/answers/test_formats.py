@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.answers.formats import read_answers
-from mmie_tasks.answers.saved import SavedAnswer
-from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
-from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import MISSING, NOT_TEXT, SavedAnswer
+from mmie_tasks.core.errors import AnswersUnusable
 
 LOG = "20260101_120000_samples_mmie.jsonl"
 

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.content import RequestedSample, runner_hash
-from mmie_tasks.answers.joined import Joined, nothing_found
-from mmie_tasks.answers.joining import Joiner
-from mmie_tasks.answers.saved import SavedAnswer
-from mmie_tasks.answers.sentinels import MISSING
-from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.answers.matching import Joined, Joiner, nothing_found
+from mmie_tasks.answers.saved import MISSING, RequestedSample, SavedAnswer, runner_hash
+from mmie_tasks.core.errors import AnswersUnusable
 
 
 def plain(sample_id: str, answer: str = "said") -> SavedAnswer:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.answers.formats import read_answers
-from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
-from mmie_tasks.errors import AnswersUnusable
+from mmie_tasks.answers.files import read_answers
+from mmie_tasks.answers.saved import MISSING, NOT_TEXT
+from mmie_tasks.core.errors import AnswersUnusable
 
 
 def write(path: Path, data: str | bytes) -> Path:

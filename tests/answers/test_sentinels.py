@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT, failure_of
+from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer, failure_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.sample import Rule, Sample
-from mmie_tasks.benchmarks.milebench.scoring import official, robust
-from mmie_tasks.verdict import Scored
+from mmie_tasks.core.verdict import Scored
 
 PINNED = "f6a38263eb109ba5b5a8e322df4e0dd4e36354aa1aac6f8f3867d00bea0f468d"
 VOCABULARY = [f"word{i}" for i in range(400)] + ["the", "a", "of", "red", "on"] * 40

@@ -88,9 +88,10 @@ def measure(root: Path) -> None:
         "MMIE_TASKS_JUDGE": "openai:nobody",
         "OPENAI_API_KEY": "none",
     }
-    from mmie_tasks.benchmarks.mmie import asking, task
+    from mmie_tasks.benchmarks.mmie import request as asking
+    from mmie_tasks.benchmarks.mmie import task
     from mmie_tasks.benchmarks.mmie.sample import Sample
-    from mmie_tasks.deferred import DeferredRows
+    from mmie_tasks.judging.deferred import DeferredRows
 
     begun = time.perf_counter()
     docs = task.process_docs(SimpleNamespace(config_name="all"))

@@ -30,18 +30,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.judge_floor import Floor, Peaks, floor, measured_peaks
 from support.judge_workload import REAL_TILE_TOKENS, SIZES, Size, requests
 from support.random_checkpoint import write
+from support.stock_internvl import generate
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import open_judge, prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
-from support.stock_internvl import generate
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.engine.work import Work
+from mmie_tasks.judges.mmie_score.engine.model import Vision, Work
+from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder, Prefill
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs
 

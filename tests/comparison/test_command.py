@@ -5,8 +5,8 @@ import json
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.comparison.command import run
-from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.results.compare_command import run
 
 LINES = {
     "mmie": lambda **more: mmie_lines(60, **more),

@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from mmie_tasks.comparison.comparing import compare
-from mmie_tasks.comparison.paired import Resampling
-from mmie_tasks.figures import figure
-from mmie_tasks.verdict import Unscored
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.results.compare import Resampling, compare
+from mmie_tasks.runs.numbers import figure
 
 
 def compared(a, b, reading="official", top=10):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from mmie_tasks.comparison import paired
-from mmie_tasks.comparison.paired import Resampling, Stratum, corrected, difference
+from mmie_tasks.results import compare as paired
+from mmie_tasks.results.compare import Resampling, Stratum, corrected, difference
 
 QUICK = settings(max_examples=40, deadline=None)
 DIFFERENCES = st.lists(st.integers(-6, 6), min_size=1, max_size=10)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mmie_tasks.comparison.signatures import (
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.results.alignment import (
     Difference,
     differences,
     of_scored,
     parts,
     refuse_unless_alike,
 )
-from mmie_tasks.errors import SettingWrong
 
 OPENAI = (
     "judge:openai|model:gpt-4o-2024-11-20|t:0|paper_judge:no|prompt:other:1,max_tokens=1024"

@@ -13,8 +13,8 @@ from support.golden import GOLDEN
 from support.judge_server import judge_server
 
 from mmie_tasks.cli import main
-from mmie_tasks.doctor.command import run
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.preflight.doctor import run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -139,7 +139,7 @@ def test_a_judge_of_the_environment_that_cannot_be_read_is_a_problem(
 def test_the_word_doctor_ends_with_the_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mmie_tasks.doctor.command.quiet", lambda: None)  # for the whole process
+    monkeypatch.setattr("mmie_tasks.preflight.doctor.quiet", lambda: None)  # for the whole process
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:

@@ -15,13 +15,13 @@ from support.model_hub import model_hub
 LOOK = """
 import os
 from dataclasses import asdict
-from mmie_tasks.benchmarks.mmie.doctor import look
+from mmie_tasks.benchmarks.mmie.checks import look
 answer = [asdict(found) for found in look(os.environ)]
 """
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
-from mmie_tasks.judges.mmie_score.doctor import look
+from mmie_tasks.judges.mmie_score.assets import look
 answer = [asdict(found) for found in look(os.environ, {})]
 """
 DOWNLOAD = f"""

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from mmie_tasks.doctor.findings import Finding, looked, ok, problem, warning
-from mmie_tasks.doctor.page import as_json, page
-from mmie_tasks.errors import DataMissing
+from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.preflight.doctor import as_json, page
+from mmie_tasks.preflight.findings import Finding, looked, ok, problem, warning
 
 LONG = "a sentence of many words " * 12
 

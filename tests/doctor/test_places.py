@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.doctor.places import download, folder, kept_folder, noted
+from mmie_tasks.preflight.findings import download, folder, kept_folder, noted
 
 
 def test_a_folder_that_is_not_there_yet_is_where_it_would_be_made(tmp_path: Path) -> None:

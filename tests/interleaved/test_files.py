@@ -15,8 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, features
 
-from mmie_tasks.interleaved.checks import checked
-from mmie_tasks.interleaved.files import Finder
+from mmie_tasks.answers.images import Finder, checked
 
 NOISE = Image.frombytes("RGB", (48, 40), os.urandom(5_760))
 KINDS = ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]
@@ -225,7 +224,7 @@ def test_a_data_uri_becomes_a_file_of_its_bytes_once(finder, tmp_path, kind) -> 
 
 
 def test_a_data_uri_that_is_too_long_is_not_decoded(finder, monkeypatch) -> None:
-    monkeypatch.setattr("mmie_tasks.interleaved.files.MAX_DATA_BYTES", 1_000)
+    monkeypatch.setattr("mmie_tasks.answers.images.MAX_DATA_BYTES", 1_000)
     assert finder.find(uri(encoded())).problem == "too_large"
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.interleaved.files import Finder
-from mmie_tasks.interleaved.reading import read
+from mmie_tasks.answers.images import Finder
+from mmie_tasks.answers.parsing import read
 
 
 @pytest.fixture

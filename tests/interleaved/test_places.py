@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.interleaved.places import woven
+from mmie_tasks.answers.placement import woven
 
 IMAGES = ["A", "B", "C"]
 PLACES = [

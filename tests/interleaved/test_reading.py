@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.saved import as_answer
-from mmie_tasks.answers.sentinels import MISSING, NOT_TEXT
-from mmie_tasks.interleaved.reading import read
-from mmie_tasks.interleaved.segments import Segment
+from mmie_tasks.answers.parsing import read
+from mmie_tasks.answers.placement import Segment
+from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"

@@ -3,9 +3,8 @@ from pathlib import Path
 import pytest
 from support.mmie_data import draw
 
-from mmie_tasks.interleaved.files import Finder
-from mmie_tasks.interleaved.reading import read
-from mmie_tasks.interleaved.resolving import Piece, resolve
+from mmie_tasks.answers.images import Finder, Piece, resolve
+from mmie_tasks.answers.parsing import read
 
 
 @pytest.fixture

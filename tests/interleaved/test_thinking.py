@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.interleaved.reading import read
-from mmie_tasks.interleaved.thinking import without_thinking
+from mmie_tasks.answers.parsing import read, without_thinking
 
 
 @pytest.mark.parametrize(

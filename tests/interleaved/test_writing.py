@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mmie_tasks.interleaved.reading import read
-from mmie_tasks.interleaved.segments import Segment
-from mmie_tasks.interleaved.writing import as_answer
+from mmie_tasks.answers.parsing import read
+from mmie_tasks.answers.placement import Segment
+from mmie_tasks.answers.saved import as_answer_writing as as_answer
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).strip()))

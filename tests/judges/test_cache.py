@@ -8,7 +8,7 @@ import pytest
 from loguru import logger
 from support.telling_judge import SIGNATURE, TellingJudge, reply, request
 
-from mmie_tasks.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import (
     JudgeMisconfigured,
     JudgeReply,
@@ -17,7 +17,7 @@ from mmie_tasks.judges.base import (
     Usage,
 )
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_file import CacheFile
+from mmie_tasks.judges.cache_store import CacheFile
 
 A, B, C = (request(text) for text in "abc")
 

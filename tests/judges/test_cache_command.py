@@ -6,8 +6,7 @@ import pytest
 from support.recordings import jsonl, some_reply
 
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_file import CacheFile, default_path
-from mmie_tasks.judges.records import read_records
+from mmie_tasks.judges.cache_store import CacheFile, default_path, read_records
 
 ALL = ["text 1", "text 1", "text 2"]
 DAY_S = 24 * 60 * 60

@@ -11,11 +11,10 @@ from support import asking
 from support.recordings import recordings, some_reply
 from support.telling_judge import TellingJudge, reply, request
 
-from mmie_tasks.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_file import CacheFile, default_path
-from mmie_tasks.judges.cache_table import Selection
+from mmie_tasks.judges.cache_store import CacheFile, Selection, default_path
 
 NUMBERS = [str(number) for number in range(300)]
 QUESTIONS = [request(text) for text in NUMBERS]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.choosing import Choice, choose, open_judge, parse_choice
+from mmie_tasks.judges.choice import Choice, choose, open_judge, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 

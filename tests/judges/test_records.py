@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.recordings import jsonl, recordings, some_reply
 
-from mmie_tasks.errors import DataBroken
-from mmie_tasks.judges.records import read_records, to_line
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.judges.cache_store import read_records, to_line
 
 FIELDS = json.loads(to_line(some_reply("1")))
 

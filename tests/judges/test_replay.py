@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from support.recordings import any_reply, jsonl, some_reply
 from support.telling_judge import SIGNATURE, TellingJudge, reply, request
 
-from mmie_tasks.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_file import CacheFile, default_path
+from mmie_tasks.judges.cache_store import CacheFile, default_path
 from mmie_tasks.judges.registry import make
 from mmie_tasks.judges.replay import ReplayJudge, open_judge
 

@@ -9,9 +9,9 @@ import pytest
 from loguru import logger
 from support.judges import SayingJudge, echo, reply, text_of
 
-from mmie_tasks.deferred import Case, DeferredRows, Docket, Rows
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.judging import Judged, Question
+from mmie_tasks.judging.deferred import Case, DeferredRows, Docket, Rows
+from mmie_tasks.judging.session import Judged, Question
 
 
 def rows_of(judged: Judged) -> Rows:

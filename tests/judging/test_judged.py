@@ -5,13 +5,13 @@ from typing import ClassVar
 import pytest
 from support.judges import SayingJudge, echo
 
-from mmie_tasks import judged as module
-from mmie_tasks.deferred import Case, DeferredRows
-from mmie_tasks.judged import JudgedBy, launch
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.choosing import Choice
-from mmie_tasks.judging import Question
+from mmie_tasks.judges.choice import Choice
+from mmie_tasks.judging.deferred import Case, DeferredRows
+from mmie_tasks.judging.selection import JudgedBy, launch
+from mmie_tasks.judging.session import Question
+from mmie_tasks.judging.session import selection as module
 
 
 class Checked(SayingJudge):

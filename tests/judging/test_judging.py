@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judges import SayingJudge, echo, reply, text_of
 
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -18,8 +19,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.judging import Judged, Question, judge_all
-from mmie_tasks.verdict import Scored, Unscored, Verdict
+from mmie_tasks.judging.session import Judged, Question, judge_all
 
 
 def question(text: str) -> Question:

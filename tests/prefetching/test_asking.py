@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 
-from mmie_tasks.benchmarks.milebench.prefetch import datasets_of, items
+from mmie_tasks.benchmarks.milebench.checks import datasets_of, items
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
-from mmie_tasks.errors import MmieTasksError, SettingWrong
+from mmie_tasks.benchmarks.registry import Room, room_of
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.prefetching.command import run
-from mmie_tasks.prefetching.judges import DEFAULT, look
-from mmie_tasks.prefetching.names import asked_of
-from mmie_tasks.rooms import Room, room_of
+from mmie_tasks.preflight.prefetch import DEFAULT, asked_of, look, run
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 

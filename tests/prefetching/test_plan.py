@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.errors import DataMissing
-from mmie_tasks.prefetching.fetching import failed, fetch_all
-from mmie_tasks.prefetching.items import Item, Told, named
-from mmie_tasks.prefetching.offline import lines
-from mmie_tasks.prefetching.plan import check_room, needs_bytes, text
+from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.hub.asset import Item, Told, named
+from mmie_tasks.preflight.prefetch import check_room, failed, fetch_all, lines, needs_bytes, text
 
 ROOM = Path("/").absolute()
 SIZES = st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1, max_size=6)

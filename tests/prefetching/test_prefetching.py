@@ -14,13 +14,13 @@ from support.full_hub import OTHER_WORDS, PREFETCH, full_hub, prefetch
 from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
 from support.mmie_hub import ARCHIVE, REPO
 
-from mmie_tasks.doctor.findings import gib
+from mmie_tasks.preflight.findings import gib
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
 DOCTOR = """
 import os
-from mmie_tasks.doctor.command import run
+from mmie_tasks.preflight.doctor import run
 answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.environ).text
 """
 

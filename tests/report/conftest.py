@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sy
 from support import report_payload as made
 from support.report_browser import Open
 
-from mmie_tasks.report.page import render
+from mmie_tasks.results.report.page import render
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE_MS = 20_000  # for a busy machine; what is waited for comes at once on an idle one

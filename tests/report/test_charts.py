@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.report.charts import charts
-from mmie_tasks.report.joined import join
-from mmie_tasks.report.tables import tables
+from mmie_tasks.results.report.charts import charts
+from mmie_tasks.results.report.command import join
+from mmie_tasks.results.report.tables import tables
 
 
 def drawn(*runs: object) -> dict[str, Any]:

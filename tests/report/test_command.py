@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from support.logged_runs import mia_lines, mmie_lines, write_run
 
-from mmie_tasks.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.report.command import run
+from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.results.report.command import run
 
 
 @pytest.fixture

@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.report.chunks import CHUNK_BYTES, pack
-from mmie_tasks.report.details import MOST_IMAGES, MOST_REPLY, MOST_TEXT, detail, images_of
-from mmie_tasks.report.joined import Row
-from mmie_tasks.report.thumbnails import Thumbnail
-from mmie_tasks.review import Segment
+from mmie_tasks.results.report.command import Row
+from mmie_tasks.results.report.details import (
+    MOST_IMAGES,
+    MOST_REPLY,
+    MOST_TEXT,
+    Thumbnail,
+    detail,
+    images_of,
+)
+from mmie_tasks.results.report.page import CHUNK_BYTES, pack
+from mmie_tasks.runs.benchmark import Segment
 
 SEEN = Thumbnail("data:image/webp;base64,AAAA")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.report.joined import disputed, join, worth_a_look
-from mmie_tasks.report.samples import columns
+from mmie_tasks.results.report.command import disputed, join, worth_a_look
+from mmie_tasks.results.report.payload import columns
 
 
 def test_samples_come_in_the_order_of_the_first_run_then_those_only_later_runs_have() -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from support import report_payload as made
 from support.report_browser import Open, draw_all, open_all, section
 
-from mmie_tasks.report.page import render
+from mmie_tasks.results.report.page import render
 
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 

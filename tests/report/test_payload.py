@@ -14,10 +14,9 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.report.payload import Settings, payload
-from mmie_tasks.review import Reviewed, Segment
-from mmie_tasks.runs.opening import open_runs
-from mmie_tasks.runs.run import Run
+from mmie_tasks.results.report.payload import Settings, payload
+from mmie_tasks.runs.benchmark import Reviewed, Segment
+from mmie_tasks.runs.log_files import Run, open_runs
 
 SETTINGS = Settings(title="Made up", made="2026-11-21 14:00 UTC")
 

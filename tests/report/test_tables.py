@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from support.report_runs import SCALE, Sketch, run, sample
 
-from mmie_tasks.figures import figure
-from mmie_tasks.report.joined import join
-from mmie_tasks.report.tables import as_json, tables
-from mmie_tasks.review import Scale
+from mmie_tasks.results.report.command import join
+from mmie_tasks.results.report.tables import as_json, tables
+from mmie_tasks.runs.benchmark import Scale
+from mmie_tasks.runs.numbers import figure
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from mmie_tasks.report.thumbnails import SIDE_PX, Album, Thumbnail, album, name_of, thumbnail
+from mmie_tasks.results.report.details import SIDE_PX, Album, Thumbnail, album, name_of, thumbnail
 
 
 def drawn(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
@@ -147,7 +147,7 @@ def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) 
         made.append(image)
         return Thumbnail("x")
 
-    monkeypatch.setattr("mmie_tasks.report.thumbnails.thumbnail", note)
+    monkeypatch.setattr("mmie_tasks.results.report.details.thumbnail", note)
     album([(row, ["a.png"]) for row in range(100)], 100, 100)
     assert made == ["a.png"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.paths import task_dir
-from mmie_tasks.rooms import Room
-from mmie_tasks.runner import early_check
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.runner import hooks as early_check
 
 MMIE = "mmie_tasks.benchmarks.mmie.task"
 

@@ -11,7 +11,7 @@ import torch
 from lmms_eval.api.model import lmms
 from torch import nn
 
-from mmie_tasks.runner.freeing import SWITCH, free_tested_models
+from mmie_tasks.runner.model_memory import SWITCH, free_tested_models
 
 
 class Model(lmms):

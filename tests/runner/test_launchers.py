@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from loguru import logger
 
-from mmie_tasks.judged import launched
 from mmie_tasks.judges import registry
+from mmie_tasks.judging.selection import launched
 from mmie_tasks.runner import judge_launchers, launchers
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.rooms import Room
-from mmie_tasks.runner import loading
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.runner import hooks as loading
 
 ROOM = "mmie_tasks.benchmarks.sketch.task"
 

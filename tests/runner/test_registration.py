@@ -9,17 +9,12 @@ import pytest
 import yaml
 from loguru import logger
 
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.paths import task_dir
-from mmie_tasks.rooms import Room
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.loading import check_before_requests
-from mmie_tasks.runner.registration import (
-    Index,
-    add_tasks,
-    read_settings,
-    register_tasks,
-)
+from mmie_tasks.runner.hooks import check_before_requests
+from mmie_tasks.runner.registration import Index, add_tasks, read_settings, register_tasks
 
 
 def task(owner: str) -> dict[str, Any]:

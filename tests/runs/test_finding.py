@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.runs.finding import find, log_of
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.runs.log_files import find, log_of
 
 OLD, NEW = "20261121_090000", "20261121_100000"
 

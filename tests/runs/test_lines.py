@@ -2,8 +2,8 @@
 
 import pytest
 
-from mmie_tasks.errors import AnswersUnusable
-from mmie_tasks.runs.lines import lines
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.runs.log_files import lines
 
 
 def log(folder, content):

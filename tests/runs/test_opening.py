@@ -6,9 +6,9 @@ import math
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.runs.opening import open_run, open_runs
-from mmie_tasks.verdict import Unscored
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.runs.log_files import open_run, open_runs
 
 LINES = list(mmie_lines(6))
 BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}

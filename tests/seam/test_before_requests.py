@@ -14,7 +14,7 @@ import os, sys
 from loguru import logger
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks import TaskManager
-from mmie_tasks.errors import DataMissing
+from mmie_tasks.core.errors import DataMissing
 
 logger.add(sys.stdout, level="INFO")
 manager = TaskManager(model_name="predictions")

@@ -12,7 +12,7 @@ from support.example import ANSWERS, DATA
 from support.hub_server import COMMIT, HubServer
 from support.runner import Ran, Workplace
 
-from mmie_tasks.sources.milebench_hub import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO
 
 
 def archive(datasets: tuple[str, ...]) -> bytes:

@@ -14,14 +14,12 @@ from types import ModuleType
 import pytest
 from support.runner import Ran, Workplace, write
 
-from mmie_tasks.doctor.rooms import look
-from mmie_tasks.figures import figure
-from mmie_tasks.review import BadRecord, Reviewer
-from mmie_tasks.rooms import Room
-from mmie_tasks.runs.finding import find
-from mmie_tasks.runs.lines import lines
-from mmie_tasks.runs.opening import open_run
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.preflight.doctor import look
+from mmie_tasks.runs.benchmark import BadRecord, Reviewer
+from mmie_tasks.runs.log_files import find, lines, open_run
+from mmie_tasks.runs.numbers import figure
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"

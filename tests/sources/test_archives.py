@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.errors import DataBroken, DataMissing
-from mmie_tasks.sources import archives
-from mmie_tasks.sources.archives import unpack_once, whole
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub import archives
+from mmie_tasks.hub.archives import unpack_once, whole
 
 # Unpacks, and says so and waits for a word once the first member is on disk.
 SLOW = """

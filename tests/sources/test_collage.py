@@ -3,8 +3,8 @@ import shutil
 import pytest
 from PIL import Image
 
-from mmie_tasks.errors import DataBroken, DataMissing
-from mmie_tasks.sources.collage import combined_image
+from mmie_tasks.benchmarks.milebench.context import combined_image
+from mmie_tasks.core.errors import DataBroken, DataMissing
 
 
 def drawn(folder, *colours, mode="RGB", size=(30, 20)):

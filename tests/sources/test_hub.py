@@ -12,9 +12,8 @@ from support.drawings_hub import (
 )
 from support.hub_server import COMMIT, SIGNATURE, TOKEN, ask
 
-from mmie_tasks.errors import DataBroken
-from mmie_tasks.sources.hub import content_hash, verify
-from mmie_tasks.sources.hub_file import HubFile
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.hub.download import HubFile, content_hash, verify
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
-from mmie_tasks.errors import DataBroken, DataMissing
-from mmie_tasks.sources.images import inside, open_bounded, open_rgb
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub.images import inside, open_bounded, open_rgb
 
 
 def encoded(image, kind, **options):

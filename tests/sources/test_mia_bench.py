@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from loguru import logger
 from support.mia_bench_hub import ANNOTATION, DATA
 
+from mmie_tasks.benchmarks.mia_bench import data as mia_bench
+from mmie_tasks.benchmarks.mia_bench.assets import image_paths
+from mmie_tasks.benchmarks.mia_bench.data import dataset, words_digest
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.errors import DataBroken, DataMissing
-from mmie_tasks.sources import mia_bench
-from mmie_tasks.sources.mia_bench import dataset, words_digest
-from mmie_tasks.sources.mia_bench_images import image_paths
+from mmie_tasks.core.errors import DataBroken, DataMissing
 
 
 def load(root):

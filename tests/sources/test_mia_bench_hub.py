@@ -11,7 +11,7 @@ from support.mia_bench_hub import FILE, REPO, example_rows, mia_bench_hub
 
 LOAD = """
 import os
-from mmie_tasks.sources.mia_bench import dataset
+from mmie_tasks.benchmarks.mia_bench.data import dataset
 answer = list(dataset(os.environ))
 """
 # The runner's own task, run before, leaves the dataset in the caches of the libraries.
@@ -30,7 +30,7 @@ def slowly(path, content):
         while True:
             sleep(1)
 sleep, Path.write_bytes = time.sleep, slowly
-from mmie_tasks.sources.mia_bench import dataset
+from mmie_tasks.benchmarks.mia_bench.data import dataset
 dataset(os.environ)
 answer = None
 """

@@ -5,9 +5,9 @@ import json
 import pytest
 from support.example import DATA, change, copy_of
 
+from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
-from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.sources.milebench import dataset
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 
 def load(root, wanted="DocVQA"):

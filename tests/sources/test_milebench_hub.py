@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.hub_server import COMMIT, PROGRAM, HubServer, ask, ask_and_kill, environment, watch
 
-from mmie_tasks.errors import DataMissing, SettingWrong
-from mmie_tasks.sources.milebench_hub import PARTS, REPO, dataset_folder
+from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO, dataset_folder
+from mmie_tasks.core.errors import DataMissing, SettingWrong
 
 ASK = """
 import os

@@ -14,9 +14,9 @@ from support.mmie_data import (
     segment,
 )
 
+from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.sources.mmie import dataset, missing_images
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 
 def load(path, selection="all"):

@@ -7,8 +7,8 @@ import pytest
 from support.hub_server import COMMIT, TOKEN, ask, ask_and_kill
 from support.mmie_hub import ANNOTATION, ARCHIVE, REPO, mmie_hub
 
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.sources.mmie_hub import hub_folder
+from mmie_tasks.benchmarks.mmie.assets import hub_folder
+from mmie_tasks.core.errors import SettingWrong
 
 FETCH = """
 import os
@@ -18,7 +18,7 @@ answer = {"folder": str(got.folder), "revision": got.revision}
 """
 LOAD = """
 import os
-from mmie_tasks.sources.mmie import dataset, missing_images
+from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
 docs = dataset("all", os.environ)
 answer = {
     "ids": list(docs["id"]),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.errors import DataMissing
-from mmie_tasks.sources.mmie_images import OutsideFolder, image_paths
+from mmie_tasks.benchmarks.mmie.assets import OutsideFolder, image_paths
+from mmie_tasks.core.errors import DataMissing
 
 
 def put(root, *names):

@@ -8,9 +8,9 @@ import pytest
 from loguru import logger
 from support.file_server import SOURCE
 
-from mmie_tasks.errors import DataBroken, SettingWrong
-from mmie_tasks.sources import mmie_prompts
-from mmie_tasks.sources.mmie_prompts import FINGERPRINTS, check, parse, templates
+from mmie_tasks.benchmarks.mmie import judge_prompts as mmie_prompts
+from mmie_tasks.benchmarks.mmie.judge_prompts import FINGERPRINTS, check, parse, templates
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 
 OTHERS = {
     "SA": "Grade this story.\n{question}|{answer}",

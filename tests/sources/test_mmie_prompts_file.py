@@ -8,9 +8,14 @@ import pytest
 from loguru import logger
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
-from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.sources.mmie_prompts import templates
-from mmie_tasks.sources.mmie_prompts_file import OFFICIAL, Patience, Pin, prompts_file
+from mmie_tasks.benchmarks.mmie.judge_prompts import (
+    OFFICIAL,
+    Patience,
+    Pin,
+    prompts_file,
+    templates,
+)
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 QUICK = Patience(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from loguru import logger
 from support.mmie_data import conversation, judge_input, segment
 
+from mmie_tasks.benchmarks.mmie.data import read_rows
 from mmie_tasks.benchmarks.mmie.sample import BadSample, Segment
-from mmie_tasks.sources.mmie_rows import read_rows
 
 HELLO = [segment("Hello.")]
 JSON = st.recursive(

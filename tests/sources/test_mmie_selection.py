@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from loguru import logger
 from support.mmie_data import conversation, conversations_folder, folder
 
+from mmie_tasks.benchmarks.mmie.data import PUBLISHED, dataset, small
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.errors import DataMissing
-from mmie_tasks.sources.mmie import PUBLISHED, dataset, small
+from mmie_tasks.core.errors import DataMissing
 
 
 def load(path, selection="all"):

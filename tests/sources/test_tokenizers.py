@@ -2,8 +2,8 @@
 
 import pytest
 
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.sources.tokenizers import context_limit, load_tokenizer
+from mmie_tasks.benchmarks.milebench.context import context_limit, load_tokenizer
+from mmie_tasks.core.errors import SettingWrong
 
 
 def limit(**values):

@@ -5,9 +5,9 @@ import json
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.benchmarks.mmie.review import REVIEW
-from mmie_tasks.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.subset.command import run
+from mmie_tasks.benchmarks.mmie.benchmark import REVIEW
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.results.subset_command import run
 
 LINES = {
     "mmie": lambda **more: mmie_lines(90, **more),
@@ -116,7 +116,7 @@ def test_subsets_that_a_benchmark_knows_are_shown(logged, monkeypatch):
         def subsets(self, task, samples):
             return {f"{task}_half": frozenset(s.id for s in samples[::2])}
 
-    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.review.REVIEW", Knowing())
+    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.benchmark.REVIEW", Knowing())
     assert "| mmie_half |" in subset(*logged("mmie", 0.5))
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmie_tasks.benchmarks.mmie.data import PUBLISHED, SMALL_ROWS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.sources.mmie import PUBLISHED, SMALL_ROWS
-from mmie_tasks.subset import drawing
-from mmie_tasks.subset.drawing import Mean, drawn, full, places
+from mmie_tasks.results import subset as drawing
+from mmie_tasks.results.subset import Mean, drawn, full, places
 
 QUICK = settings(max_examples=40, deadline=None)
 POINTS = np.array(

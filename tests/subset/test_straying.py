@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from mmie_tasks.comparison.aligned import Aligned
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.figures import figure
-from mmie_tasks.subset.straying import Plan, study
-from mmie_tasks.verdict import Unscored
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.results.alignment import Aligned
+from mmie_tasks.results.subset import Plan, study
+from mmie_tasks.runs.numbers import figure
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
 

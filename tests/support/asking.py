@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_file import CacheFile
+from mmie_tasks.judges.cache_store import CacheFile
 from support.telling_judge import TellingJudge, request
 
 LARGEST_FILE = 256 * 1024

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import open_batch_judge
-from mmie_tasks.judges.openai.batch_files import Limits
-from mmie_tasks.judges.openai.batch_retry import BatchPace
+from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
 from mmie_tasks.judges.openai.models import Price
-from mmie_tasks.judges.openai.pace import Pace
 from mmie_tasks.judges.openai.settings import Settings
 
 KEY = "thisisnotarealkey"  # nor does it look like one, so that only its value gives it away

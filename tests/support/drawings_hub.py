@@ -15,9 +15,9 @@ CONTENT = os.urandom(50_000)
 FETCH = """
 import os
 from pathlib import Path
-from mmie_tasks.sources.downloads import download, turn
-from mmie_tasks.sources.hub_file import HubFile
-from mmie_tasks.sources.hub import InCache, locate, verify
+from mmie_tasks.hub.download import download, turn
+from mmie_tasks.hub.download import HubFile
+from mmie_tasks.hub.download import InCache, locate, verify
 file = HubFile(repo="owner/drawings", filename="a/one.bin", instead="set `DRAWINGS=DIR`", **{})
 got, folder = locate(file), Path(os.environ["MMIE_TASKS_CACHE"])
 if isinstance(got, InCache):

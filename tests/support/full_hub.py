@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.sources.milebench_hub import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO
 from support.example import DATA
 from support.hub_server import HubServer, ask
 from support.mia_bench_hub import mia_bench_hub
@@ -24,8 +24,8 @@ from loguru import logger
 lines = []
 logger.remove()
 logger.add(lambda line: lines.append(str(line)), format="{{message}}")
-from mmie_tasks.errors import MmieTasksError
-from mmie_tasks.prefetching.command import run
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.preflight.prefetch import run
 {before}
 try:
     answer = {{"said": run({arguments}, os.environ), "error": ""}}

@@ -34,7 +34,7 @@ sleep = time.sleep
 time.sleep = lambda seconds: sleep(min(seconds, 0.01))
 from huggingface_hub import constants
 constants.DOWNLOAD_CHUNK_SIZE = 1024
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
 try:
     scope = {}
     exec(sys.argv[1], scope)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeRequest, Outcome
 from mmie_tasks.judges.openai.judge import OpenAIJudge
-from mmie_tasks.judges.openai.pace import Pace
-from mmie_tasks.judges.openai.reading import Options, read_settings
+from mmie_tasks.judges.openai.settings import Options, read_settings
 
 KEY = "sk-thisisnotarealkey"
 FAST = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, check_s=(0.01, 0.01))

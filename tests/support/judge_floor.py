@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from mmie_tasks.judges.mmie_score.checkpoint import Facts
-from mmie_tasks.judges.mmie_score.engine.work import Work
+from mmie_tasks.judges.mmie_score.engine.model import Work
 from mmie_tasks.judges.mmie_score.memory import kv_token_bytes
 from support.random_checkpoint import Shape
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmie_tasks.review import Number, Reviewed, Scale
-from mmie_tasks.rooms import Room
-from mmie_tasks.runs.run import TaskRun
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.runs.benchmark import Number, Reviewed, Scale
+from mmie_tasks.runs.log_files import TaskRun
 
 
 class Letters:

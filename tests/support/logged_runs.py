@@ -13,16 +13,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
-from mmie_tasks.benchmarks.mia_bench.scoring import metrics as mia_metrics
-from mmie_tasks.benchmarks.mia_bench.scoring.official import read_official as mia_official
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import robust as mia_robust
+from mmie_tasks.benchmarks.mia_bench.official import read_official as mia_official
+from mmie_tasks.benchmarks.mia_bench.robust import robust as mia_robust
+from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
-from mmie_tasks.benchmarks.milebench.scoring import metrics as mile_metrics
+from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
-from mmie_tasks.benchmarks.mmie.scoring import metrics as mmie_metrics
-from mmie_tasks.benchmarks.mmie.scoring.official import read_official
-from mmie_tasks.benchmarks.mmie.scoring.robust import read_robust
+from mmie_tasks.benchmarks.mmie.official import read_official
+from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.judges.base import JudgeReply, Usage
 
 JUDGE = "judge:made_up|model:nobody"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
     REALISTIC,
@@ -17,7 +18,6 @@ from mmie_tasks.benchmarks.milebench.sample import (
     VARIANTS,
     has_variant,
 )
-from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
 
 LEVELS = ("few", "medium", "many")
 OF_DATASET, OF_ALL = "_milebench_dataset", "_milebench_all"  # no .yaml: not tasks

@@ -22,14 +22,18 @@ from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint, stock
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.model import (
+    Failed,
+    Finished,
+    Result,
+    Row,
+    TextModel,
+    Vision,
+    Work,
+)
 from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
-from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
-from mmie_tasks.judges.mmie_score.engine.run import Engine
-from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.engine.work import Failed, Finished, Result, Row, Work
+from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder, Prefill, Schedule
 from mmie_tasks.judges.mmie_score.memory import Budget
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mmie_tasks.benchmarks.mmie.scoring.metrics import AGGREGATIONS, COUNTED, REASONS
+from mmie_tasks.benchmarks.mmie.metrics import AGGREGATIONS, COUNTED, REASONS
 
 SHARED = "_mmie_shared"  # no .yaml: not a task
 TASK_PY = "mmie_tasks.benchmarks.mmie.task"

@@ -7,7 +7,7 @@ import hashlib
 from hypothesis import strategies as st
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.judges.records import Recorded, to_line
+from mmie_tasks.judges.cache_store import Recorded, to_line
 from support.telling_judge import SIGNATURE
 
 any_text = st.text(st.characters(exclude_categories=()))  # half characters and NUL, too

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.review import Line, Number, Reviewed, Scale
-from mmie_tasks.rooms import Room
-from mmie_tasks.runs.run import Run, TaskRun
-from mmie_tasks.verdict import Scored, Unscored, Verdict
+from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.runs.benchmark import Line, Number, Reviewed, Scale
+from mmie_tasks.runs.log_files import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:nobody|task:sketch@1-A"
 SCALE = Scale(

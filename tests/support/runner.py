@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import mmie_tasks
-from mmie_tasks.paths import task_dir
+from mmie_tasks.core.paths import task_dir
 
 TESTS = Path(__file__).resolve().parents[1]
 

@@ -6,7 +6,7 @@ import os
 
 from loguru import logger
 
-from mmie_tasks.errors import DataMissing
+from mmie_tasks.core.errors import DataMissing
 
 
 def process_docs(docs):

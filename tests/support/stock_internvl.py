@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import torch
 from transformers import GenerationConfig, InternVLForConditionalGeneration
 
-from mmie_tasks.judges.mmie_score.checkpoint.facts import Facts
+from mmie_tasks.judges.mmie_score.checkpoint.config import Facts
 
 Prompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
 """Token ids, and the tiles of all its images in order, (tiles, 3, side, side), if it has any."""

@@ -13,14 +13,13 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from mmie_tasks.http import retries as dispatch
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.client import Answered, Endpoint
+from mmie_tasks.http.errors import Trouble
+from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest, Outcome, Usage
-from mmie_tasks.judges.openai import dispatch
-from mmie_tasks.judges.openai.budget import Budget
-from mmie_tasks.judges.openai.endpoint import Answered, Endpoint
-from mmie_tasks.judges.openai.pace import Pace
-from mmie_tasks.judges.openai.reading import Options, read_settings
-from mmie_tasks.judges.openai.settings import Settings
-from mmie_tasks.judges.openai.trouble import Trouble
+from mmie_tasks.judges.openai.settings import Options, Settings, read_settings
 from support.judge_asking import requests
 
 URL = "http://127.0.0.1:9/v1"  # nobody is asked there

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mmie_tasks import logged
-from mmie_tasks.review import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
-from mmie_tasks.verdict import Unscored, Verdict
+from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
 from odd_one_out import task
 
 
@@ -21,7 +21,7 @@ def _number(category: str) -> Number:
 
 
 class _Review:
-    """See `mmie_tasks.review.Reviewer`."""
+    """See `mmie_tasks.runs.benchmark.Reviewer`."""
 
     title = "Odd one out"
     scale = Scale(

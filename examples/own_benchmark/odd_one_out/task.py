@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks import verdict
-from mmie_tasks.answers.sentinels import NOT_TEXT, failure_of
-from mmie_tasks.intervals import bootstrap_interval
-from mmie_tasks.messages import user_turn
-from mmie_tasks.sources.images import Opener, require
-from mmie_tasks.verdict import Scored, Unscored, Verdict, verdict_of
+from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.core import verdict
+from mmie_tasks.core.bootstrap import bootstrap_interval
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, verdict_of
+from mmie_tasks.hub.images import Opener, require
 from odd_one_out import __version__
 
 if TYPE_CHECKING:

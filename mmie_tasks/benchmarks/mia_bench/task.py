@@ -13,28 +13,27 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks import __version__
-from mmie_tasks.answers.sentinels import NOT_TEXT, failure_of
-from mmie_tasks.benchmarks.mia_bench import prompts
-from mmie_tasks.benchmarks.mia_bench.grading import grade
+from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.mia_bench import data as source
+from mmie_tasks.benchmarks.mia_bench import metrics, prompts
+from mmie_tasks.benchmarks.mia_bench.benchmark import grade
+from mmie_tasks.benchmarks.mia_bench.metrics import Grading, Row, summary
+from mmie_tasks.benchmarks.mia_bench.robust import impossible
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.mia_bench.scoring import metrics
-from mmie_tasks.benchmarks.mia_bench.scoring.metrics import Grading, Row
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import impossible
-from mmie_tasks.benchmarks.mia_bench.scoring.summary import summary
-from mmie_tasks.deferred import Case, Rows
-from mmie_tasks.errors import DataBroken, DataMissing, MmieTasksError
-from mmie_tasks.judged import JudgedBy
+from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.verdict import mean_of, tally, verdict_of
+from mmie_tasks.hub.images import Opener, require
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging import Judged, Question
-from mmie_tasks.messages import user_turn
+from mmie_tasks.judging.deferred import Case, Rows
+from mmie_tasks.judging.selection import JudgedBy
+from mmie_tasks.judging.session import Judged, Question
 from mmie_tasks.runner import official_prompts
-from mmie_tasks.sources import mia_bench as source
-from mmie_tasks.sources.images import Opener, require
-from mmie_tasks.verdict import mean_of, tally, verdict_of
 
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
+
 
 Doc = Mapping[str, Any]
 

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 from loguru import logger
 
 from mmie_tasks import __version__
-from mmie_tasks.benchmarks.milebench.grading import grade
+from mmie_tasks.benchmarks.milebench import data as source
+from mmie_tasks.benchmarks.milebench import metrics
+from mmie_tasks.benchmarks.milebench.benchmark import grade
+from mmie_tasks.benchmarks.milebench.context import combined_image, context_limit, load_tokenizer
+from mmie_tasks.benchmarks.milebench.metrics import by_dataset, summary, total
 from mmie_tasks.benchmarks.milebench.prompts import (
     ImagePlace,
     Prompt,
@@ -24,21 +28,16 @@ from mmie_tasks.benchmarks.milebench.prompts import (
     interleaved,
 )
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
-from mmie_tasks.benchmarks.milebench.scoring import metrics
-from mmie_tasks.benchmarks.milebench.scoring.summary import summary
-from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset, total
-from mmie_tasks.errors import MmieTasksError
-from mmie_tasks.messages import user_turn
-from mmie_tasks.paths import cache_dir
-from mmie_tasks.sources import milebench as source
-from mmie_tasks.sources.collage import combined_image
-from mmie_tasks.sources.images import Opener, require
-from mmie_tasks.sources.tokenizers import context_limit, load_tokenizer
-from mmie_tasks.verdict import Mean, mean_of, tally, verdict_of
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.verdict import Mean, mean_of, tally, verdict_of
+from mmie_tasks.hub.images import Opener, require
 
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
+
 
 Doc = Mapping[str, Any]
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored

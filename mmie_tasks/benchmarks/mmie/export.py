@@ -15,12 +15,12 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie.logs import Record, records_of
+from mmie_tasks.benchmarks.mmie import data as source
+from mmie_tasks.benchmarks.mmie.benchmark import Record, records_of
+from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.benchmarks.mmie.scoring.summary import leaderboard_row
-from mmie_tasks.errors import DataBroken, SettingWrong
-from mmie_tasks.sources import mmie as source
-from mmie_tasks.sources.archives import whole
+from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.hub.archives import whole
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}

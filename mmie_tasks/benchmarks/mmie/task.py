@@ -14,25 +14,27 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks import __version__
-from mmie_tasks.benchmarks.mmie import asking, settings
-from mmie_tasks.benchmarks.mmie.facts import counted
-from mmie_tasks.benchmarks.mmie.grading import grade
+from mmie_tasks.benchmarks.mmie import data as source
+from mmie_tasks.benchmarks.mmie import metrics
+from mmie_tasks.benchmarks.mmie import metrics as totals
+from mmie_tasks.benchmarks.mmie import request as asking
+from mmie_tasks.benchmarks.mmie import request as settings
+from mmie_tasks.benchmarks.mmie.benchmark import grade
+from mmie_tasks.benchmarks.mmie.metrics import Row, summary
+from mmie_tasks.benchmarks.mmie.request import counted
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.mmie.scoring import metrics, totals
-from mmie_tasks.benchmarks.mmie.scoring.metrics import Row
-from mmie_tasks.benchmarks.mmie.scoring.summary import summary
-from mmie_tasks.deferred import Case, Rows
-from mmie_tasks.errors import DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.intervals import bootstrap_interval
-from mmie_tasks.judged import JudgedBy
-from mmie_tasks.judging import Judged, Question
-from mmie_tasks.messages import user_turn
-from mmie_tasks.sources import mmie as source
-from mmie_tasks.sources.images import Opener
+from mmie_tasks.core.bootstrap import bootstrap_interval
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.messages import user_turn
+from mmie_tasks.hub.images import Opener
+from mmie_tasks.judging.deferred import Case, Rows
+from mmie_tasks.judging.selection import JudgedBy
+from mmie_tasks.judging.session import Judged, Question
 
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
+
 
 Doc = Mapping[str, Any]
 

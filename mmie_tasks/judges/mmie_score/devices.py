@@ -6,9 +6,11 @@ these two are asked when the weights are loaded.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
+
 
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 ATTENTIONS = ("auto", "flash", "sdpa")
@@ -98,7 +101,8 @@ def choose_attention(
     Raises:
         JudgeMisconfigured: ``flash`` cannot be used here, or the option says something else.
     """
-    from mmie_tasks.judges.mmie_score.engine import flash, flash_check
+    from mmie_tasks.judges.mmie_score.engine import flash
+    from mmie_tasks.judges.mmie_score.engine import flash as flash_check
     from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
     if option not in ATTENTIONS:
@@ -188,3 +192,82 @@ def _check_gpu(option: str, number: int, *, chosen: bool) -> None:
         hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` "
         "and `max_memory=`",
     )
+
+
+# How much memory a device has free, asked now.
+
+
+def free_bytes(device: torch.device) -> int:
+    """What this process may take now. On a GPU, torch gives back first what it kept unused.
+
+    This starts CUDA in this process.
+    """
+    if device.type == "cuda":
+        import torch
+
+        torch.cuda.empty_cache()
+        return torch.cuda.mem_get_info(device)[0]
+    import psutil  # type: ignore[import-untyped]
+
+    available: int = psutil.virtual_memory().available
+    left = container_left(Path("/"))
+    return available if left is None else min(available, left)
+
+
+def give_back() -> None:
+    """Let the device have what torch keeps for tensors that are gone, if CUDA was started."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.empty_cache()
+
+
+def container_left(root: Path) -> int | None:
+    """Bytes that the container of this process may still take; None where nothing limits it.
+
+    Linux's control groups, version 2 and 1. Pages of files that the kernel can drop are free.
+
+    Args:
+        root: Of the file system.
+    """
+    found = []
+    for folder, limit, usage in _groups(root):
+        allowed, used = _number(folder / limit), _number(folder / usage)
+        if allowed is not None and used is not None:
+            # Version 1 counts its own alone first, and with the groups below it in the end.
+            stat = _text(folder / "memory.stat")
+            dropped = re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
+            found.append(max(0, allowed - used + int(dropped[-1] if dropped else 0)))
+    return min(found, default=None)
+
+
+def _groups(root: Path) -> list[tuple[Path, str, str]]:
+    """Folders of this process's group and those above it, with the names of limit and usage."""
+    found = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top, names = root / "sys/fs/cgroup", ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            top = root / "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        own = top / path.strip("/")
+        found += [
+            (folder, *names) for folder in (own, *own.parents) if top in (folder, *folder.parents)
+        ]
+    return found
+
+
+def _number(path: Path) -> int | None:
+    text = _text(path).strip()
+    return int(text) if text.isdecimal() else None  # "max" where there is no limit
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""  # another system, or not allowed to look: then this limits nothing

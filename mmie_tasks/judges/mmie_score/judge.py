@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,25 +13,46 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.judges.base import (
-    JudgeMisconfigured,
-    JudgeReply,
-    JudgeRequest,
-    Outcome,
-    Usage,
-)
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
 from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.advice import TWO_STEPS
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
 from mmie_tasks.judges.mmie_score.settings import Settings
-from mmie_tasks.judges.mmie_score.settled import score_settled
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
-    from mmie_tasks.judges.mmie_score.engine.work import Finished
+    from mmie_tasks.judges.mmie_score.engine.model import Finished
     from mmie_tasks.judges.mmie_score.loading import Loaded, Place
     from mmie_tasks.judges.mmie_score.preparing import Inputs
+
+
+# When the score of a reply that is still being written can no longer change.
+
+# As `find_score` in main.py of Lillianwei-h/MMIE at eb0fd6e: the first number after the first
+# heading. `\d` is a digit of any script.
+_SCORE = re.compile(r"### Score.*?-?\d+(?P<fraction>\.\d+)?", re.DOTALL)
+
+_UNFINISHED = "\ufffd"  # how the first bytes of a character are decoded while the rest is missing
+
+
+def score_settled(text: str) -> bool:
+    r"""Whether the official ``find_score`` gives one and the same score whatever follows.
+
+    It says no as long as the number touches the end of the text, or a point does that may become
+    a decimal one, or the text ends inside a character, which may turn out to be a digit.
+
+    Only the official reading is meant: another one may look at what follows the first number.
+
+    >>> [score_settled(f"### Score: {more}") for more in ("4", "4.", "4.5", "4. ", "4/6")]
+    [False, False, False, True, True]
+    """
+    found = _SCORE.search(text)
+    if found is None or text.endswith(_UNFINISHED):
+        return False
+    rest = text[found.end() :]
+    return rest != "" and (rest != "." or found["fraction"] is not None)
+
 
 _OLDEST_TRANSFORMERS = 5
 _MARGIN_TOKENS = 16  # lengths are estimated without the image tokens between their marks
@@ -142,7 +164,7 @@ class MmieScoreJudge:
                     yield index, error
 
     def _answers(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        from mmie_tasks.judges.mmie_score.engine.work import Finished
+        from mmie_tasks.judges.mmie_score.engine.model import Finished
         from mmie_tasks.judges.mmie_score.preparing import Preparing
 
         if not requests:

@@ -11,25 +11,21 @@ import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.advice import TWO_STEPS
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.devices import choose_attention
+from mmie_tasks.judges.mmie_score.devices import choose_attention, free_bytes, give_back
 from mmie_tasks.judges.mmie_score.engine.attention import Attention
-from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder, cuda_capture
+from mmie_tasks.judges.mmie_score.engine.model import TextModel, Vision
 from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
-from mmie_tasks.judges.mmie_score.engine.prefill import Prefill
-from mmie_tasks.judges.mmie_score.engine.run import Engine, is_out_of_memory
-from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.free_memory import free_bytes, give_back
-from mmie_tasks.judges.mmie_score.memory import Budget, plan
+from mmie_tasks.judges.mmie_score.engine.steps import Decoder, PlainDecoder, Prefill, Schedule
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, Budget, plan
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration
+
 
 GIB = 2**30
 _USUAL = 0.9  # of the requests are not longer than what memory is laid out for

@@ -7,12 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.advice import TWO_STEPS
 
 if TYPE_CHECKING:
     import torch
 
     from mmie_tasks.judges.mmie_score.checkpoint import Facts
+
+
+# What to do where the judge and the tested model do not fit together.
+
+TWO_STEPS = (
+    "judge in a second command, which has the memory to itself: run the model with "
+    "`--predict_only --output_path OUT`, then score its answers with `--model predictions "
+    "--model_args path=OUT` and the same `--tasks`"
+)
+
 
 GIB = 2**30
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from mmie_tasks.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub.images import open_bounded
 from mmie_tasks.judges.base import RequestBroken
-from mmie_tasks.sources.images import open_bounded
-from mmie_tasks.tiles import grid
+from mmie_tasks.judges.mmie_score.tiles import grid
 
 _MEAN = (0.485, 0.456, 0.406)  # of ImageNet: red, green, blue
 _DEVIATION = (0.229, 0.224, 0.225)

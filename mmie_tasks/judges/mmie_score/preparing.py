@@ -12,15 +12,15 @@ from types import TracebackType
 
 import numpy as np
 
-from mmie_tasks.errors import DataBroken, DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub.images import size_px
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestUnfit
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Facts
-from mmie_tasks.judges.mmie_score.engine.work import Failed, Work
+from mmie_tasks.judges.mmie_score.engine.model import Failed, Work
 from mmie_tasks.judges.mmie_score.pixels import read_tiles
+from mmie_tasks.judges.mmie_score.tiles import tiles
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
-from mmie_tasks.sources.images import size_px
-from mmie_tasks.tiles import tiles
 
 _AHEAD = 24  # works that are prepared before they are asked for: at most about 0.75 GB of tiles
 _MOST_THREADS = 8

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Facts
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
+
 IMAGE = "<image>"
 IMAGE_START = "<img>"
 IMAGE_CONTEXT = "<IMG_CONTEXT>"

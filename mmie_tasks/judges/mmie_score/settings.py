@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL
 from mmie_tasks.judges.mmie_score.memory import parse_bytes
+from mmie_tasks.judges.registry import converted
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 
@@ -67,3 +69,18 @@ def read_settings(
         max_rows=max_rows,
         **others,  # type: ignore[arg-type]
     )
+
+
+# The settings, from options as they were typed.
+
+
+def settings_of(options: Mapping[str, str], environment: Mapping[str, str]) -> Settings:
+    """What the judge would be opened with; ``cache`` is every judge's, and not looked at.
+
+    Raises:
+        SettingWrong: No such option, or a value of another type.
+        JudgeMisconfigured: A value makes no sense.
+    """
+    own = {name: text for name, text in options.items() if name != "cache"}
+    typed = {"model": None, "max_memory": None, "max_rows": 64, **converted("mmie_score", own)}
+    return read_settings(environment=environment, default_model=DEFAULT_MODEL, **typed)  # type: ignore[arg-type]

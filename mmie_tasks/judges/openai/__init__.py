@@ -49,7 +49,7 @@ def open_judge(
     Raises:
         SettingWrong: An option cannot be obeyed.
     """
-    from mmie_tasks.judges.openai.reading import Options, read_settings
+    from mmie_tasks.judges.openai.settings import Options, read_settings
 
     options = Options(
         model=model,

@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 from functools import partial
 from time import monotonic
 
+from mmie_tasks.http.budget import Budget
+from mmie_tasks.http.client import stream
+from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeRequest, Outcome
-from mmie_tasks.judges.openai.advice import missing_key
-from mmie_tasks.judges.openai.bridge import stream
-from mmie_tasks.judges.openai.budget import Budget
-from mmie_tasks.judges.openai.pace import Pace
+from mmie_tasks.judges.openai.check import missing_key
 from mmie_tasks.judges.openai.settings import Settings
 
 
@@ -67,8 +67,8 @@ class OpenAIJudge:
     async def _ask(
         self, requests: Sequence[JudgeRequest], emit: Callable[[tuple[int, Outcome]], None]
     ) -> None:
-        from mmie_tasks.judges.openai.dispatch import Dispatch
-        from mmie_tasks.judges.openai.endpoint import Endpoint
+        from mmie_tasks.http.client import Endpoint
+        from mmie_tasks.http.retries import Dispatch
 
         async with AsyncExitStack() as stack:
             endpoints = []

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from mmie_tasks.http.complaints import Complaint
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage, image_bytes
-from mmie_tasks.judges.openai.complaints import Complaint
 from mmie_tasks.judges.openai.models import Price, reasons
 
 HEADROOM = 8192

@@ -4,12 +4,11 @@ import pytest
 from support.golden import vectors
 from support.mia_replies import SENTENCE
 
+from mmie_tasks.benchmarks.mia_bench.metrics import Grading, certain, rows, summary, ungraded
+from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, score_dict
+from mmie_tasks.benchmarks.mia_bench.robust import robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.mia_bench.scoring.metrics import Grading, certain, rows, ungraded
-from mmie_tasks.benchmarks.mia_bench.scoring.official import TOTAL, read_official, score_dict
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import robust
-from mmie_tasks.benchmarks.mia_bench.scoring.summary import summary
-from mmie_tasks.verdict import Unscored, mean_of, tally, verdict_of
+from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 
 REPLY = {
     "text": "",

@@ -5,13 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.mia_bench.scoring.official import (
-    TOTAL,
-    read_official,
-    score_dict,
-    scores,
-)
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, score_dict, scores
+from mmie_tasks.core.verdict import Scored, Unscored
 
 GOLDEN = vectors("mia_bench")
 CASES = [pytest.param(case, id=f"{case['id']}-{case['category']}") for case in GOLDEN["cases"]]

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
-from mmie_tasks.benchmarks.mia_bench.grading import grade
-from mmie_tasks.benchmarks.mia_bench.review import REVIEW
+from mmie_tasks.benchmarks.mia_bench.benchmark import REVIEW, grade
+from mmie_tasks.benchmarks.mia_bench.metrics import rows, ungraded
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.benchmarks.mia_bench.scoring.metrics import rows, ungraded
-from mmie_tasks.figures import figure
+from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.judging import Judged
-from mmie_tasks.review import READINGS, BadRecord, Segment
-from mmie_tasks.verdict import Unscored, mean_of, tally, verdict_of
+from mmie_tasks.judging.session import Judged
+from mmie_tasks.runs.benchmark import READINGS, BadRecord, Segment
+from mmie_tasks.runs.numbers import figure
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."

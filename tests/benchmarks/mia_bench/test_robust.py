@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from support.golden import vectors
 from support.mia_replies import DOUBTED, FAKE, OTHER_VERDICTS, SAME_VERDICT, SENTENCE
 
+from mmie_tasks.benchmarks.mia_bench.robust import impossible, of_categories, read_reply, robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.benchmarks.mia_bench.scoring.reading import read_reply
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import impossible, of_categories, robust
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored
 
 WEIGHTS = (6, 4)
 CASES = [case for case in vectors("mia_bench")["cases"] if isinstance(case["reply"], str)]

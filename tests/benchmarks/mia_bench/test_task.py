@@ -11,17 +11,16 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.mia_bench import prompts, task
+from mmie_tasks.benchmarks.mia_bench import metrics, prompts, task
+from mmie_tasks.benchmarks.mia_bench.data import dataset
+from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.robust import robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.benchmarks.mia_bench.scoring import metrics
-from mmie_tasks.benchmarks.mia_bench.scoring.official import read_official
-from mmie_tasks.benchmarks.mia_bench.scoring.robust import robust
-from mmie_tasks.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.hub.images import Opener
 from mmie_tasks.judges.base import content_key
-from mmie_tasks.paths import task_dir
-from mmie_tasks.sources.images import Opener
-from mmie_tasks.sources.mia_bench import dataset
-from mmie_tasks.verdict import Scored
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
 ANSWERS = [

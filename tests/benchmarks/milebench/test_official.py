@@ -6,14 +6,18 @@ from hypothesis import strategies as st
 from rouge import Rouge
 from support.golden import vectors
 
+from mmie_tasks.benchmarks.milebench.metrics import by_dataset, official
+from mmie_tasks.benchmarks.milebench.official import (
+    label,
+    normalise,
+    rouge_l,
+    score_choice,
+    score_needle,
+    score_rouge,
+    score_substring,
+)
 from mmie_tasks.benchmarks.milebench.sample import Sample, rule_of
-from mmie_tasks.benchmarks.milebench.scoring import official
-from mmie_tasks.benchmarks.milebench.scoring.choice import label, score_choice
-from mmie_tasks.benchmarks.milebench.scoring.needle import score_needle, score_substring
-from mmie_tasks.benchmarks.milebench.scoring.normalise import normalise
-from mmie_tasks.benchmarks.milebench.scoring.rouge import rouge_l, score_rouge
-from mmie_tasks.benchmarks.milebench.scoring.totals import by_dataset
-from mmie_tasks.verdict import Scored, Unscored, tally
+from mmie_tasks.core.verdict import Scored, Unscored, tally
 
 GOLDEN = vectors("milebench")
 

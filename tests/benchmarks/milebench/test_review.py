@@ -11,14 +11,14 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import milebench_lines
 
 from mmie_tasks.benchmarks.milebench import task
-from mmie_tasks.benchmarks.milebench.review import REVIEW
+from mmie_tasks.benchmarks.milebench.benchmark import REVIEW
+from mmie_tasks.benchmarks.milebench.data import dataset
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
 from mmie_tasks.benchmarks.milebench.sample import TASKS
-from mmie_tasks.benchmarks.milebench.scoring.totals import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.figures import figure
-from mmie_tasks.review import READINGS, BadRecord, Segment
-from mmie_tasks.sources.images import Opener
-from mmie_tasks.sources.milebench import dataset
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.hub.images import Opener
+from mmie_tasks.runs.benchmark import READINGS, BadRecord, Segment
+from mmie_tasks.runs.numbers import figure
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.milebench.scoring.choice import label, score_choice
-from mmie_tasks.benchmarks.milebench.scoring.robust import read_needle, read_phrase, read_rouge
-from mmie_tasks.benchmarks.milebench.scoring.robust_choice import read_choice
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.milebench.official import label, score_choice
+from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
+from mmie_tasks.core.verdict import Scored, Unscored
 
 CITIES = ["Paris", "New York", "York", "Rome"]
 IMAGES = [f"image{k}" for k in range(1, 64)]

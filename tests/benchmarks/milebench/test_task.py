@@ -8,10 +8,10 @@ from PIL import Image
 from support.example import DATA, copy_of
 
 from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
-from mmie_tasks.errors import DataMissing
-from mmie_tasks.sources.images import Opener
-from mmie_tasks.sources.milebench import dataset
+from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.hub.images import Opener
 
 
 @pytest.fixture(autouse=True)

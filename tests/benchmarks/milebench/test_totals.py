@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
-from mmie_tasks.benchmarks.milebench.scoring.totals import (
+from mmie_tasks.benchmarks.milebench.metrics import (
     MEANS_OF_DATASETS,
     MEANS_OF_TASKS,
     by_dataset,
     mean_of,
     total,
 )
-from mmie_tasks.verdict import Scored, Tally, Unscored, tally
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
+from mmie_tasks.core.verdict import Scored, Tally, Unscored, tally
 
 PUBLISHED = {  # percent, tasks T-1..I-1, then Real and Diag as printed in the v2 table
     "GPT-4V": "51.7 50.1 22.3 58.5 82.8 77.3 11.1 42.4 81.0 99.7 99.1 86.7 53.0 99.4",

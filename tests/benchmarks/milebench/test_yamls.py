@@ -11,11 +11,11 @@ from support.golden import GOLDEN, vectors
 from support.milebench_yamls import files, readme_table
 
 from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench.metrics import official, robust
 from mmie_tasks.benchmarks.milebench.prompts import interleaved
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
-from mmie_tasks.benchmarks.milebench.scoring import official, robust
-from mmie_tasks.paths import task_dir
-from mmie_tasks.verdict import Scored
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.verdict import Scored
 
 FOLDER = task_dir() / "milebench"
 

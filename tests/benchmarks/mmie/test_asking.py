@@ -13,11 +13,11 @@ from PIL import Image
 from support.mmie_data import draw
 from support.mmie_judge import words
 
-from mmie_tasks.benchmarks.mmie import asking
-from mmie_tasks.benchmarks.mmie import settings as own
+from mmie_tasks.benchmarks.mmie import request as asking
+from mmie_tasks.benchmarks.mmie import request as own
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.errors import DataMissing, SettingWrong
+from mmie_tasks.core.errors import DataMissing, SettingWrong
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie import asking
+from mmie_tasks.benchmarks.mmie import request as asking
+from mmie_tasks.benchmarks.mmie.data import dataset
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.sources.mmie import dataset
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mmie"
 

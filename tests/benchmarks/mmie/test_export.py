@@ -8,9 +8,9 @@ import pytest
 from support.mmie_data import conversations_folder, draw
 
 from mmie_tasks.benchmarks.mmie import export
-from mmie_tasks.benchmarks.mmie.logs import records_of
+from mmie_tasks.benchmarks.mmie.benchmark import records_of
 from mmie_tasks.cli import main
-from mmie_tasks.errors import AnswersUnusable, DataBroken, SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
 
 LOG = "20260101_120000_samples_mmie.jsonl"
 

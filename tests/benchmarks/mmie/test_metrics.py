@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.mmie_yamls import HEAD, metric_list, with_metrics
 
-from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.mmie.scoring import totals
-from mmie_tasks.benchmarks.mmie.scoring.metrics import (
+from mmie_tasks.benchmarks.mmie import metrics as totals
+from mmie_tasks.benchmarks.mmie.metrics import (
     AGGREGATIONS,
     REASONS,
     Facts,
@@ -21,7 +20,8 @@ from mmie_tasks.benchmarks.mmie.scoring.metrics import (
     rows,
     ungraded,
 )
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core.verdict import Scored, Unscored
 
 LOGGED = {"signature": "judge:x", "replies": []}
 

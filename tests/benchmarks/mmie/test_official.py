@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.mmie.scoring.official import read_official
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.mmie.official import read_official
+from mmie_tasks.core.verdict import Scored, Unscored
 
 
 @pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])

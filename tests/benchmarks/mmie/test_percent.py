@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.mmie.scoring.percent import mean_points, percent, percent_of
+from mmie_tasks.benchmarks.mmie.official import mean_points, percent, percent_of
 
 ROWS = vectors("mmie_published")["rows"]
 SAMPLES = {"SA": 5005, "PBL": 11_482, "MSR": 3616}

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mmie_lines
 
-from mmie_tasks.benchmarks.mmie.review import REVIEW
+from mmie_tasks.benchmarks.mmie import metrics as totals
+from mmie_tasks.benchmarks.mmie.benchmark import REVIEW
+from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
+from mmie_tasks.benchmarks.mmie.metrics import Facts, Grading, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.mmie.scoring import totals
-from mmie_tasks.benchmarks.mmie.scoring.metrics import Facts, Grading, rows
-from mmie_tasks.figures import figure
-from mmie_tasks.review import READINGS, BadRecord, Reviewed, Segment
-from mmie_tasks.sources.mmie import PUBLISHED, small
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.runs.benchmark import READINGS, BadRecord, Reviewed, Segment
+from mmie_tasks.runs.numbers import figure
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
 REASONS = ["unparsed", "left_out", "unavailable"]

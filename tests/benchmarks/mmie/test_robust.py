@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.mmie.scoring.robust import LONGEST, read_robust
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.benchmarks.mmie.robust import LONGEST, read_robust
+from mmie_tasks.core.verdict import Scored, Unscored
 
 # What each reply means. None: two careful readers could differ, so nobody is asked to guess.
 MEANT = {

@@ -2,11 +2,17 @@
 
 import pytest
 
+from mmie_tasks.benchmarks.mmie.metrics import (
+    Facts,
+    Grading,
+    leaderboard_row,
+    rows,
+    summary,
+    ungraded,
+)
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.benchmarks.mmie.scoring.metrics import Facts, Grading, rows, ungraded
-from mmie_tasks.benchmarks.mmie.scoring.summary import leaderboard_row, summary
-from mmie_tasks.intervals import bootstrap_interval
-from mmie_tasks.verdict import Scored, Unscored
+from mmie_tasks.core.bootstrap import bootstrap_interval
+from mmie_tasks.core.verdict import Scored, Unscored
 
 REPLY = {
     "text": "",

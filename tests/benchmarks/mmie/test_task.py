@@ -14,15 +14,15 @@ from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
 from support.mmie_yamls import with_metrics
 
-from mmie_tasks.benchmarks.mmie import asking, prompts, task
+from mmie_tasks.benchmarks.mmie import metrics, prompts, task
+from mmie_tasks.benchmarks.mmie import request as asking
+from mmie_tasks.benchmarks.mmie.official import read_official
+from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.benchmarks.mmie.scoring import metrics
-from mmie_tasks.benchmarks.mmie.scoring.official import read_official
-from mmie_tasks.benchmarks.mmie.scoring.robust import read_robust
-from mmie_tasks.errors import DataMissing, SettingWrong
-from mmie_tasks.paths import task_dir
-from mmie_tasks.sources.images import Opener
-from mmie_tasks.verdict import Scored
+from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.hub.images import Opener
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 

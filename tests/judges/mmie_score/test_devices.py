@@ -11,7 +11,8 @@ from mmie_tasks.judges.mmie_score.devices import (
     choose_dtype,
     exact_fp32,
 )
-from mmie_tasks.judges.mmie_score.engine import flash, flash_check
+from mmie_tasks.judges.mmie_score.engine import flash
+from mmie_tasks.judges.mmie_score.engine import flash as flash_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 SIZES = {"heads": 4, "kv_heads": 2, "head_dim": 8}

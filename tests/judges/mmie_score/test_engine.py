@@ -26,8 +26,7 @@ from support.mmie_engine import (
     text_work,
 )
 
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
-from mmie_tasks.judges.mmie_score.engine.work import Work
+from mmie_tasks.judges.mmie_score.engine.model import TextModel, Work
 
 TOLERANCE = 1e-3
 PICTURES = 5  # the golden case with three pictures

@@ -26,7 +26,7 @@ from support.mmie_engine import (
 )
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.engine.work import Failed, Work
+from mmie_tasks.judges.mmie_score.engine.model import Failed, Work
 from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
 CASES = golden.cases()

@@ -9,8 +9,7 @@ from support.paged_kernel import paged_kernel
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from mmie_tasks.judges.mmie_score.engine.attention import Rows, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available
-from mmie_tasks.judges.mmie_score.engine.flash_check import self_check
+from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 ROWS = Rows(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmie_tasks.judges.mmie_score import free_memory as asked_now
-from mmie_tasks.judges.mmie_score.free_memory import container_left, free_bytes
+from mmie_tasks.judges.mmie_score import devices as asked_now
+from mmie_tasks.judges.mmie_score.devices import container_left, free_bytes
 
 CPU = torch.device("cpu")
 V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"

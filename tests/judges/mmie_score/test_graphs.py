@@ -9,12 +9,10 @@ from support.paged_kernel import paged_kernel
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
-from mmie_tasks.judges.mmie_score.engine.graphs import DecodeGraph, StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.static import Next, Static
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
-from mmie_tasks.judges.mmie_score.engine.work import Row, Work
+from mmie_tasks.judges.mmie_score.engine.graphs import DecodeGraph, Next, Static, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.model import Row, TextModel, Work
+from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder
 
 CPU = torch.device("cpu")
 PAGES, LONG_AFTER = 8, 300

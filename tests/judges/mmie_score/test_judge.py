@@ -12,7 +12,7 @@ from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases
 
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import (
     InProcess,
     JudgeMisconfigured,
@@ -23,7 +23,7 @@ from mmie_tasks.judges.base import (
     SelfChecking,
 )
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_file import CacheFile
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import loading
 from mmie_tasks.judges.mmie_score.judge import check_transformers
 from mmie_tasks.judges.registry import make

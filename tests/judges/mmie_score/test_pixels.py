@@ -16,7 +16,7 @@ from support import internvl_golden as golden
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.mmie_score import pixels
 from mmie_tasks.judges.mmie_score.pixels import normalized, read_tiles
-from mmie_tasks.tiles import grid
+from mmie_tasks.judges.mmie_score.tiles import grid
 
 CASES = golden.read("preprocess_cases")
 _IMAGES = [pytest.param(case, id=f"{case['image']}-{case['tile']}") for case in CASES["images"]]

@@ -12,7 +12,7 @@ from support import internvl_golden as golden
 from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
-from mmie_tasks.judges.mmie_score.engine.work import Failed, Work
+from mmie_tasks.judges.mmie_score.engine.model import Failed, Work
 from mmie_tasks.judges.mmie_score.pixels import read_tiles
 from mmie_tasks.judges.mmie_score.preparing import Inputs, Preparing
 

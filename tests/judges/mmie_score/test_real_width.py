@@ -18,12 +18,12 @@ import pytest
 import torch
 from PIL import Image
 from support.random_checkpoint import REAL_WIDTH, write
+from support.stock_internvl import generate
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
-from support.stock_internvl import generate
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.mmie_engine import CPU, LONG_AFTER, model
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding, apply_rotary_pos_emb
 
-from mmie_tasks.judges.mmie_score.engine.rotary import (
+from mmie_tasks.judges.mmie_score.engine.attention import (
     Rotary,
     generated_is_long,
     prompt_is_long,

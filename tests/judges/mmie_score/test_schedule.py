@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.mmie_engine import check_books, text_work
 
-from mmie_tasks.judges.mmie_score.engine.decoding import slot
+from mmie_tasks.judges.mmie_score.engine.model import Row, Work
 from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
-from mmie_tasks.judges.mmie_score.engine.schedule import Schedule
-from mmie_tasks.judges.mmie_score.engine.work import Row, Work
+from mmie_tasks.judges.mmie_score.engine.steps import Schedule, slot
 
 PICTURE = 99
 LONG_AFTER = 20

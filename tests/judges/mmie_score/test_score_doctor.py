@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 
-from mmie_tasks.doctor.findings import Finding
-from mmie_tasks.judges.mmie_score.advice import TWO_STEPS
-from mmie_tasks.judges.mmie_score.doctor import look
+from mmie_tasks.judges.mmie_score.assets import look
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
+from mmie_tasks.preflight.findings import Finding
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support import internvl_golden as golden
 
-from mmie_tasks.judges.mmie_score.settled import score_settled
+from mmie_tasks.judges.mmie_score.judge import score_settled
 
 _PIECES = ["### Score", "\n", "4", "５", ".", "-", " ", "a", "#", " 10", "\u0663", "\ufffd", "/6"]
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from support import internvl_golden as golden
 from support.mmie_engine import furthest, model, one_thread, text_work
 
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.engine.work import Work
+from mmie_tasks.judges.mmie_score.engine.model import Vision, Work
 from mmie_tasks.judges.mmie_score.pixels import read_tiles
 
 IMAGES = [golden.IMAGES / name for name in ("sq_small.png", "tile_exact.png", "noise.png")]

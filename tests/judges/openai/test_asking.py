@@ -10,9 +10,8 @@ import pytest
 from support.judge_asking import KEY, ask, judge_at, question_of, requests
 from support.judge_server import Sent, completion, error, judge_server
 
+from mmie_tasks.http.rate_limit import START, Pace
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, RequestBroken
-from mmie_tasks.judges.openai.limiter import START
-from mmie_tasks.judges.openai.pace import Pace
 
 
 def test_every_request_gets_its_own_reply_under_its_own_index(server):

@@ -9,7 +9,7 @@ from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.reading import Options, read_settings
+from mmie_tasks.judges.openai.settings import Options, read_settings
 
 
 def problem(judge):

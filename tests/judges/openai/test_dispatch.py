@@ -3,8 +3,8 @@
 import pytest
 from support.virtual_time import simulate
 
+from mmie_tasks.http.errors import Trouble
 from mmie_tasks.judges.base import JudgeError, JudgeMisconfigured, JudgeReply, JudgeUnavailable
-from mmie_tasks.judges.openai.trouble import Trouble
 
 
 def at(number, trouble):

@@ -7,11 +7,9 @@ import pytest
 from support.judge_asking import ask, judge_at, question_of
 from support.judge_server import HANG, HANG_UP, error, judge_server
 
-from mmie_tasks.errors import MmieTasksError
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_REST, START, Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
-from mmie_tasks.judges.openai.health import FAILURES_BEFORE_REST
-from mmie_tasks.judges.openai.limiter import START
-from mmie_tasks.judges.openai.pace import Pace
 
 
 def poisoned(bad, otherwise="5"):

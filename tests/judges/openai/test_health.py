@@ -4,8 +4,7 @@ from math import inf
 
 import pytest
 
-from mmie_tasks.judges.openai.health import FAILURES_BEFORE_REST, Health
-from mmie_tasks.judges.openai.pace import Pace
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_REST, Health, Pace
 
 
 class Clock:

@@ -1,7 +1,7 @@
 from math import inf
 from types import SimpleNamespace
 
-from mmie_tasks.judges.openai.jobs import MAX_FAILURES, MAX_TIMEOUTS, Job, Jobs
+from mmie_tasks.http.retries import MAX_FAILURES, MAX_TIMEOUTS, Job, Jobs
 
 
 def server(answered_at):

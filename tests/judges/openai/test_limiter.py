@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.openai.limiter import START, Limiter
+from mmie_tasks.http.rate_limit import START, Limiter
 
 
 class Clock:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.openai.pace import Pace, exhausted_s, retry_after_s, span_s
+from mmie_tasks.http.rate_limit import Pace, exhausted_s, retry_after_s, span_s
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 

@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.reading import Options, read_settings
+from mmie_tasks.judges.openai.settings import Options, read_settings
 
 
 def read(environment=None, **options):

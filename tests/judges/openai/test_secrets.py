@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from support.judge_asking import KEY, ask, judge_at
 from support.judge_server import error, judge_server
 
-from mmie_tasks.errors import SettingWrong
-from mmie_tasks.judges import choosing, registry
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.http.complaints import complaint
+from mmie_tasks.judges import choice as choosing
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choosing import Choice
+from mmie_tasks.judges.choice import Choice
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.complaints import complaint
 
 ODD_KEY = "4f9a-oddly/shaped+key"
 

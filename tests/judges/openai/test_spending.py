@@ -2,10 +2,10 @@ import pytest
 from support.judge_asking import ask, judge_at, requests
 from support.judge_server import Sent, completion
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.http.budget import Budget
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget, Usage
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.budget import Budget
 from mmie_tasks.judges.openai.models import Price
 
 # The server says 100 tokens in and 10 out: at this price, one dollar a reply.

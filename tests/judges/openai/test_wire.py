@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmie_tasks.http.complaints import Complaint, complaint
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
 from mmie_tasks.judges.openai import wire
-from mmie_tasks.judges.openai.complaints import Complaint, complaint
 from mmie_tasks.judges.openai.models import Price
 
 JSON = st.recursive(

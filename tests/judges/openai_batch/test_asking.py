@@ -6,11 +6,11 @@ import pytest
 from support.batch_asking import KEY, MODEL, request, said
 from support.batch_server import completion
 
-from mmie_tasks.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
 from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.batch import open_batch_judge
-from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_store import Limits
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 

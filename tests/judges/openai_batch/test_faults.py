@@ -8,7 +8,7 @@ from support.batch_asking import IMPATIENT, KEY, fast
 from support.batch_handler import error
 from support.batch_server import completion
 
-from mmie_tasks.judges.openai.batch_files import Limits
+from mmie_tasks.judges.openai.batch_store import Limits
 
 LINES = "JudgeUnavailable: the batch is completed and has no line for it; run the same command"
 

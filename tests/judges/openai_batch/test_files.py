@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.batch_files import Limits, read_lines, write_part
-from mmie_tasks.judges.openai.batch_state import Submission, digest_of, parsed
+from mmie_tasks.judges.openai.batch_store import (
+    Limits,
+    Submission,
+    digest_of,
+    parsed,
+    read_lines,
+    write_part,
+)
 from mmie_tasks.judges.openai.wire import PLAIN, body
 
 

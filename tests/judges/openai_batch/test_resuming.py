@@ -7,8 +7,7 @@ import threading
 import pytest
 from support.batch_asking import MODEL, request, said, watch
 
-from mmie_tasks.judges.openai.batch_files import Limits
-from mmie_tasks.judges.openai.batch_state import KEPT_S
+from mmie_tasks.judges.openai.batch_store import KEPT_S, Limits
 
 
 def reaches(fault):

@@ -5,8 +5,8 @@ JSON, ``conversation.py`` is parsed as text, weights are safetensors. Loading th
 `mmie_tasks.judges.mmie_score.checkpoint.weights`, which imports torch; nothing here does.
 """
 
-from mmie_tasks.judges.mmie_score.checkpoint.facts import Facts
-from mmie_tasks.judges.mmie_score.checkpoint.locating import DEFAULT_MODEL, Located, locate
+from mmie_tasks.judges.mmie_score.checkpoint.config import Facts
 from mmie_tasks.judges.mmie_score.checkpoint.opening import Checkpoint, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, Located, locate
 
 __all__ = ["DEFAULT_MODEL", "Checkpoint", "Facts", "Located", "locate", "open_checkpoint"]

@@ -9,13 +9,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import InternVLForConditionalGeneration
 
-from mmie_tasks.judges.mmie_score.checkpoint.complaints import unusable
-from mmie_tasks.judges.mmie_score.checkpoint.headers import Tensor
-from mmie_tasks.judges.mmie_score.checkpoint.lora import SCALE, Weight
-from mmie_tasks.judges.mmie_score.checkpoint.names import native_names
-from mmie_tasks.judges.mmie_score.checkpoint.native import native_config
+from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.names import SCALE, Weight, native_names
+from mmie_tasks.judges.mmie_score.checkpoint.native import RowRope, native_config
 from mmie_tasks.judges.mmie_score.checkpoint.opening import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.row_rope import RowRope
 
 
 def load_model(

@@ -6,7 +6,7 @@ import pytest
 from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.digest import BLOCK_BYTES, BLOCKS, digest_of
+from mmie_tasks.judges.mmie_score.checkpoint.files import BLOCK_BYTES, BLOCKS, digest_of
 
 CONVERSATION = b"""
 Conversation(

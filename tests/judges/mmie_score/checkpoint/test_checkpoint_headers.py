@@ -9,7 +9,7 @@ from support.tiny_checkpoint import INTERNVL, SHARDS, TinyCheckpoint, safetensor
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.headers import (
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
     MAX_HEADER_BYTES,
     read_header,
     read_headers,

@@ -11,7 +11,7 @@ from support.tiny_checkpoint import INTERNVL
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.hub_errors import not_had
+from mmie_tasks.judges.mmie_score.checkpoint.source import not_had
 
 NEWER = "beef" * 10
 

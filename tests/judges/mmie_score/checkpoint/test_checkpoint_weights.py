@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from support.internvl_golden import CHECKPOINT, cases, vision_outputs
+from support.stock_internvl import generate, generate_with_logits
 from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
-from support.stock_internvl import generate, generate_with_logits
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.pixels import normalized, read_tiles
 

@@ -1,1 +1,0 @@
-"""``mmie-tasks agreement``: would another judge, or people, have given the same points?"""

@@ -1,0 +1,227 @@
+"""What MIA-Bench says of its logged samples, after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+
+from mmie_tasks.benchmarks.mia_bench import metrics
+from mmie_tasks.benchmarks.mia_bench.metrics import Grading
+from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.robust import impossible, robust
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.session import Judged
+from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs.benchmark import (
+    READINGS,
+    BadRecord,
+    Line,
+    Number,
+    ReadingName,
+    Reviewed,
+    Reviewer,
+    Scale,
+    Segment,
+)
+from mmie_tasks.runs.samples import NOT_LOGGED, Record
+
+# Both readings of what came of one request.
+
+
+def grade(sample: Sample, judged: Judged) -> Grading:
+    """The official script reads the first reply; the robust reading is of the last."""
+    replies = [reply for reply in (judged.reply, judged.second) if reply is not None]
+    return Grading(
+        official=judged.first(lambda reply: read_official(sample.categories, reply)),
+        official_text=replies[0].text if replies else "",
+        robust=judged.best(lambda reply: robust(sample, reply)),
+        robust_text=replies[-1].text if replies else "",
+    )
+
+
+FULL_MARKS = 100
+
+_CLEAN = "clean"
+
+
+def _numbers() -> Iterator[Number]:
+    yield Number(name="", title="Total", kind="headline")
+    yield Number(
+        name=_CLEAN,
+        title="Total without contradictory samples",
+        kind="headline",
+        by=_CLEAN,
+        weights={_CLEAN: 1.0},
+    )
+    for name in CATEGORIES:
+        title, weights = name.replace("_", " ").capitalize(), {name: 1.0}
+        yield Number(
+            name=name, title=title, kind="component", by="component", weights=weights, part=name
+        )
+    for name in TYPES:
+        title, weights = name.capitalize(), {name: 1.0}
+        yield Number(name=name, title=title, kind="type", by="type", weights=weights)
+
+
+class _Review:
+    title = "MIA-Bench"
+    scale = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
+    numbers = tuple(_numbers())
+
+    def read(self, line: Line) -> Reviewed:
+        record = _record(line)
+        said = logged.answer(line)
+        return Reviewed(
+            id=logged.text(record, "id"),
+            official=logged.verdict(record, "official"),
+            robust=logged.verdict(record, "robust"),
+            groups=_groups(record),
+            parts={reading: _parts(record, reading) for reading in READINGS},
+            question=_question(line, record),
+            answer=(Segment(text=said),) if said else (),
+            replies=logged.replies(record) or (),
+            signature=logged.optional_text(record, "signature"),
+            facts=_facts(record),
+        )
+
+    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
+        record = _record(line)
+        graded = _regraded(record)
+        if graded is not None:
+            return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
+        stored: dict[str, Verdict] = {name: logged.verdict(record, name) for name in READINGS}
+        unasked = logged.replies(record) == ()
+        unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
+        return stored if unasked and unscored else None
+
+    def rerecord(self, line: Line) -> Record:
+        """The record with what the current readers make of it; as it is, if nothing was read."""
+        record = _record(line)
+        graded, sample = _regraded(record), _sample(record)
+        if graded is None or sample is None:
+            return record
+        return {**record, **metrics.read_in(sample, graded)}
+
+
+REVIEW: Reviewer = _Review()
+
+
+def _regraded(record: Record) -> Grading | None:
+    """What the current readers make of the saved replies; None where that cannot be said.
+
+    A second reply is read only where the first is still found impossible: it would not have been
+    asked for otherwise.
+    """
+    found, sample = logged.replies(record), _sample(record)
+    if not found or sample is None:
+        return None
+    first = found[0]
+    again = first.finish == "stop" and impossible(sample, first.text)
+    return grade(sample, logged.judged(found if again else found[:1]))
+
+
+def _record(line: Line) -> Record:
+    record = logged.record_of(line)
+    if record.get("type") not in TYPES:
+        raise BadRecord("`type` is none of MIA-Bench's: no sample of it")
+    return record
+
+
+def _sample(record: Record) -> Sample | None:
+    """As much of the sample as its replies are read by."""
+    categories, weights = _categories(record), _weights(record)
+    if not categories or len(weights) != len(categories):
+        return None
+    return Sample(
+        id=logged.text(record, "id"),
+        instruction="",
+        type=logged.text(record, "type"),
+        components=logged.texts(record, "asked") or (),
+        weights=weights,
+        categories=categories,
+    )
+
+
+def _categories(record: Record) -> tuple[str, ...]:
+    return logged.texts(record, "categories") or ()
+
+
+def _weights(record: Record) -> tuple[int, ...]:
+    """Full marks of each component, in points.
+
+    Raises:
+        BadRecord: They are something else.
+    """
+    value = record.get("weights")
+    if value is None:
+        return ()
+    whole = isinstance(value, list) and all(type(each) is int and each > 0 for each in value)
+    if not isinstance(value, list) or not whole:
+        raise BadRecord("`weights` is not a list of numbers of points from 1")
+    return tuple(value)
+
+
+def _percent(verdict: Verdict) -> Verdict:
+    match verdict:
+        case Scored(points=points, reading=reading):
+            return Scored(FULL_MARKS * points, reading)
+    return verdict
+
+
+def _groups(record: Record) -> dict[str, tuple[str, ...]]:
+    groups = {
+        "type": (logged.text(record, "type"),),
+        "component": tuple(dict.fromkeys(_categories(record))),
+    }
+    return groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)}
+
+
+def _parts(record: Record, reading: ReadingName) -> dict[str, float]:
+    shares = logged.mapping(logged.mapping(record, "parts"), reading)
+    known = {name: logged.number(share) for name, share in shares.items()}
+    return {name: share for name, share in known.items() if share is not None}
+
+
+def _question(line: Line, record: Record) -> tuple[Segment, ...]:
+    """The image, then the instruction, as the tested model is asked."""
+    said = logged.optional_text(line, "input")
+    text = (Segment(text=said),) if said else ()
+    if "image" not in record:
+        return (Segment(problem=NOT_LOGGED), *text)
+    image = logged.optional_text(record, "image")
+    return ((Segment(image=image) if image else Segment(problem="the data name no file")), *text)
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """What each component asks and was given, and what is odd."""
+    facts: dict[str, str | float | bool] = dict(_components(record))
+    if record.get("contradictory") is True:
+        facts["contradictory"] = True
+    if record.get("agrees") is False:
+        facts["the stated total is that of its parts"] = False
+    if (recomputed := logged.number(record.get("recomputed"))) is not None:
+        facts["total of the parts, percent"] = recomputed
+    return facts
+
+
+def _components(record: Record) -> Iterator[tuple[str, str]]:
+    marks = record.get("components")
+    each = zip_longest(
+        _categories(record),
+        _weights(record),
+        marks if isinstance(marks, list) else (),
+        logged.texts(record, "asked") or (),
+    )
+    for place, (category, weight, mark, asked) in enumerate(each, 1):
+        what = f": {asked}" if asked else ""
+        yield f"component {place}", f"{category or '?'} {_mark(mark, weight)}{what}"
+
+
+def _mark(mark: object, weight: int | None) -> str:
+    """``3/4``; ``-/4`` where the reply gives none."""
+    if isinstance(mark, list) and len(mark) == 2:
+        points, out_of = map(logged.number, mark)
+        if points is not None and out_of is not None:
+            return f"{points:g}/{out_of:g}"
+    return f"-/{weight or '?'}"

@@ -1,0 +1,148 @@
+"""MIA-Bench as a `datasets.Dataset` whose images are paths, from a folder or from the Hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image_paths
+from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
+from mmie_tasks.core.errors import DataBroken, DataMissing
+
+if TYPE_CHECKING:
+    import datasets
+
+
+Row = dict[str, object]
+_TEXTS = ("id", "image", "url", "instruction", "type", "data")
+_LAYOUT = (
+    f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
+    "point `MIA_BENCH_DATA` at their folder, or unset it to download from the Hub"
+)
+_REPAIR = "fetch that file again from apple/ml-mia-bench, or repair it"
+
+# Of `words_digest`, for the 400 rows of apple/ml-mia-bench at 5422852d.
+OFFICIAL_WORDS = "e10f5c3ce6e86aebcff39671923b815f4d215aef6d9fdce97702a9e4efbecca6"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """One row of the annotation, checked."""
+
+    sample: Sample
+    image: str  # as annotated: an address, or a file's name
+
+
+def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
+    """The samples, in the order of the official file.
+
+    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file, not opened, that need not
+    be there; empty where nothing says which it is), ``url`` (the picture as annotated),
+    ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
+    ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
+    commit).
+
+    Args:
+        environment: Read: ``MIA_BENCH_DATA``, and what the Hub download reads.
+
+    Raises:
+        DataMissing: The data is not there.
+        DataBroken: A row cannot be used; names row and field.
+        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+    """
+    import datasets
+
+    if local := environment.get("MIA_BENCH_DATA"):
+        folder, revision = _local_folder(Path(local).expanduser()), ""
+    else:
+        fetched = hub_folder(environment)
+        folder, revision = fetched.folder, fetched.revision
+    content = _content(folder / ANNOTATION)
+    entries = _entries(folder / ANNOTATION, content)
+    paths = image_paths(folder, [entry.image for entry in entries])
+    _compare_words([entry.sample for entry in entries])
+    data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+    rows = [_row(*pair, data) for pair in zip(entries, paths, strict=True)]
+    return datasets.Dataset.from_list(rows, features=_features())
+
+
+def words_digest(samples: Sequence[Sample]) -> str:
+    """SHA-256, in hex, of the instructions and components, in order."""
+    words = [[sample.instruction, list(sample.components)] for sample in samples]
+    return hashlib.sha256(json.dumps(words).encode()).hexdigest()
+
+
+def _features() -> datasets.Features:
+    import datasets
+
+    text, whole_number = datasets.Value("string"), datasets.Value("int32")
+    features = dict.fromkeys(_TEXTS, text)
+    features |= {"components": [text], "component_weight": [whole_number]}
+    return datasets.Features({**features, "component_type": [text]})
+
+
+def _local_folder(root: Path) -> Path:
+    if not root.is_dir():
+        raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
+    if not (root / ANNOTATION).is_file():
+        there = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
+        raise DataMissing(f"`{root}` holds no `{ANNOTATION}`; there: {there}.", hint=_LAYOUT)
+    return root
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=_LAYOUT) from error
+
+
+def _entries(path: Path, content: bytes) -> list[_Entry]:
+    try:
+        whole = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise DataBroken(f"`{path}`: not JSON ({error}).", hint=_REPAIR) from error
+    if not isinstance(whole, list) or not whole:
+        raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
+    try:
+        return [_entry(row, fields) for row, fields in enumerate(whole)]
+    except BadSample as error:
+        raise DataBroken(f"`{path}`: {error}.", hint=_REPAIR) from error
+
+
+def _entry(row: int, fields: object) -> _Entry:
+    if not isinstance(fields, Mapping):
+        raise BadSample(f"row {row} is {type(fields).__name__}, not an object")
+    image = fields.get("image")
+    if not isinstance(image, str) or not image.strip() or not image.isprintable():
+        raise BadSample(f"row {row}: `image` is {image!r}, not an address or a file's name")
+    return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
+
+
+def _row(entry: _Entry, path: Path | None, data: str) -> Row:
+    return {
+        "id": entry.sample.id,
+        "image": str(path) if path else "",
+        "url": entry.image,
+        "instruction": entry.sample.instruction,
+        "type": entry.sample.type,
+        "components": list(entry.sample.components),
+        "component_weight": list(entry.sample.weights),
+        "component_type": list(entry.sample.categories),
+        "data": data,
+    }
+
+
+def _compare_words(samples: Sequence[Sample]) -> None:
+    """Say so where a copy of the benchmark asks for something else than the original."""
+    if len(samples) == 400 and words_digest(samples) != OFFICIAL_WORDS:
+        logger.info(
+            "MIA-Bench: instructions or components of these 400 rows are not word for word those "
+            "of the official file."
+        )

@@ -1,1 +1,0 @@
-"""A judge's words to verdicts. Pure: no files, network, clock, environment or logging."""

@@ -1,0 +1,158 @@
+"""What MileBench says of its logged samples, after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
+
+from mmie_tasks.answers.saved import NOT_TEXT, failure_of
+from mmie_tasks.benchmarks.milebench import metrics
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Reading
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
+from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
+from mmie_tasks.runs.samples import PLACE, Record
+
+# Both readings of what the runner has of the tested model.
+
+
+def grade(sample: Sample, results: Sequence[object], unseen: str | None = None) -> metrics.Reading:
+    """One answer, read both ways; several (a model that answers in rounds) are no text.
+
+    Args:
+        sample: The question.
+        results: What the runner has.
+        unseen: Why the model could not be shown an image, if it could not.
+    """
+    answer = results[0] if len(results) == 1 else list(results)
+    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
+        return metrics.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if unseen:
+        return metrics.unscored("bad_image", unseen)
+    return metrics.read(sample, answer, failure_of(answer))
+
+
+_HEADLINES = {"real": "Realistic", "diag": "Diagnostic"}
+_MEANS = {
+    "temporal": "Temporal",
+    "semantic": "Semantic",
+    "needles": "Needles",
+    "retrieval": "Retrieval",
+    "tasks12": "Mean of 12 tasks",
+    "datasets26": "Mean of 26 datasets",
+}
+_LEVELS = {
+    "few": "Few images (up to 5)",
+    "medium": "Medium (6 to 31 images)",
+    "many": "Many images (32 and more)",
+}
+_OUTSIDE = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer does not tell
+
+
+def _weights(name: str) -> dict[str, float]:
+    """What each dataset counts in a mean: as `totals.total` adds them up."""
+    if name in MEANS_OF_DATASETS:
+        datasets = MEANS_OF_DATASETS[name]
+        return {dataset: 1 / len(datasets) for dataset in datasets}
+    tasks = MEANS_OF_TASKS[name]
+    members = {task: [d for d in DATASETS if TASK_OF[d] == task] for task in tasks}
+    return {d: 1 / len(tasks) / len(within) for within in members.values() for d in within}
+
+
+def _numbers() -> Iterator[Number]:
+    kinds = {"headline": _HEADLINES, "mean": _MEANS, "task": {task: task for task in TASKS}}
+    for kind, titles in kinds.items():
+        for name, title in titles.items():
+            yield Number(name=name, title=title, kind=kind, by="dataset", weights=_weights(name))
+    for name in DATASETS:
+        yield Number(name=name, title=name, kind="dataset", by="dataset", weights={name: 1.0})
+    for name, title in _LEVELS.items():
+        yield Number(name=name, title=title, kind="level", by="level", weights={name: 1.0})
+
+
+class _Review:
+    title = "MileBench"
+    scale = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1)
+    numbers = tuple(_numbers())
+
+    def read(self, line: Line) -> Reviewed:
+        record = _record(line)
+        images = logged.texts(record, "images")
+        gold = logged.optional_text(record, "gold") or logged.optional_text(line, "target")
+        said = logged.answer(line)
+        return Reviewed(
+            id=logged.text(record, "id"),
+            official=logged.verdict(record, "official", 1),
+            robust=logged.verdict(record, "robust", 1),
+            groups={kind: (logged.text(record, kind),) for kind in ("dataset", "task", "level")},
+            question=logged.asked(line, images),
+            gold=(Segment(text=gold),) if gold else (),
+            answer=(Segment(text=said),) if said else (),
+            signature=logged.optional_text(record, "signature"),
+            facts=_facts(line, record, images),
+        )
+
+    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
+        reading = _reread(line, _record(line))
+        if reading is None:
+            return None
+        return {"official": reading.official, "robust": reading.robust}
+
+    def rerecord(self, line: Line) -> Record:
+        """The record with what the current readers make of it; as it is, if nothing was read."""
+        record = _record(line)
+        reading = _reread(line, record)
+        return {**record, **metrics.read_in(reading)} if reading else record
+
+
+REVIEW: Reviewer = _Review()
+
+
+def _record(line: Line) -> Record:
+    record = logged.record_of(line)
+    if record.get("rule") not in get_args(Rule):
+        raise BadRecord("`rule` is none of MileBench's: no sample of it")
+    return record
+
+
+def _reread(line: Line, record: Record) -> Reading | None:
+    """What the current readers make of the saved answer, or why there was none to read."""
+    stored = Reading(logged.verdict(record, "official", 1), logged.verdict(record, "robust", 1))
+    both = (stored.official, stored.robust)
+    if all(isinstance(each, Unscored) and each.reason in _OUTSIDE for each in both):
+        return stored
+    if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
+        return None
+    return grade(_sample(record), [line["filtered_resps"]])
+
+
+def _sample(record: Record) -> Sample:
+    """As much of the sample as its answer is scored by."""
+    dataset, rule = logged.text(record, "dataset"), logged.text(record, "rule")
+    gold = record.get("gold")
+    return Sample(
+        dataset=dataset,
+        sample_id=logged.text(record, "id").removeprefix(f"{dataset}/"),
+        rule=rule,  # type: ignore[arg-type]  # looked at in `_record`
+        instruction="",
+        context="",
+        images=(),
+        gold=None if gold is None else logged.optional_text(record, "gold"),
+        choices=logged.texts(record, "choices") or (),
+    )
+
+
+def _facts(
+    line: Line, record: Record, images: Sequence[str] | None
+) -> dict[str, str | float | bool]:
+    """The rule and the images; of a needle in a haystack, also how deep in how long a one."""
+    asked = logged.optional_text(line, "input")
+    count = asked.count(PLACE) if images is None else len(images)
+    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": count}
+    if record["rule"] == "needle":
+        facts["needle_length"] = count
+        gold = logged.optional_text(record, "gold")
+        if gold and (place := asked.find(gold)) >= 0:
+            facts["needle_depth"] = place / len(asked)
+    return facts

@@ -1,0 +1,238 @@
+"""What MMIE says of its logged samples, after a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loguru import logger
+
+from mmie_tasks.benchmarks.mmie import metrics
+from mmie_tasks.benchmarks.mmie.metrics import FIELDS, Grading, slug
+from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of, read_official
+from mmie_tasks.benchmarks.mmie.robust import read_robust
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
+from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.session import Judged
+from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
+from mmie_tasks.runs.log_files import find, lines
+from mmie_tasks.runs.samples import Record
+
+# Both readings of what came of one request.
+
+
+def grade(judged: Judged) -> Grading:
+    """The official script reads whatever it gets, also a reply that ran into its limit."""
+    official = judged.first(read_official, unfinished=True)
+    return Grading(official=official, robust=judged.first(read_robust))
+
+
+_TITLES = {
+    "SA": "Situational analysis",
+    "PBL": "Project-based learning",
+    "MSR": "Multi-step reasoning",
+}
+_FACTS = {
+    "shape": "shape of the answer",
+    "answer_images": "images in the answer",
+    "shown_images": "images shown to the judge",
+    "tiles": "tiles",
+    "judge_tokens": "judge tokens",
+    "judge_tokens_exact": "judge tokens are exact",
+    "truncated": "truncated",
+    "dropped": "dropped",
+    "missing_images": "missing images",
+    "bad_images": "bad images",
+}
+
+
+def _percent(mean: float) -> float:
+    """As the official table: the mean to 3 decimals first, then its percentage to 2."""
+    return percent_of(round(mean * 1000) / 1000)
+
+
+class _Review:
+    title = "MMIE"
+    scale = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=_percent)
+    numbers = (
+        Number(name="", title="AVG", kind="headline"),
+        *(
+            Number(
+                name=each, title=_TITLES[each], kind="category", by="category", weights={each: 1}
+            )
+            for each in CATEGORIES
+        ),
+        *(
+            Number(
+                name=each,
+                title="EECS" if each == "eecs" else each.capitalize(),
+                kind="field",
+                by="field",
+                weights={each: 1},
+            )
+            for each in FIELDS
+        ),
+    )
+
+    def read(self, line: Line) -> Reviewed:
+        record = _record(line)
+        field = slug(logged.optional_text(record, "field"))
+        return Reviewed(
+            id=logged.text(record, "id"),
+            official=logged.verdict(record, "official", FULL_MARKS),
+            robust=logged.verdict(record, "robust", FULL_MARKS),
+            groups={
+                "category": (str(record["category"]),),
+                **({"field": (field,)} if field else {}),
+            },
+            question=_question(line, record),
+            gold=_gold(line, record),
+            answer=_answer(line, record),
+            replies=logged.replies(record) or (),
+            signature=logged.optional_text(record, "signature"),
+            facts=_facts(record),
+        )
+
+    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
+        graded = _regraded(_record(line))
+        if graded is None:
+            return None
+        return {"official": graded.official, "robust": graded.robust}
+
+    def rerecord(self, line: Line) -> Record:
+        """The record with what the current readers make of it; as it is, if nothing was read."""
+        record = _record(line)
+        graded = _regraded(record) if logged.replies(record) else None
+        return {**record, **metrics.read_in(graded)} if graded else record
+
+    def subsets(self, task: str, samples: Sequence[Reviewed]) -> Mapping[str, frozenset[str]]:
+        """The ids of ``mmie_1k``, in a run of the whole dataset: of fewer, other ones are drawn."""
+        from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
+
+        ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
+        for sample in samples:
+            ids[sample.names("category")[0]].append(sample.id)
+        whole = {category: len(each) for category, each in ids.items()} == PUBLISHED
+        return {"mmie_1k": small(ids)} if task == "mmie" and whole else {}
+
+
+REVIEW: Reviewer = _Review()
+
+
+def _record(line: Line) -> Record:
+    record = logged.record_of(line)
+    if record.get("category") not in CATEGORIES:
+        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: no sample of MMIE")
+    return record
+
+
+def _regraded(record: Record) -> Grading | None:
+    """What the current readers make of the saved reply, or why there was none to read.
+
+    None where a verdict was read from a reply that the log does not hold.
+    """
+    found = logged.replies(record)
+    if found:
+        return grade(logged.judged(found))
+    stored = Grading(
+        official=logged.verdict(record, "official", FULL_MARKS),
+        robust=logged.verdict(record, "robust", FULL_MARKS),
+    )
+    scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
+    return None if found is None or scored else stored
+
+
+def _question(line: Line, record: Record) -> tuple[Segment, ...]:
+    known = logged.segments(record, "question")
+    return logged.asked(line, None) if known is None else known
+
+
+def _gold(line: Line, record: Record) -> tuple[Segment, ...]:
+    known = logged.segments(record, "gold")
+    if known is not None:
+        return known
+    words = logged.optional_text(line, "target")
+    return (Segment(text=words),) if words else ()
+
+
+def _answer(line: Line, record: Record) -> tuple[Segment, ...]:
+    """As it was taken apart; whole where there was nothing to take apart."""
+    known = logged.segments(record, "answer")
+    if known:
+        return known
+    words = logged.answer(line)
+    return (Segment(text=words),) if words else ()
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """Those that are known and say something: no 0, no empty text, no flag that is not up."""
+    facts = logged.mapping(record, "facts")
+    found: dict[str, str | float | bool] = {}
+    for name, title in _FACTS.items():
+        value = facts.get(name)
+        known = value if isinstance(value, (str, bool)) else logged.number(value)
+        if known:
+            found[title] = known
+    return found | _typed(logged.mapping(facts, "typed"))
+
+
+def _typed(typed: Record) -> dict[str, str | float | bool]:
+    marks = ", ".join(mark for mark, count in typed.items() if count)
+    return {"typed control marks": marks} if marks else {}
+
+
+# The records of a run's MMIE samples, from the logs that lmms-eval wrote of them.
+
+_TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
+_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
+
+
+def records_of(run: Path) -> list[Record]:
+    """What each sample of a run left under ``coverage``, in the order of the logs.
+
+    Args:
+        run: A sample log, or a folder that holds those of one run. Of several logs of a task the
+            newest is taken.
+
+    Raises:
+        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
+    """
+    found: dict[str, Record] = {}
+    for log in _logs(run):
+        for numbered in lines(log):
+            if numbered.line is None:
+                logger.warning(f"{log}: line {numbered.number}, the last, is cut off and left out")
+                continue
+            place = f"{log}, line {numbered.number}"
+            record = _record_logs(numbered.line, place)
+            before = found.setdefault(str(record["id"]), record)
+            if before.get("answer") != record.get("answer"):
+                message = f"{place}: another answer to {record['id']} was read before."
+                raise AnswersUnusable(message, hint=_HINT)
+    if not found:
+        raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_HINT)
+    return list(found.values())
+
+
+def _logs(run: Path) -> list[Path]:
+    by_folder = {
+        each.folder: [log.path for log in each.logs if log.task in _TASKS]
+        for each in find(str(run))
+    }
+    folders = [folder for folder, logs in by_folder.items() if logs]
+    if not folders:
+        raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
+    if len(folders) > 1:
+        message = f"Two runs below `{run}`: `{folders[0]}` and `{folders[1]}`."
+        raise AnswersUnusable(message, hint=_HINT)
+    return by_folder[folders[0]]
+
+
+def _record_logs(line: Line, place: str) -> Record:
+    record = line.get("coverage")
+    if not isinstance(record, Mapping) or not {"id", "category", "official"} <= record.keys():
+        message = f"{place}: not a scored sample of MMIE (a run with `--predict_only` has none)."
+        raise AnswersUnusable(message, hint=_HINT)
+    return record

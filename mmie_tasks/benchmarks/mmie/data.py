@@ -1,0 +1,433 @@
+"""MMIE as a `datasets.Dataset` whose images are paths, from a folder or from the Hub."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import reprlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+
+from mmie_tasks.answers.saved import encodable
+from mmie_tasks.benchmarks.mmie.assets import (
+    ANNOTATION,
+    OutsideFolder,
+    content_of,
+    files_in,
+    hub_folder,
+    image_paths,
+    local_file,
+    values,
+)
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
+from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+
+if TYPE_CHECKING:
+    import datasets
+
+
+# The rows of MMIE's data file, checked, in either of the two forms it comes in.
+#
+# * ``conversations``, as on the Hub: what ``human`` says is the question, what ``gpt`` says the gold
+#   answer.
+# * ``question``, as the official judge reads it (``dataset.py`` of Lillianwei-h/MMIE at eb0fd6e);
+#   the gold answer is ``gt_answer``, and ``answer`` and ``model`` are not looked at here.
+#
+# The first row says which form the file has.
+
+_ROLES = ("human", "gpt")
+_FORMS = ("conversations", "question")
+_LABELS = ("catagory", "category")  # the first is the dataset's own spelling
+_LONG_NAMES = {
+    "situationalanalysis": "SA",
+    "projectbasedlearning": "PBL",
+    "multistepreasoning": "MSR",
+}
+
+_LONE_SURROGATES = "texts with half a character (a lone surrogate), replaced by U+FFFD"
+_SEVERAL_TURNS = "rows with several turns of one role, joined in order"
+_SEVERAL_TOKENS = "ids that name several categories, of which the first of SA, PBL, MSR counts"
+_UNKNOWN_LABEL = "category labels of no known spelling, not compared with the id"
+_NO_QUESTION = "questions with neither text nor image"
+_NO_GOLD = "MSR samples without a gold answer, which cannot be judged"
+_NUMBERS = "gold answers that are numbers, taken as the text that the official script makes of them"
+
+Fields = Mapping[str, object]
+Segments = tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row; an image is still called as the file calls it."""
+
+    id: str
+    category: str
+    field: str
+    subfield: str
+    question: Segments
+    gold: Segments
+
+
+def read_rows(values: Iterable[object]) -> list[Row]:
+    """Check the rows of a file; what is odd and harmless is counted in the log, a line a kind.
+
+    Raises:
+        BadSample: A row cannot be used; names row (from 0), id and field.
+    """
+    reader = _Reader()
+    rows = [reader.row(number, value) for number, value in enumerate(values)]
+    reader.log()
+    return rows
+
+
+class _Reader:
+    """What the next row is compared with, and what was odd so far."""
+
+    def __init__(self) -> None:
+        self._form = ""
+        self._row_of: dict[str, int] = {}
+        self._place = ""
+        self._odd: dict[str, tuple[int, str]] = {}  # how often, and where first
+
+    def log(self) -> None:
+        for what, (count, place) in self._odd.items():
+            logger.warning(f"MMIE: {what}: {count:,}, the first at {place}.")
+
+    def row(self, number: int, value: object) -> Row:
+        self._place = f"row {number}"
+        try:
+            fields = _object(value, "it")
+            sample_id = self._id(fields, number)
+            return self._row(sample_id, fields)
+        except BadSample as error:
+            raise BadSample(f"{self._place}: {error}") from None
+
+    def _id(self, fields: Fields, number: int) -> str:
+        """Answers are joined to samples by their ids, so none may stand twice."""
+        value = fields.get("id")
+        if not isinstance(value, str) or not value:
+            raise BadSample(f"`id` is {reprlib.repr(value)}, not a text")
+        sample_id = self._encodable(value)
+        self._place += f", id {sample_id!r}"
+        first = self._row_of.setdefault(sample_id, number)
+        if first != number:
+            raise BadSample(f"`id` stands twice, first at row {first}")
+        return sample_id
+
+    def _row(self, sample_id: str, fields: Fields) -> Row:
+        category = self._category(sample_id, fields)
+        question, gold = self._content(fields)
+        if not any(segment.text or segment.image for segment in question):
+            self._note(_NO_QUESTION)
+        if category == "MSR" and not gold:
+            self._note(_NO_GOLD)
+        return Row(
+            id=sample_id,
+            category=category,
+            field=self._label(fields, "field"),
+            subfield=self._label(fields, "subfield"),
+            question=question,
+            gold=gold,
+        )
+
+    def _category(self, sample_id: str, fields: Fields) -> str:
+        """The one the id names, as official. A label may not contradict it."""
+        tokens = [category for category in CATEGORIES if category in sample_id]
+        if not tokens:
+            raise BadSample(f"`id` holds none of {', '.join(CATEGORIES)}")
+        if len(tokens) > 1:
+            self._note(_SEVERAL_TOKENS)
+        for key in _LABELS:
+            label = self._label(fields, key)
+            named = _named(label)
+            if label and named is None:
+                self._note(_UNKNOWN_LABEL)
+            elif named and named != tokens[0]:
+                raise BadSample(f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}")
+        return category_of(sample_id)
+
+    def _label(self, fields: Fields, key: str) -> str:
+        return self._text(fields.get(key), key) or ""
+
+    def _content(self, fields: Fields) -> tuple[Segments, Segments]:
+        """Question and gold answer."""
+        form = next((form for form in (self._form, *_FORMS) if form in fields), None)
+        if form is None:
+            raise BadSample(f"neither `conversations` nor `question` among {_keys(fields)}")
+        self._form = self._form or form
+        if form != self._form:
+            raise BadSample(f"no `{self._form}`, as the rows before it have, among {_keys(fields)}")
+        if form == "conversations":
+            return self._said(fields[form])
+        gold = fields.get("gt_answer")
+        return (
+            self._segments(fields[form], form),
+            () if gold is None else self._segments(gold, "gt_answer", gold=True),
+        )
+
+    def _said(self, turns: object) -> tuple[Segments, Segments]:
+        if not isinstance(turns, list):
+            raise BadSample(f"`conversations` is {_kind(turns)}, not a list")
+        said: dict[str, list[Segments]] = {role: [] for role in _ROLES}
+        for i, turn in enumerate(turns):
+            name = f"conversations[{i}]"
+            fields = _object(turn, f"`{name}`")
+            role = fields.get("from")
+            if not isinstance(role, str) or role not in said:
+                found = reprlib.repr(role)
+                raise BadSample(f"`{name}.from` is {found}, neither 'human' nor 'gpt'")
+            content, name = fields.get("content"), f"{name}.content"
+            said[role].append(self._segments(content, name, gold=role == "gpt"))
+        if not said["human"]:
+            raise BadSample("`conversations` has no turn of 'human'")
+        if any(len(turns_of_one) > 1 for turns_of_one in said.values()):
+            self._note(_SEVERAL_TURNS)
+        question, gold = (tuple(one for turn in said[role] for one in turn) for role in _ROLES)
+        return question, gold
+
+    def _segments(self, value: object, name: str, *, gold: bool = False) -> Segments:
+        """A plain text is one segment, as the official script takes an ``answer``."""
+        if isinstance(value, str):
+            return (Segment(self._text(value, name)),)
+        if not isinstance(value, list):
+            raise BadSample(f"`{name}` is {_kind(value)}, not a list of text and images")
+        return tuple(self._segment(item, f"{name}[{i}]", gold) for i, item in enumerate(value))
+
+    def _segment(self, value: object, name: str, gold: bool) -> Segment:
+        fields = _object(value, f"`{name}`")
+        said = fields.get("text")
+        if gold and isinstance(said, (int, float)) and not isinstance(said, bool):
+            self._note(_NUMBERS)
+            said = str(said)
+        text = self._text(said, f"{name}.text")
+        image = self._text(fields.get("image"), f"{name}.image")
+        return Segment(text, image or None)
+
+    def _text(self, value: object, name: str) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise BadSample(f"`{name}` is {_kind(value)}, not text")
+        return self._encodable(value)
+
+    def _encodable(self, text: str) -> str:
+        clean = encodable(text)
+        if clean is not text:
+            self._note(_LONE_SURROGATES)
+        return clean
+
+    def _note(self, what: str) -> None:
+        count, place = self._odd.get(what, (0, self._place))
+        self._odd[what] = (count + 1, place)
+
+
+def _named(label: str) -> str | None:
+    """The category a label means, whatever its case and separators; None for no known one."""
+    folded = re.sub(r"[\s_-]+", "", label).lower()
+    short = folded.upper()
+    return short if short in CATEGORIES else _LONG_NAMES.get(folded)
+
+
+def _object(value: object, name: str) -> Fields:
+    if not isinstance(value, Mapping):
+        raise BadSample(f"{name} is {_kind(value)}, not an object")
+    return value
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _keys(fields: Fields) -> str:
+    return reprlib.repr(sorted(fields))
+
+
+SELECTIONS = ("all", "sa", "pbl", "msr", "1k")
+PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
+"""Rows in each category, by the project's site (index.html, 2287883)."""
+
+SMALL_ROWS = 1_000
+
+_REPAIR = f"fetch `{ANNOTATION}` again from MMIE/MMIE, or repair it"
+
+
+def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
+    """The samples, in the order of the data file.
+
+    Columns: ``id``, ``index`` (the row in this dataset, from 0), ``category`` (by the id),
+    ``field`` and ``subfield`` (may be empty), ``question`` and ``gold`` (lists of ``text`` and
+    ``image``, either null; an image is the absolute path of a file that was not opened and need
+    not be there) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
+    of a local data file).
+
+    Args:
+        selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
+            `small` draws, which is ours and no published subset.
+        environment: Read: ``MMIE_DATA``, and what the Hub download reads.
+
+    Raises:
+        DataMissing: The data is not there, or has no such rows.
+        DataBroken: A row cannot be used; names row, id and field.
+        SettingWrong: No such selection, or ``MMIE_REVISION`` cannot be a revision.
+    """
+    if selection not in SELECTIONS:
+        hint = f"one of {', '.join(SELECTIONS)}"
+        raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=hint)
+    if local := environment.get("MMIE_DATA"):
+        path, revision = local_file(Path(local).expanduser().absolute()), ""
+    else:
+        fetched = hub_folder(environment)
+        path, revision = fetched.folder / ANNOTATION, fetched.revision
+    rows, digest = _read(path)
+    _count(rows, revision)
+    paths = _paths(path, rows, hub=bool(revision))
+    return _dataset(_selected(rows, selection, path), paths, revision or digest)
+
+
+def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The images of questions that are no files, each with the id of a sample that has it.
+
+    Folders are listed once each; nothing is opened.
+
+    Raises:
+        DataMissing: A folder cannot be listed.
+    """
+    listed: dict[str, dict[str, bool]] = {}
+    missing: dict[str, str] = {}
+    for doc in docs:
+        for path in (segment["image"] for segment in doc["question"] if segment["image"]):
+            folder, name = os.path.split(path)
+            if folder not in listed:
+                listed[folder] = files_in(folder)
+            if name not in listed[folder]:
+                missing.setdefault(path, doc["id"])
+    return missing
+
+
+def small(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """The ids of a thousand samples, or of all where there are fewer.
+
+    As many of a category as its share, rounded by largest remainder; in it those whose
+    ``mmie_1k:<id>`` has the smallest SHA-256. So the ids alone decide, not their order.
+
+    >>> len(small({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
+    3
+    """
+    counts = {category: len(ids) for category, ids in ids_by_category.items()}
+    total = sum(counts.values())
+    shares = {category: divmod(SMALL_ROWS * n, total or 1) for category, n in counts.items()}
+    places = {category: whole for category, (whole, _) in shares.items()}
+    by_remainder = sorted(shares, key=lambda category: -shares[category][1])
+    for category in by_remainder[: SMALL_ROWS - sum(places.values())]:
+        places[category] += 1
+    drawn = (sorted(ids, key=_lot)[: places[name]] for name, ids in ids_by_category.items())
+    return frozenset(one for ids in drawn for one in ids)
+
+
+def _lot(sample_id: str) -> bytes:
+    return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
+
+
+def _read(path: Path) -> tuple[list[Row], str]:
+    """The rows, and a digest of the file."""
+    content = content_of(path)
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+    try:
+        rows = read_rows(values(content.decode("utf-8-sig")))
+    except BadSample as error:
+        raise _broken(path, str(error)) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise _broken(path, f"not JSON ({error})") from error
+    if not rows:
+        raise _broken(path, "no rows in it")
+    return rows, digest
+
+
+def _broken(path: Path, found: str) -> DataBroken:
+    return DataBroken(f"`{path}`: {found}.", hint=_REPAIR)
+
+
+def _count(rows: Sequence[Row], revision: str) -> None:
+    """Say so where these are not the published counts; a local folder may hold what it likes."""
+    counts = Counter(row.category for row in rows)
+    if counts != PUBLISHED:
+        found = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
+        published = " + ".join(f"{count:,} {category}" for category, count in PUBLISHED.items())
+        logger.log(
+            "WARNING" if revision else "INFO",
+            f"MMIE: {len(rows):,} samples ({found}); published are 20,103 ({published}).",
+        )
+
+
+def _paths(path: Path, rows: Sequence[Row], *, hub: bool) -> Mapping[str, str]:
+    references = (image for row in rows for _, image in _images(row))
+    try:
+        return image_paths(path.parent, references, hub=hub)
+    except OutsideFolder as error:
+        row, name = next(
+            (number, f"id {row.id!r}: `{name}.image`")
+            for number, row in enumerate(rows)
+            for name, image in _images(row)
+            if image == error.reference
+        )
+        raise _broken(path, f"row {row}, {name}: {error}") from error
+
+
+def _images(row: Row) -> Iterable[tuple[str, str]]:
+    """The references of a row, each with its place."""
+    for name, segments in (("question", row.question), ("gold", row.gold)):
+        for i, segment in enumerate(segments):
+            if segment.image is not None:
+                yield f"{name}[{i}]", segment.image
+
+
+def _selected(rows: Sequence[Row], selection: str, path: Path) -> Sequence[Row]:
+    if selection == "all":
+        return rows
+    if selection != "1k":
+        chosen = [row for row in rows if row.category == selection.upper()]
+        if not chosen:
+            raise _no_rows(selection, path)
+        return chosen
+    if len(rows) < SMALL_ROWS:
+        logger.info(f"MMIE: the sample of {SMALL_ROWS:,} is all there is: {len(rows):,}.")
+    ids = {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
+    drawn = small(ids)
+    return [row for row in rows if row.id in drawn]
+
+
+def _no_rows(selection: str, path: Path) -> MmieTasksError:
+    return DataMissing(
+        f"`{path}` has no row of the category {selection.upper()}.",
+        hint="take the task `mmie`, or point `MMIE_DATA` at data that has some",
+    )
+
+
+def _dataset(rows: Sequence[Row], paths: Mapping[str, str], data: str) -> datasets.Dataset:
+    import datasets
+
+    text = datasets.Value("string")
+    features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
+    features |= {"index": datasets.Value("int32")}
+    features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
+    columns = {
+        "id": [row.id for row in rows],
+        "index": list(range(len(rows))),
+        "category": [row.category for row in rows],
+        "field": [row.field for row in rows],
+        "subfield": [row.subfield for row in rows],
+        "question": [_column(row.question, paths) for row in rows],
+        "gold": [_column(row.gold, paths) for row in rows],
+        "data": [data] * len(rows),
+    }
+    return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+
+
+def _column(segments: Iterable[Segment], paths: Mapping[str, str]) -> list[dict[str, str | None]]:
+    return [{"text": one.text, "image": one.image and paths[one.image]} for one in segments]

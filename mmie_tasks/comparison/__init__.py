@@ -1,1 +1,0 @@
-"""Several runs over the same samples: ``mmie-tasks compare``."""

@@ -1,0 +1,28 @@
+"""Where things are: the task files, and what we keep on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def task_dir() -> Path:
+    """The folder with our task YAMLs: inside the wheel, or beside the package in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    shipped = package / "task_yamls"
+    return shipped if shipped.is_dir() else package.parent / "task_yamls"
+
+
+def cache_dir(environment: Mapping[str, str]) -> Path:
+    """Our folder for what was downloaded, unpacked or drawn.
+
+    ``MMIE_TASKS_CACHE`` if set, else ``mmie-tasks`` below the user's cache folder
+    (``XDG_CACHE_HOME``, by default ``~/.cache``).
+
+    >>> cache_dir({"XDG_CACHE_HOME": "/c"}).as_posix()
+    '/c/mmie-tasks'
+    """
+    if own := environment.get("MMIE_TASKS_CACHE"):
+        return Path(own).expanduser()
+    base = environment.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "mmie-tasks"

@@ -1,1 +1,0 @@
-"""What a tested model said with text and images: in any shape, as ordered segments."""

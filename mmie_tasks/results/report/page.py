@@ -1,0 +1,351 @@
+"""The report's page: one HTML file that opens offline and asks nothing of the network.
+
+What models and judges said is hostile text. It reaches the page as JSON in which no tag can begin,
+or through the template's own escaping; the scripts put it into text nodes only. A policy in the
+page's head allows these scripts by their hash, and no other script, request or form.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from mmie_tasks.results.alignment import mixed
+
+# Numbers and signatures in words, for the report's template.
+
+NONE = "n/a"
+
+
+def percent(value: float | None) -> str:
+    """Percent with the two decimals of the papers' tables.
+
+    >>> percent(48.1), percent(None)
+    ('48.10', 'n/a')
+    """
+    return NONE if value is None else f"{value:.2f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Both ends of an interval in percent; empty where there is none.
+
+    >>> interval(45, 51.234), interval(None, None)
+    ('45.00 – 51.23', '')
+    """
+    return "" if low is None or high is None else f"{low:.2f} – {high:.2f}"
+
+
+def count(value: int) -> str:
+    """A whole number, in groups of three digits.
+
+    >>> count(20000)
+    '20,000'
+    """
+    return f"{value:,}"
+
+
+def dollars(value: float | None) -> str:
+    """US dollars; four decimals below one dollar, where a judge's reply costs cents.
+
+    >>> dollars(12.5), dollars(0.0312), dollars(None)
+    ('$12.50', '$0.0312', 'n/a')
+    """
+    if value is None:
+        return NONE
+    return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
+
+
+def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
+    """Signatures side by side: of each key its values, and whether they differ.
+
+    >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
+    {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
+    """
+    read = [_fields(signature) for signature in signatures]
+    keys = dict.fromkeys(key for fields in read for key in fields)
+    rows = {key: [fields.get(key, "") for fields in read] for key in keys}
+    return [
+        {"key": key, "values": values, "differs": len(set(values)) > 1}
+        for key, values in rows.items()
+    ]
+
+
+def _fields(signature: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for part in signature.split("|"):
+        key, _, value = part.partition(":")
+        fields[key] = f"{fields[key]}, {value}" if key in fields else value
+    return fields
+
+
+def differing(signatures: Sequence[str]) -> str:
+    """The keys in which signatures differ, of those that move a score.
+
+    >>> differing(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
+    'judge'
+    """
+    return ", ".join(mixed(signatures))
+
+
+def headlines(task: Mapping[str, Sequence[Mapping[str, object]]]) -> object:
+    """The rows of a task's headline table; none where it has no table."""
+    tables = task["tables"]
+    return tables[0]["rows"] if tables else ()
+
+
+def day(date: str) -> str:
+    """The runner's date as people write it; anything else as it is.
+
+    >>> day("20261121_140509"), day("today")
+    ('2026-11-21 14:05', 'today')
+    """
+    found = re.fullmatch(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)", date)
+    return "{}-{}-{} {}:{}".format(*found.groups()[:5]) if found else date
+
+
+FILTERS: Mapping[str, Callable[..., object]] = {
+    "percent": percent,
+    "interval": interval,
+    "count": count,
+    "dollars": dollars,
+    "signature_rows": signature_rows,
+    "differing": differing,
+    "headlines": headlines,
+    "day": day,
+}
+
+
+_ASSETS = Path(__file__).resolve().parent / "assets"
+_SCRIPTS = (  # joined in this order; they share one scope
+    "making.js",
+    "details.js",
+    "index.js",
+    "search.js",
+    "sample.js",
+    "controls.js",
+    "browser.js",
+    "shapes.js",
+    "charts.js",
+    "start.js",
+)
+_CHUNK = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_FOR_SCRIPTS = (
+    "task",
+    "full_marks",
+    "whole",
+    "present",
+    "signatures",
+    "charts",
+    "samples",
+)
+
+
+def render(payload: Mapping[str, object]) -> str:
+    """The whole page, to be written as UTF-8.
+
+    Args:
+        payload: ``{"title", "made", "package", "method", "runs", "tasks"}``; its texts
+            hold no lone surrogates. Percent are of full marks, points on the benchmark's own
+            scale.
+
+    Raises:
+        ValueError: A chunk is not base64, or a number is NaN or infinite.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(_ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(FILTERS)
+    script, library = _script(), get_plotlyjs()
+    return environment.get_template("page.html.j2").render(
+        payload,
+        policy=_policy(script, library),
+        style=Markup((_ASSETS / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # ours
+        script=Markup(script),  # noqa: S704  # ours
+        library=base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
+        data=_data(payload),
+        chunks=[_chunks(task) for task in _sequence(payload["tasks"])],
+    )
+
+
+def _script() -> str:
+    parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+
+
+def _policy(*scripts: str) -> str:
+    """What the page may do: run these scripts, and show pictures that are in it.
+
+    Styles may stand in attributes, which the charts need; they too can fetch nothing.
+    """
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "connect-src 'none'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _data(payload: Mapping[str, object]) -> list[Markup]:
+    """What the scripts need: the names of the runs, then each task."""
+    runs = [{"name": run["name"]} for run in _mappings(payload["runs"])]
+    tasks = [{key: task[key] for key in _FOR_SCRIPTS} for task in _mappings(payload["tasks"])]
+    return [_inert(each) for each in (runs, *tasks)]
+
+
+def _inert(value: object) -> Markup:
+    r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
+
+    >>> print(_inert("</script>"))
+    "\u003c/script\u003e"
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704  # see above
+
+
+def _chunks(task: object) -> list[Markup]:
+    found = [str(chunk) for chunk in _sequence(_mapping(task)["chunks"])]
+    if not all(map(_CHUNK.fullmatch, found)):
+        raise ValueError("a chunk of samples is not base64")
+    return [Markup(chunk) for chunk in found]  # noqa: S704  # no character of it needs escaping
+
+
+def _sequence(value: object) -> Sequence[object]:
+    if isinstance(value, Sequence):
+        return value
+    raise TypeError(f"a list was expected, not {type(value).__name__}")
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    if isinstance(value, Mapping):
+        return value
+    raise TypeError(f"an object was expected, not {type(value).__name__}")
+
+
+def _mappings(value: object) -> list[Mapping[str, object]]:
+    return [_mapping(each) for each in _sequence(value)]
+
+
+# Strangers' texts and numbers, made fit for JSON in UTF-8.
+
+Json: TypeAlias = dict[str, object]
+"""An object of the payload."""
+
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_NEW_LINE = re.compile("\r\n?")
+_DIGITS = 6  # of a number in the payload: far more than is shown, far less than a float has
+
+
+def plain(text: str) -> str:
+    r"""A text without what JSON in UTF-8 or a page cannot hold.
+
+    Control characters become their pictures, half of a surrogate pair the replacement character.
+
+    >>> plain("a\x00b\r\nc\ud83d")
+    'a␀b\nc�'
+    """
+    if _UNFIT.search(text) is None:
+        return text
+    return _UNFIT.sub(_picture, _NEW_LINE.sub("\n", text))
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
+
+
+def cut(text: str, most: int) -> str:
+    """A text, as `plain` gives it, of at most `most` characters, and how many more there are.
+
+    >>> cut("abcdef", 4)
+    'abcd … (2 more characters in the log)'
+    """
+    if len(text) <= most:
+        return plain(text)
+    return f"{plain(text[:most])} … ({counted(len(text) - most, 'more character')} in the log)"
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "run"), counted(20_000, "sample")
+    ('1 run', '20,000 samples')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def finite(value: float | None) -> float | None:
+    """A number, rounded to what can matter; None where it is none that JSON knows.
+
+    >>> finite(1 / 3), finite(float("nan"))
+    (0.333333, None)
+    """
+    return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
+
+
+# Details in pieces that a browser unpacks when they are looked at.
+
+CHUNK_BYTES = 300_000
+"""Of the JSON of one chunk, before it is packed; a single sample may be larger."""
+
+_LEVEL = 6  # of gzip: from here on it gets slower and hardly smaller
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Details, in order.
+
+    Attributes:
+        starts: Of each chunk, the place of its first sample.
+        packed: Base64 of gzip of a JSON list of details.
+    """
+
+    starts: tuple[int, ...]
+    packed: tuple[str, ...]
+
+
+def pack(details: Iterable[Json]) -> Chunks:
+    """Pack details as they come; no more than a chunk of them is held at once.
+
+    Raises:
+        ValueError: A detail holds what JSON in UTF-8 cannot: see `plain`.
+    """
+    starts: list[int] = []
+    packed: list[str] = []
+    held: list[bytes] = []
+    held_bytes = 0
+    for place, detail in enumerate(details):
+        text = json.dumps(detail, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        written = text.encode()
+        if held and held_bytes + len(written) > CHUNK_BYTES:
+            packed.append(_packed(held))
+            held, held_bytes = [], 0
+        if not held:
+            starts.append(place)
+        held.append(written)
+        held_bytes += len(written)
+    if held:
+        packed.append(_packed(held))
+    return Chunks(tuple(starts), tuple(packed))
+
+
+def _packed(details: list[bytes]) -> str:
+    listed = b"[" + b",".join(details) + b"]"
+    return base64.b64encode(gzip.compress(listed, _LEVEL, mtime=0)).decode()

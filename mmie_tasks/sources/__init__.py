@@ -1,1 +1,0 @@
-"""Where data comes from: the Hub, or a local folder."""

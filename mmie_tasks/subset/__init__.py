@@ -1,1 +1,0 @@
-"""Whether fewer samples would do: ``mmie-tasks subset``."""
