@@ -94,7 +94,7 @@ def test_a_part_that_cannot_be_imported_is_said_in_words(package):
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])
 def test_looking_at_results_needs_no_runner_and_nothing_heavy(room):
     code = (
-        f"import sys, mmie_tasks.benchmarks.{room}.review\n"
+        f"import sys, mmie_tasks.benchmarks.{room}.benchmark\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -176,7 +176,7 @@ def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, stati
 
 
 def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkeypatch):
-    monkeypatch.setattr(measures.library, "_KENDALL_WORK", 1)
+    monkeypatch.setattr(measures, "_KENDALL_WORK", 1)
     random = np.random.default_rng(4)
     x = random.random(120) * 100
     y = np.clip(x + random.normal(0, 30, 120), 0, 100)

@@ -8,10 +8,10 @@ from support.judges import SayingJudge, echo
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import Choice
+from mmie_tasks.judging import selection as module
 from mmie_tasks.judging.deferred import Case, DeferredRows
 from mmie_tasks.judging.selection import JudgedBy, launch
 from mmie_tasks.judging.session import Question
-from mmie_tasks.judging.session import selection as module
 
 
 class Checked(SayingJudge):

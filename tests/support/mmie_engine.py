@@ -19,7 +19,7 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint, stock
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
@@ -38,6 +38,7 @@ from mmie_tasks.judges.mmie_score.memory import Budget
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs
 from support import internvl_golden as golden
+from support import stock_internvl as stock
 
 CPU = torch.device("cpu")
 LONG_AFTER = 256  # tokens, of the tiny checkpoint
