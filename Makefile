@@ -12,7 +12,7 @@ MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
 RESULTS := examples/results
 
-.PHONY: demo results test check lint bench yamls clean
+.PHONY: demo results test check lint bench gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers through lmms-eval
 	@mkdir -p out
@@ -71,6 +71,9 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
+
+gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
+	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
 yamls: $(READY)  ## write what the rooms' tables say into task_yamls/
 	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench

@@ -33,15 +33,18 @@ from support.random_checkpoint import write
 from support.stock_internvl import generate
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score import open_judge, prompt
+from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
+from mmie_tasks.judges.mmie_score.engine.attention import Attention
 from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.model import Vision, Work
 from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder, Prefill
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.pixels import normalized
 from mmie_tasks.judges.mmie_score.preparing import Inputs
+from mmie_tasks.judges.mmie_score.settings import read_settings
 
 
 @dataclass(kw_only=True)
@@ -104,12 +107,37 @@ def one_by_one(setup: Setup, asked: Sequence[tuple[int, JudgeRequest]]) -> Measu
     return found
 
 
-def together(setup: Setup, asked: Sequence[JudgeRequest], **options: Any) -> Measured:
-    """The judge itself, its weights loaded before."""
-    dtype = str(setup.dtype).removeprefix("torch.")
-    folder = str(setup.checkpoint.located.folder)
-    device = str(setup.device)
-    judge = open_judge(model=folder, device=device, dtype=dtype, environment={}, **options)
+def together(
+    setup: Setup,
+    asked: Sequence[JudgeRequest],
+    *,
+    attention: Attention | None = None,
+    attention_option: str = "auto",
+    max_rows: int,
+    graphs: bool = True,
+) -> Measured:
+    """The judge itself, its weights loaded before.
+
+    Args:
+        setup: Model and device.
+        asked: All requests, in one call.
+        attention: Replaces the one that the judge would choose.
+        attention_option: What it chooses from.
+        max_rows: At once, at most.
+        graphs: Whether decoding is captured in a CUDA graph.
+    """
+    settings = read_settings(
+        model=str(setup.checkpoint.located.folder),
+        max_memory=None,
+        max_rows=min(max_rows, len(asked)),
+        environment={},
+        default_model="",
+        device=str(setup.device),
+        dtype=str(setup.dtype).removeprefix("torch."),
+        attention=attention_option,
+        graphs=graphs,
+    )
+    judge = MmieScoreJudge(settings, {}, attention=attention)
     for _ in judge.ask([JudgeRequest(parts=asked[0].parts, max_tokens=2)]):
         pass
     found = Measured()
@@ -124,6 +152,7 @@ def together(setup: Setup, asked: Sequence[JudgeRequest], **options: Any) -> Mea
             found.reply_tokens += reply.usage.output_tokens
         found.seconds = time.perf_counter() - began
     found.peak_bytes = peak(setup.device)
+    judge.close()
     return found
 
 
@@ -203,14 +232,34 @@ def some_alone(setup: Setup, asked: Sequence[JudgeRequest], few: int) -> Measure
     return found
 
 
+def prepared(
+    size: Size,
+    root: Path,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    samples: int,
+    seed: int = 1,
+) -> tuple[Setup, list[JudgeRequest]]:
+    """A checkpoint with random weights below a folder, and requests for it."""
+    folder = write(root / "checkpoint", size.shape, seed=seed, ends=False)
+    checkpoint = open_checkpoint(Located(folder=folder, name="random weights"))
+    setup = Setup(checkpoint=checkpoint, device=device, dtype=dtype)
+    return setup, requests(size, samples, seed, root)
+
+
 def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     device = choose_device(chosen.device, {})
     dtype = choose_dtype(chosen.dtype, device)
     began = time.perf_counter()
-    folder = write(root / "checkpoint", size.shape, seed=chosen.seed, ends=False)
-    checkpoint = open_checkpoint(Located(folder=folder, name="random weights"))
-    setup = Setup(checkpoint=checkpoint, device=device, dtype=dtype)
-    asked = requests(size, chosen.samples or size.samples, chosen.seed, root)
+    setup, asked = prepared(
+        size,
+        root,
+        device=device,
+        dtype=dtype,
+        samples=chosen.samples or size.samples,
+        seed=chosen.seed,
+    )
     works = [setup.inputs.work(key, request) for key, request in enumerate(asked)]
     tell(setup, size, works, time.perf_counter() - began)
     rows = min(chosen.rows or size.rows, len(asked))

@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from mmie_tasks.judges.base import JudgeRequest
-from support.random_checkpoint import REAL, REDUCED, Shape
+from support.random_checkpoint import REAL, REDUCED, TINY_SHAPE, Shape
 
 DRAWN = (512, 512)  # pixels; what models draw, 1 tile
 PICTURES = (  # of a request; the first ones are photographs
@@ -47,6 +47,7 @@ class Size:
 SIZES = {
     "real": Size(shape=REAL, samples=256, alone=8, rows=64, prompts_by=1, replies_by=1),
     "reduced": Size(shape=REDUCED, samples=128, alone=16, rows=64, prompts_by=28, replies_by=2),
+    "tiny": Size(shape=TINY_SHAPE, samples=8, alone=2, rows=4, prompts_by=28, replies_by=40),
 }
 
 

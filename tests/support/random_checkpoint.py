@@ -99,7 +99,16 @@ REDUCED = Shape(
 )
 """All proportions of the language model's layers, and 9 tokens a tile: 0.06 B weights."""
 
-SIZES = {"real": REAL, "real_width": REAL_WIDTH, "reduced": REDUCED}
+TINY_SHAPE = Shape(
+    vision=Vision(hidden_size=64, layers=2, heads=2, intermediate_size=128),
+    text=Text(hidden_size=192, layers=2, heads=2, kv_heads=2, intermediate_size=256),
+    image_px=84,
+    long_after=146,
+    max_positions=8192,
+)
+"""As small as the layers allow, with heads of the real width: 1 M weights, for trials."""
+
+SIZES = {"real": REAL, "real_width": REAL_WIDTH, "reduced": REDUCED, "tiny": TINY_SHAPE}
 
 
 def write(

@@ -67,10 +67,18 @@ class MmieScoreJudge:
     Args:
         settings: What the user wants.
         environment: See `mmie_tasks.judges.mmie_score.open_judge`.
+        attention: Replaces the one that the settings name; for checks of another kernel.
     """
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        environment: Mapping[str, str],
+        *,
+        attention: Attention | None = None,
+    ) -> None:
         self._settings = settings
+        self._replaced_attention = attention
         self._environment = environment
         self._asking = threading.Lock()
         self._opening = threading.RLock()
@@ -119,7 +127,7 @@ class MmieScoreJudge:
     def _attention(self) -> Attention:
         from mmie_tasks.judges.mmie_score.loading import attention_for
 
-        return attention_for(self._checkpoint, self._place)
+        return self._replaced_attention or attention_for(self._checkpoint, self._place)
 
     def check(self) -> None:
         """See that checkpoint and device are there and right; the weights are not read.

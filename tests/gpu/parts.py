@@ -1,0 +1,347 @@
+"""The parts of ``make gpu``: each is run by `check.py` in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from gpu.check import Row, write_row
+from support import internvl_golden as golden
+from support.judge_workload import SIZES, Size, requests
+from support.random_checkpoint import REAL_WIDTH, write
+
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.mmie_score.devices import choose_device
+from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.settings import read_settings
+
+if TYPE_CHECKING:
+    from bench.mmie_score_speed import Measured, Setup
+
+    from mmie_tasks.judges.mmie_score.engine.model import Work
+
+REAL_HEADS = {"heads": 32, "kv_heads": 32, "head_dim": 96}
+REAL_WIDTH_SIZE = Size(shape=REAL_WIDTH, samples=24, alone=0, rows=24, prompts_by=1, replies_by=4)
+FEW_HEADS = {"heads": 2, "kv_heads": 1, "head_dim": 96}  # Triton's interpreter is slow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Where and how large a part runs.
+
+    Attributes:
+        device: A GPU, or the CPU for a trial of this program.
+        tiny: Tiny models.
+        work: An empty folder.
+        ends_at: ``time.monotonic()`` at which the process is stopped.
+        tflops: Of the device, as its maker names them.
+        tb_s: Terabytes a second of its memory.
+    """
+
+    device: torch.device
+    tiny: bool
+    work: Path
+    ends_at: float
+    tflops: float
+    tb_s: float
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def left_s(self) -> float:
+        return self.ends_at - time.monotonic()
+
+    @property
+    def half_dtype(self) -> torch.dtype:
+        """The dtype of the parts in bfloat16; on a CPU float32, which is exact in any order."""
+        return torch.bfloat16 if self.on_gpu else torch.float32
+
+
+def kernel(context: Context) -> Iterator[Row]:
+    """The engine's own check of torch's kernel and of the Triton kernel."""
+    yield torch_kernel_row(context)
+    for key, dtype in (("triton_bfloat16", torch.bfloat16), ("triton_float16", torch.float16)):
+        if not context.on_gpu and dtype == torch.bfloat16:
+            reason = "Triton's interpreter has no bfloat16"
+            yield Row(check=key, outcome="not run", detail=reason)
+            continue
+        sizes = REAL_HEADS if context.on_gpu else FEW_HEADS
+        wrong = self_check(context.device, dtype, attention=triton_attention(), **sizes)
+        yield self_check_row(key, wrong)
+
+
+def torch_kernel_row(context: Context) -> Row:
+    if reason := available(context.device, torch.bfloat16, REAL_HEADS["head_dim"]):
+        return Row(check="torch_bfloat16", outcome="not run", detail=reason)
+    wrong = self_check(context.device, torch.bfloat16, **REAL_HEADS)
+    return self_check_row("torch_bfloat16", wrong)
+
+
+def self_check_row(check: str, wrong: str | None) -> Row:
+    if wrong is not None:
+        return Row(check=check, outcome="failed", detail=wrong)
+    right = "equal to plain arithmetic; a row's bits do not depend on its neighbours"
+    return Row(check=check, outcome="passed", detail=right)
+
+
+def triton_attention() -> FlashAttention:
+    """The kernel of this folder. Without a GPU it runs in Triton's interpreter."""
+    from gpu.kernel import paged_attention
+
+    return FlashAttention(name="triton", kernel=paged_attention)
+
+
+def stand_in(context: Context) -> FlashAttention | None:
+    """The Triton kernel where torch has none of its own; None: the judge chooses."""
+    if not context.on_gpu:
+        return None
+    reason = available(context.device, torch.bfloat16, REAL_HEADS["head_dim"])
+    return triton_attention() if reason else None
+
+
+def judge(
+    context: Context,
+    model: Path,
+    dtype: torch.dtype,
+    *,
+    attention: FlashAttention | None = None,
+    attention_option: str = "auto",
+    max_rows: int = 64,
+    graphs: bool = True,
+) -> MmieScoreJudge:
+    """The judge on this device."""
+    settings = read_settings(
+        model=str(model),
+        max_memory=None,
+        max_rows=max_rows,
+        environment={},
+        default_model="",
+        device=str(context.device),
+        dtype=str(dtype).removeprefix("torch."),
+        attention=attention_option,
+        graphs=graphs,
+    )
+    return MmieScoreJudge(settings, {}, attention=attention)
+
+
+def recorded(context: Context) -> Iterator[Row]:
+    """The replies that the official code gave, in fp32 on this device."""
+    cases = golden.cases()[: 3 if context.tiny else None]
+    asked = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases]
+    shuffled = random.Random(1).sample(range(len(cases)), len(cases))  # noqa: S311 - an order
+    calls = {"single": [[number] for number in range(len(cases))], "together": [shuffled]}
+    reference = judge(context, golden.CHECKPOINT, torch.float32)
+    for check, groups in calls.items():
+        replies = {}
+        for group in groups:
+            replies |= replies_of(reference, asked, group)
+        same = sum(replies[number] == case.response for number, case in enumerate(cases))
+        yield Row(
+            check=check,
+            outcome="passed" if same == len(cases) else "failed",
+            detail=f"{same} of {len(cases)} texts are those of the official code",
+        )
+    reference.close()
+
+
+def replies_of(
+    asked_judge: MmieScoreJudge, asked: Sequence[JudgeRequest], order: Sequence[int]
+) -> dict[int, str]:
+    """Texts by the number of the request; of a failure its error."""
+    outcomes = asked_judge.ask([asked[number] for number in order])
+    return {
+        order[index]: outcome.text if isinstance(outcome, JudgeReply) else repr(outcome)
+        for index, outcome in outcomes
+    }
+
+
+def is_captured(asked_judge: MmieScoreJudge) -> bool:
+    """Whether the decoding step of a judge that was used is replayed from a CUDA graph."""
+    loaded = asked_judge._loaded
+    engine = None if loaded is None else loaded._engine
+    decoder = None if engine is None else engine._decoder
+    graph = getattr(decoder, "graph", None)
+    return graph is not None and graph.captured
+
+
+def invariance(context: Context) -> Iterator[Row]:
+    """Texts in bf16 do not depend on the order of requests or on CUDA graphs."""
+    size = SIZES["tiny"] if context.tiny else REAL_WIDTH_SIZE
+    count = size.samples
+    model = write(context.work / "checkpoint", size.shape, seed=3)
+    asked = requests(size, count, 7, context.work)
+    attention = stand_in(context)
+    in_order = list(range(count))
+    shuffled = random.Random(2).sample(in_order, count)  # noqa: S311 - an order
+    usual = {"max_rows": count, "attention": attention}
+
+    def texts(order: Sequence[int], **options: object) -> tuple[dict[int, str], bool]:
+        compared = judge(context, model, context.half_dtype, **usual | options)  # type: ignore[arg-type]
+        replies = replies_of(compared, asked, order)
+        captured = is_captured(compared)
+        compared.close()
+        return replies, captured
+
+    expected, captured = texts(in_order)
+    yield captured_row(context, captured, "the Triton kernel" if attention else "torch's kernel")
+    variants = {
+        "order": (shuffled, {}),
+        "graphs": (in_order, {"graphs": False}),
+        "half": (in_order[::2], {"max_rows": count // 2}),
+        "sdpa": (in_order, {"attention": None, "attention_option": "sdpa"}),
+    }
+    for check, (order, options) in variants.items():
+        replies, _ = texts(order, **options)
+        yield same_texts_row(check, replies, expected)
+
+
+def captured_row(context: Context, captured: bool, kernel_name: str) -> Row:
+    if not context.on_gpu:
+        return Row(check="captured", outcome="not run", detail="it needs a GPU")
+    return Row(
+        check="captured",
+        outcome="passed" if captured else "failed",
+        detail=f"{'yes' if captured else 'no'}, with {kernel_name}",
+    )
+
+
+def same_texts_row(check: str, replies: Mapping[int, str], expected: Mapping[int, str]) -> Row:
+    """Other shapes and kernels round differently: only order and graphs must not matter."""
+    same = sum(text == expected[number] for number, text in replies.items())
+    detail = f"{same} of {len(replies)}"
+    if check in ("half", "sdpa"):
+        return Row(check=check, outcome="measured", detail=detail)
+    outcome = "passed" if same == len(replies) else "failed"
+    return Row(check=check, outcome=outcome, detail=detail)
+
+
+def speed(context: Context) -> Iterator[Row]:
+    """Throughput against ``generate()`` of one request a call, and the share of the floor."""
+    from bench.mmie_score_speed import one_by_one, prepared, together  # imports transformers
+
+    size = SIZES["tiny"] if context.tiny else SIZES["real"]
+    samples, alone = (size.samples, size.alone) if context.tiny else (192, 4)
+    setup, asked = prepared(
+        size, context.work, device=context.device, dtype=context.half_dtype, samples=samples
+    )
+    works = [setup.inputs.work(key, request) for key, request in enumerate(asked)]
+    by_length = sorted(enumerate(asked), key=lambda pair: pair[1].max_tokens)
+    step = samples // alone
+    single = one_by_one(setup, by_length[step // 2 :: step][:alone])
+    yield Row(check="single", outcome="measured", detail=figures(single))
+    torch.cuda.empty_cache()
+    attention = stand_in(context)
+    ours = together(setup, asked, attention=attention, max_rows=size.rows)
+    compared = compared_figures(context, setup, works, single, ours, size.rows)
+    name = ", Triton kernel" if attention else ""
+    yield Row(check="judge", outcome="measured", detail=f"{figures(ours)}{name}; {compared}")
+    fewer: dict[str, tuple[int, float, Callable[[Sequence[JudgeRequest]], Measured]]] = {
+        "no_graphs": (
+            samples // 3,
+            60,
+            lambda few: together(setup, few, attention=attention, max_rows=size.rows, graphs=False),
+        ),
+        "sdpa": (
+            samples // 8,
+            60,
+            lambda few: together(
+                setup, few, attention_option="sdpa", max_rows=size.rows, graphs=False
+            ),
+        ),
+    }
+    for check, (count, least_s, measured) in fewer.items():
+        if not context.tiny and context.left_s < least_s:
+            reason = f"{context.left_s:.0f} s were left, and it needs {least_s:.0f} s"
+            yield Row(check=check, outcome="not run", detail=reason)
+            continue
+        yield Row(check=check, outcome="measured", detail=figures(measured(asked[:count])))
+
+
+def figures(measured: Measured) -> str:
+    """Throughput and memory of one way to judge."""
+    count, seconds = len(measured.replies), measured.seconds
+    return (
+        f"{count} samples, {count / seconds:.2f} samples/s, "
+        f"{measured.reply_tokens / seconds:,.0f} generated tokens/s, "
+        f"peak {measured.peak_bytes / 2**30:.1f} GiB"
+    )
+
+
+def compared_figures(
+    context: Context,
+    setup: Setup,
+    works: Sequence[Work],
+    single: Measured,
+    ours: Measured,
+    rows: int,
+) -> str:
+    """The ratio by generated tokens, equal texts, and the share of the computed floor."""
+    from support.judge_floor import Peaks, floor
+
+    peaks = Peaks(flops=context.tflops * 1e12, bytes_s=context.tb_s * 1e12)
+    rows = min(rows, len(works))
+    least = floor(setup.checkpoint.facts, setup.dtype.itemsize, works, rows, peaks)
+    per_token = single.seconds / single.reply_tokens
+    ratio = per_token * ours.reply_tokens / ours.seconds
+    same = sum(ours.replies[key] == reply for key, reply in single.replies.items())
+    tokens = ours.prompt_tokens / len(works)
+    return (
+        f"{ratio:.1f} times `generate()` by generated tokens; {same} of {len(single.replies)} "
+        f"texts equal to it; {least.seconds / ours.seconds:.0%} of the floor at "
+        f"{context.tflops:,.0f} TFLOP/s and {context.tb_s:.1f} TB/s; "
+        f"prompts of {tokens:,.0f} tokens on average"
+    )
+
+
+def machine(device: torch.device) -> str:
+    """Device and versions, as they stand above the table."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "a CPU"
+    versions = [f"{package} {version(package)}" for package in ("triton", "transformers")]
+    return f"{name}, torch {torch.__version__}, {', '.join(versions)}"
+
+
+PARTS = {"kernel": kernel, "recorded": recorded, "invariance": invariance, "speed": speed}
+
+
+def main() -> None:
+    began = time.monotonic()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["machine", *PARTS])
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--tflops", type=float, default=0)
+    parser.add_argument("--tb-s", type=float, default=0)
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--seconds", type=float, default=0)
+    chosen = parser.parse_args()
+    device = choose_device(chosen.device, {})
+    if chosen.tiny:
+        torch.set_num_threads(1)  # more only wait for each other
+    if chosen.part == "machine":
+        print(machine(device))
+        return
+    context = Context(
+        device=device,
+        tiny=chosen.tiny,
+        work=chosen.work,
+        ends_at=began + chosen.seconds,
+        tflops=chosen.tflops,
+        tb_s=chosen.tb_s,
+    )
+    for row in PARTS[chosen.part](context):
+        write_row(chosen.rows, row)
+
+
+if __name__ == "__main__":
+    main()

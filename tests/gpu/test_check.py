@@ -1,0 +1,211 @@
+"""The program of ``make gpu`` on a CPU: the whole of it with tiny models, and what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from gpu import check, parts
+from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "mmie_tasks" / "judges" / "mmie_score" / "README.md"
+PROGRAM = ROOT / "tests" / "gpu" / "check.py"
+ABSENT = ("lmms_eval", "openai", "plotly", "krippendorff")
+BLOCK_IMPORTS = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {ABSENT}:
+            raise ModuleNotFoundError(f"No module named '{{name}}'", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def options(out: Path, *more: str):
+    return parsed(["--device", "cpu", "--tiny", "--out", str(out), *more])
+
+
+def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
+    out: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BLOCK_IMPORTS)
+    arguments = ["--device", "cpu", "--tiny", "--out", str(out), "--parts", "kernel,recorded"]
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", str(PROGRAM), *arguments],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    printed = (out / "table.md").read_text()
+    assert printed in result.stdout
+    assert f"torch {torch.__version__}" in printed
+    assert "| Triton, float16, 32 heads of 96 | passed |" in printed
+    assert "| one request a call | passed | 3 of 3 texts" in printed
+    assert "| the judge | not run | left out |" in printed
+
+
+@pytest.mark.parametrize("name", ["invariance", "speed"])
+def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, tmp_path) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    context = parts.Context(
+        device=torch.device("cpu"),
+        tiny=True,
+        work=tmp_path,
+        ends_at=time.monotonic() + 100,
+        tflops=989,
+        tb_s=4.8,
+    )
+    rows = list(parts.PARTS[name](context))
+    torch.set_num_threads(threads)
+    assert [row.check for row in rows] == list(PARTS[name].checks)
+    outcomes = {row.check: row.outcome for row in rows}
+    if name == "invariance":
+        assert outcomes["order"] == outcomes["graphs"] == "passed"
+    else:
+        assert set(outcomes.values()) == {"measured"}
+        assert "2 of 2 texts equal" in rows[1].detail
+
+
+@pytest.mark.parametrize(
+    ("check", "replies", "outcome"),
+    [
+        ("order", {0: "a", 1: "b"}, "passed"),
+        ("order", {0: "a", 1: "x"}, "failed"),
+        ("graphs", {1: "x"}, "failed"),
+        ("half", {1: "x"}, "measured"),
+        ("sdpa", {0: "x", 1: "x"}, "measured"),
+    ],
+)
+def test_another_order_or_no_graphs_must_give_the_same_texts(check, replies, outcome) -> None:
+    assert parts.same_texts_row(check, replies, {0: "a", 1: "b"}).outcome == outcome
+
+
+def test_a_wrong_kernel_is_a_failed_row() -> None:
+    assert parts.self_check_row("torch_bfloat16", "it differs by 3").outcome == "failed"
+    assert parts.self_check_row("torch_bfloat16", None).outcome == "passed"
+
+
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    """Put another program in the place of the parts."""
+    path = tmp_path / "parts.py"
+    head = "import sys, time, pathlib\nif sys.argv[1] == 'machine': print('a GPU'); sys.exit()\n"
+    rows = "rows = pathlib.Path(sys.argv[sys.argv.index('--rows') + 1])\n"
+    path.write_text(head + rows + body)
+    monkeypatch.setattr(check, "PARTS_PROGRAM", path)
+
+
+FIRST_ROW = """rows.write_text('{"check": "single", "outcome": "passed", "detail": "12"}\\n')\n"""
+
+
+def test_a_part_that_raises_is_failed_with_its_message_and_so_is_the_run(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, FIRST_ROW + "raise RuntimeError('CUDA error: no\\nmore')")
+    printed: list[str] = []
+    assert run(options(out, "--parts", "recorded"), printed.append) == 1
+    text = "\n".join(printed)
+    assert "| one request a call | passed | 12 |" in text
+    assert "| all in one call, in random order | failed | RuntimeError: CUDA error: no |" in text
+    assert "Traceback" in (out / "recorded.log").read_text()
+
+
+def test_a_part_that_takes_too_long_is_stopped_and_not_run(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, FIRST_ROW + "time.sleep(60)")
+    monkeypatch.setattr(
+        check, "PARTS", {**PARTS, "recorded": replace(PARTS["recorded"], least_s=1)}
+    )
+    printed: list[str] = []
+    began = time.monotonic()
+    chosen = options(out, "--parts", "recorded,speed", "--seconds", "4")
+    assert run(chosen, printed.append) == 0
+    assert time.monotonic() - began < 20
+    text = "\n".join(printed)
+    assert re.search(r"\| one request a call \| passed \| 12 \|", text)
+    assert re.search(r"\| all in one call, in random order \| not run \| stopped at \d s \|", text)
+    assert re.search(r"\| the judge \| not run \| \d s were left, and it needs 40 s \|", text)
+
+
+def test_rows_of_an_earlier_run_are_not_shown_again(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path, monkeypatch, FIRST_ROW)
+    run(options(out, "--parts", "recorded"), lambda _: None)
+    program(tmp_path, monkeypatch, "raise SystemExit('no')")
+    printed: list[str] = []
+    assert run(options(out, "--parts", "recorded"), printed.append) == 1
+    assert "| one request a call | failed | no |" in "\n".join(printed)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is here")
+def test_without_a_gpu_nothing_is_checked_and_the_reason_is_printed(out: Path) -> None:
+    printed: list[str] = []
+    assert run(parsed(["--out", str(out)]), printed.append) == 1
+    (line,) = printed
+    assert "Nothing was checked" in line
+    assert "torch finds no GPU" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--parts", "kernel,speeed"], "no such part: speeed; the parts are kernel, recorded"),
+        (["--seconds", "0"], "--seconds must be above 0"),
+        (["--device", "cpu"], "on a CPU only --tiny can be run"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(arguments, words, capsys) -> None:
+    with pytest.raises(SystemExit):
+        parsed(arguments)
+    assert words in capsys.readouterr().err
+
+
+def test_it_takes_less_than_ten_minutes_unless_told_otherwise() -> None:
+    assert parsed([]).seconds < 600
+    assert parsed([]).parts == list(PARTS)
+
+
+def test_a_table_has_every_check_and_breaks_at_no_character_of_a_detail() -> None:
+    rows = {"recorded": [Row(check="single", outcome="failed", detail="a | b\nc")]}
+    printed = table(rows, "Run on a GPU.", reason="left out")
+    assert printed.startswith("Run on a GPU.\n\n| part | check |")
+    assert "| one request a call | failed | a \\| b c |" in printed
+    assert printed.count("| not run | left out |") == sum(len(p.checks) for p in PARTS.values()) - 1
+
+
+def test_the_message_is_that_of_the_last_traceback_or_the_last_line() -> None:
+    two = "Traceback (most recent call last):\n  a\nA: 1\n\nDuring:\n\n"
+    two += "Traceback (most recent call last):\n  b\nB: 2\nhint: c\n"
+    assert error_line(two) == "B: 2"
+    assert error_line("warning\nkilled\n") == "killed"
+    assert error_line("") == "it ended without a message"
+
+
+def test_checks_behind_a_failed_one_are_not_run() -> None:
+    rows = completed(PARTS["speed"], [], log="killed", cut_s=None)
+    assert [row.outcome for row in rows] == ["failed", "not run", "not run", "not run"]
+
+
+def test_the_judges_page_has_the_table_of_every_check() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for part in PARTS.values():
+        for text in part.checks.values():
+            assert f"| {part.title} | {text} |" in page
