@@ -107,21 +107,24 @@ def _cache(arguments: list[str]) -> int:
 
 
 def _export(arguments: list[str]) -> None:
-    """Hand over to ``export.py`` of a benchmark's room."""
-    from mmie_tasks.benchmarks.registry import rooms
+    """Run the export command of a benchmark."""
+    from mmie_tasks.benchmarks.registry import entries
 
     name, *rest = arguments or [""]
-    known = {room.name: room for room in rooms()}
     try:
-        if name in known and known[name].part("export"):
-            _printed(f"{known[name].package}.export", rest)
+        benchmarks = {
+            entry.name: entry.load() for entry in entries() if entry.is_ours or entry.name == name
+        }
+        chosen = benchmarks.get(name)
+        if chosen is not None and chosen.export is not None:
+            print(chosen.export(rest, os.environ))
             return
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    ours = [room.name for room in known.values() if room.is_ours and room.part("export")]
+    names = [name for name, benchmark in benchmarks.items() if benchmark.export is not None]
     raise SystemExit(
-        f"`mmie-tasks export` needs a benchmark, and one that can be exported: "
-        f"{', '.join(ours)}.\n\nhint: `mmie-tasks export {ours[0]} --help`"
+        f"`mmie-tasks export` needs the name of a benchmark that has an export: "
+        f"{', '.join(names)}.\n\nhint: `mmie-tasks export {names[0]} --help`"
     )
 
 

@@ -110,7 +110,7 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
         ),
         pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
         pytest.param("report/x.py", "from mmie_tasks.benchmarks.a import review", id="report"),
-        pytest.param("figures.py", "import mmie_tasks.benchmarks.a.review", id="figures"),
+        pytest.param("figures.py", "import mmie_tasks.benchmarks.a.benchmark", id="figures"),
         pytest.param("judging.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
         pytest.param("__main__.py", "from lmms_eval import cli", id="main-takes-the-runner"),
         pytest.param("sources/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),

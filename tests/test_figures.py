@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import ALL, Number, Reviewed, Scale
+from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import counting, figure, numbers_of
+from mmie_tasks.runs.numbers import counting, metric_value, metrics_of
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
-WHOLE = Number(name="", title="All", kind="headline")
-BOTH = Number(name="ab", title="A, B", kind="mean", by="letter", weights={"a": 0.75, "b": 0.25})
-PART = Number(name="p", title="P", kind="part", part="p")
+WHOLE = Metric(name="", title="All", kind="headline")
+BOTH = Metric(name="ab", title="A, B", kind="mean", by="letter", weights={"a": 0.75, "b": 0.25})
+PART = Metric(name="p", title="P", kind="part", part="p")
 
 
 def sample(number, verdict, letter="a", share=None):
     parts = {} if share is None else {"official": {"p": share}}
-    return Reviewed(
+    return LoggedSample(
         id=str(number),
         official=verdict,
         robust=Scored(1),
@@ -36,7 +36,7 @@ def samples(*verdicts, letter="a"):
 
 
 def of(given, number=WHOLE, **options):
-    return figure(given, number, "official", SCALE, **options)
+    return metric_value(given, number, "official", SCALE, **options)
 
 
 def test_a_mean_is_over_the_scored_and_says_how_many_they_are():
@@ -46,7 +46,7 @@ def test_a_mean_is_over_the_scored_and_says_how_many_they_are():
 
 
 def test_each_reading_has_its_own_number():
-    assert figure(samples(4), WHOLE, "robust", SCALE).percent == 10.0
+    assert metric_value(samples(4), WHOLE, "robust", SCALE).percent == 10.0
 
 
 def test_a_mean_of_groups_weighs_them():
@@ -124,15 +124,15 @@ def test_samples_are_counted_by_their_group():
     assert list(counting(given, WHOLE)) == [ALL]
 
 
-ONLY_A = Number(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
-ONLY_B = Number(name="b", title="B", kind="letter", by="letter", weights={"b": 1.0})
-HEADED = Number(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
+ONLY_A = Metric(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
+ONLY_B = Metric(name="b", title="B", kind="letter", by="letter", weights={"b": 1.0})
+HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
 
 
 def task_run(task, given, numbers):
     return TaskRun(
         task=task,
-        room=Room(name="letters", package="letters"),
+        room=BenchmarkEntry(name="letters", package="letters"),
         review=SimpleNamespace(numbers=numbers),
         log=Path("x"),
         samples=tuple(given),
@@ -151,13 +151,13 @@ def task_run(task, given, numbers):
     ],
 )
 def test_a_part_of_a_benchmark_has_the_numbers_of_its_groups(task, given, expected):
-    found = numbers_of([task_run(task, given, (HEADED, ONLY_A, ONLY_B))])
+    found = metrics_of([task_run(task, given, (HEADED, ONLY_A, ONLY_B))])
     assert [number.name for number in found] == expected
     assert found[0].kind == "headline"
 
 
 def test_the_headline_of_a_part_is_the_first_number_that_all_its_samples_count_for():
     given = samples(1) + samples(2, letter="b")
-    numbers = (Number(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
-    found = numbers_of([task_run("letters_ab", given, (*numbers, ONLY_A, BOTH))])
+    numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
+    found = metrics_of([task_run("letters_ab", given, (*numbers, ONLY_A, BOTH))])
     assert [(number.name, number.kind) for number in found] == [("ab", "headline"), ("a", "letter")]

@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from mmie_tasks.benchmarks import registry as module
-from mmie_tasks.benchmarks.registry import Room, names_of, room_of, rooms
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import task_dir
 
@@ -43,21 +43,21 @@ def package(tmp_path, monkeypatch):
     ],
 )
 def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, room):
-    found = room_of(task)
+    found = entry_of_task(task)
     assert (found and found.name) == room
 
 
 def test_ours_are_three_and_have_their_task_files():
-    ours = [room for room in rooms() if room.is_ours]
-    assert names_of(tuple(ours)) == "mia_bench, milebench, mmie"
+    ours = [room for room in entries() if room.is_ours]
+    assert entry_names(tuple(ours)) == "mia_bench, milebench, mmie"
     assert [room.task_dir() for room in ours] == [task_dir() / room.name for room in ours]
     assert all(room.task_dir().is_dir() for room in ours)
 
 
 def test_another_package_adds_a_benchmark(package):
     folder = package(sketch="sketch_package")
-    room = room_of("sketch_hard")
-    assert room == Room(name="sketch", package="sketch_package")
+    room = entry_of_task("sketch_hard")
+    assert room == BenchmarkEntry(name="sketch", package="sketch_package")
     assert not room.is_ours
     assert room.task_dir() == folder / "sketch_package" / "task_yamls"
     assert room.part("review") is None
@@ -65,19 +65,19 @@ def test_another_package_adds_a_benchmark(package):
 
 def test_the_longer_name_wins(package):
     package(mmie_own="own_package")
-    assert room_of("mmie_own_x").name == "mmie_own"
-    assert room_of("mmie_sa").name == "mmie"
+    assert entry_of_task("mmie_own_x").name == "mmie_own"
+    assert entry_of_task("mmie_sa").name == "mmie"
 
 
 def test_no_package_takes_a_name_of_ours(package):
     package(mmie="their_package")
-    assert room_of("mmie").is_ours
+    assert entry_of_task("mmie").is_ours
 
 
 @pytest.mark.parametrize("value", ["no_such_package", "no_such.package", "json:loads"])
 def test_a_package_that_is_not_there_is_said_in_words(package, value):
     package(sketch=value)
-    room = room_of("sketch")
+    room = entry_of_task("sketch")
     with pytest.raises(SettingWrong, match="`sketch`"):
         room.part("review")
     with pytest.raises(SettingWrong, match="which is no package"):
@@ -88,7 +88,7 @@ def test_a_part_that_cannot_be_imported_is_said_in_words(package):
     folder = package(sketch="broken_package")
     (folder / "broken_package" / "review.py").write_text("import no_such_module\n")
     with pytest.raises(SettingWrong, match="no_such_module"):
-        room_of("sketch").part("review")
+        entry_of_task("sketch").part("review")
 
 
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])

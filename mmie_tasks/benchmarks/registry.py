@@ -1,12 +1,12 @@
-"""The benchmarks there are: ours, and those of other packages.
+"""The registry of benchmarks: ours, and those that other packages register.
 
-A benchmark is a package, its room. Ours lie in ``benchmarks/``; another package names its own:
+A benchmark of ours is a folder beside this file with a module ``benchmark``. Another package
+registers its own in its ``pyproject.toml``:
 
     [project.entry-points."mmie_tasks.benchmarks"]
-    my_benchmark = "my_package"
+    my_benchmark = "my_package.benchmark:BENCHMARK"
 
-What a room can do is a module in it with a known name: ``task``, ``review``, ``doctor``,
-``export``, ``prefetch``. All but ``task`` may be absent.
+Its task files are in the folder ``task_yamls`` of the package that contains the named module.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import task_dir
+from mmie_tasks.runs.benchmark import Benchmark
 
 ENTRY_POINTS = "mmie_tasks.benchmarks"
 
@@ -27,80 +27,116 @@ _OURS = "mmie_tasks.benchmarks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """One benchmark.
+class BenchmarkEntry:
+    """A registered benchmark; nothing of it is imported until `load`.
 
     Attributes:
-        name: Its tasks are named like it, with or without more behind a ``_``.
-        package: The importable name of its package.
+        name: Its tasks have this name, or begin with it and ``_``.
+        target: Where its `Benchmark` object is: ``package.module:OBJECT``.
     """
 
     name: str
-    package: str
+    target: str
 
     @property
     def is_ours(self) -> bool:
-        """Whether it comes with this package."""
-        return self.package == f"{_OURS}.{self.name}"
+        """Whether the benchmark comes with this package."""
+        return self.target == f"{_OURS}.{self.name}.benchmark:BENCHMARK"
 
-    def part(self, name: str) -> ModuleType | None:
-        """A module of the room; None where it has none of that name.
+    @property
+    def package(self) -> str:
+        """The importable name of the package whose modules belong to the benchmark.
+
+        >>> entry_of_task("mmie_sa").package
+        'mmie_tasks.benchmarks.mmie'
+        """
+        module = self.target.partition(":")[0]
+        return module.rpartition(".")[0] or module
+
+    def load(self) -> Benchmark:
+        """Import the `Benchmark` object.
 
         Raises:
-            SettingWrong: The package, or the module, cannot be imported.
+            SettingWrong: The module cannot be imported, or the object is not a `Benchmark` of
+                this name.
         """
-        if self.is_ours:
-            name = {"doctor": "checks", "prefetch": "checks", "review": "benchmark"}.get(name, name)
+        module, _, attribute = self.target.partition(":")
         try:
-            found = find_spec(f"{self.package}.{name}")
-            return None if found is None else import_module(f"{self.package}.{name}")
-        except (ImportError, SyntaxError, ValueError) as error:  # ValueError: no name of a package
+            benchmark = getattr(import_module(module), attribute or "BENCHMARK")
+        except (ImportError, SyntaxError, ValueError, AttributeError) as error:
             raise SettingWrong(
-                f"The benchmark `{self.name}` cannot be loaded from `{self.package}`: {error}.",
-                hint="install its package again, or look at what it imports",
+                f"The benchmark `{self.name}` cannot be loaded from `{self.target}`: {error}.",
+                hint="reinstall its package, or check the modules that it imports",
             ) from error
+        if not isinstance(benchmark, Benchmark) or benchmark.name != self.name:
+            raise SettingWrong(
+                f"`{self.target}` is not a `Benchmark` with the name `{self.name}`.",
+                hint=f"correct the entry in `{ENTRY_POINTS}`, or the object's `name`",
+            )
+        return benchmark
 
     def task_dir(self) -> Path:
-        """The folder with its task files: ``task_yamls`` of its package, if it is not ours.
+        """The folder with the benchmark's task files; it may be missing.
 
         Raises:
-            SettingWrong: The package cannot be found. The folder may be absent.
+            SettingWrong: The package of another benchmark cannot be found.
         """
         if self.is_ours:
             return task_dir() / self.name
         try:
-            found = find_spec(self.package)
+            spec = find_spec(self.package)
         except (ImportError, SyntaxError, ValueError):
-            found = None
-        if found is None or not found.submodule_search_locations:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
             raise SettingWrong(
-                f"The benchmark `{self.name}` names `{self.package}`, which is no package.",
-                hint=f"name a package in `{ENTRY_POINTS}`, or install it again",
+                f"The benchmark `{self.name}` is registered as `{self.target}`, and "
+                f"`{self.package}` is not an installed package.",
+                hint=f"register `package.module:OBJECT` in `{ENTRY_POINTS}`, or reinstall",
             )
-        return Path(next(iter(found.submodule_search_locations))) / "task_yamls"
+        return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
 
-def rooms() -> tuple[Room, ...]:
-    """Every benchmark, ours first; one of another package cannot take a name of ours."""
-    here = Path(__file__).resolve().parent
-    names = sorted(path.parent.name for path in here.glob("*/task.py"))
-    ours = {name: Room(name=name, package=f"{_OURS}.{name}") for name in names}
-    others = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    for entry in others:
-        ours.setdefault(entry.name, Room(name=entry.name, package=entry.value))
-    return tuple(ours.values())
+def entries() -> tuple[BenchmarkEntry, ...]:
+    """Every registered benchmark, ours first; another package cannot replace one of ours."""
+    names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/benchmark.py"))
+    by_name = {
+        name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.benchmark:BENCHMARK")
+        for name in names
+    }
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        by_name.setdefault(entry.name, BenchmarkEntry(name=entry.name, target=entry.value))
+    return tuple(by_name.values())
 
 
-def room_of(task: str) -> Room | None:
-    """The benchmark that a task, group or tag is of; None where it is none of ours.
+def entry_of_task(task: str) -> BenchmarkEntry | None:
+    """The benchmark of a task, group or tag, by its name; None if no benchmark matches.
 
-    >>> [room.name for room in map(room_of, ("mmie_sa", "milebench")) if room]
+    >>> [entry.name for entry in map(entry_of_task, ("mmie_sa", "milebench")) if entry]
     ['mmie', 'milebench']
     """
-    fitting = [room for room in rooms() if f"{task}_".startswith(f"{room.name}_")]
-    return max(fitting, key=lambda room: len(room.name), default=None)
+    matches = [entry for entry in entries() if f"{task}_".startswith(f"{entry.name}_")]
+    return max(matches, key=lambda entry: len(entry.name), default=None)
 
 
-def names_of(found: tuple[Room, ...]) -> str:
-    """Their names, for a message."""
-    return ", ".join(room.name for room in found)
+def entry_of_module(module: str) -> BenchmarkEntry | None:
+    """The benchmark whose package contains a module; None if no benchmark's does.
+
+    >>> entry_of_module("mmie_tasks.benchmarks.milebench.task").name
+    'milebench'
+    """
+    return next((e for e in entries() if f"{module}.".startswith(f"{e.package}.")), None)
+
+
+def entry_names(shown: tuple[BenchmarkEntry, ...]) -> str:
+    """The names of benchmarks, separated by commas, for a message."""
+    return ", ".join(entry.name for entry in shown)
+
+
+def benchmark_of_task(task: str) -> Benchmark | None:
+    """Load the benchmark of a task, group or tag; None if no benchmark matches.
+
+    Raises:
+        SettingWrong: The benchmark is registered and cannot be loaded.
+    """
+    entry = entry_of_task(task)
+    return None if entry is None else entry.load()

@@ -67,7 +67,7 @@ def _shared(choice: Choice, environment: Mapping[str, str]) -> _Opened:
         return _opened[key]
 
 
-class JudgedBy:
+class BenchmarkJudge:
     """The judge of one benchmark.
 
     Args:

@@ -14,12 +14,12 @@ from inspect import signature
 from pathlib import Path
 from types import ModuleType
 
-from mmie_tasks.benchmarks.registry import Room, names_of, room_of, rooms
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import SelfChecking
 from mmie_tasks.judges.cache_store import default_path
 from mmie_tasks.judges.choice import Choice, parse_choice, with_launcher_args
-from mmie_tasks.judging.selection import JudgedBy, launch
+from mmie_tasks.judging.selection import BenchmarkJudge, launch
 from mmie_tasks.preflight import machine
 from mmie_tasks.preflight.findings import Finding, folder, looked, ok, problem, problem_of
 
@@ -73,7 +73,7 @@ def _count(findings: Sequence[Finding]) -> str:
 _JUDGES = Path(__file__).resolve().parents[1] / "judges"
 
 
-def rooms_of(tasks: Sequence[str]) -> tuple[Room, ...]:
+def rooms_of(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
     """The benchmarks that these tasks are of; all of them where no task is named.
 
     A task, group or tag is named as its benchmark, with or without more behind a ``_``.
@@ -84,18 +84,18 @@ def rooms_of(tasks: Sequence[str]) -> tuple[Room, ...]:
     >>> [room.name for room in rooms_of(["mmie_sa", "mmie"])]
     ['mmie']
     """
-    known = rooms()
-    chosen = {task: room_of(task) for task in tasks}
+    known = entries()
+    chosen = {task: entry_of_task(task) for task in tasks}
     if strangers := [f"`{task}`" for task, found in chosen.items() if found is None]:
         raise SettingWrong(
             f"{', '.join(strangers)}: no task of mmie-tasks.",
-            hint=f"ours begin with {names_of(known)}; of others the doctor knows nothing",
+            hint=f"ours begin with {entry_names(known)}; of others the doctor knows nothing",
         )
     return tuple(room for room in known if not tasks or room in chosen.values())
 
 
 def look(
-    room: Room, environment: Mapping[str, str], tasks: Sequence[str] = ()
+    room: BenchmarkEntry, environment: Mapping[str, str], tasks: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """What a benchmark needs: its task files, its data and words, and its judge.
 
@@ -105,22 +105,22 @@ def look(
         tasks: That are asked for, of whatever benchmark; all where none is named.
     """
     try:
-        task, doctor = room.part("task"), room.part("doctor")
+        benchmark, doctor = room.load(), _checks(room)
         if not room.is_ours:
             yield _task_files(room)
     except MmieTasksError as error:
         yield problem_of(room.name, error)
         return
-    findings = list(_of_room(doctor, environment, [t for t in tasks if room_of(t) == room]))
+    findings = list(_of_room(doctor, environment, [t for t in tasks if entry_of_task(t) == room]))
     yield from findings
-    judged = getattr(task, "JUDGED", None)
-    if isinstance(judged, JudgedBy):
+    judged = benchmark.judge
+    if judged is not None:
         yield from _judge(f"{room.name}: judge", judged, findings, environment)
     else:
         yield ok(f"{room.name}: judge", "none is needed: it is scored by rule")
 
 
-def _task_files(room: Room) -> Finding:
+def _task_files(room: BenchmarkEntry) -> Finding:
     """Whether another package brought the files that lmms-eval reads."""
     folder = room.task_dir()
     if not (found := len(list(folder.rglob("*.yaml")))):
@@ -148,7 +148,7 @@ def _of_judge(name: str, environment: Mapping[str, str], options: object) -> Ite
 
 
 def _judge(
-    subject: str, judged: JudgedBy, before: Sequence[Finding], environment: Mapping[str, str]
+    subject: str, judged: BenchmarkJudge, before: Sequence[Finding], environment: Mapping[str, str]
 ) -> Iterator[Finding]:
     """The judge: by its own doctor where it has one, else by asking it.
 
@@ -169,7 +169,7 @@ def _judge(
     yield from _cache(choice, environment)
 
 
-def _asked(judged: JudgedBy, choice: Choice, before: Sequence[Finding]) -> str:
+def _asked(judged: BenchmarkJudge, choice: Choice, before: Sequence[Finding]) -> str:
     """Words for a judge that can be used.
 
     Raises:
@@ -270,3 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--judge_args", "--judge-args", metavar="k=v,...", help="its options")
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _checks(entry: BenchmarkEntry) -> ModuleType | None:
+    return import_module(f"{entry.package}.checks") if entry.is_ours else None

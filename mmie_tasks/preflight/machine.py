@@ -33,7 +33,7 @@ def _package(name: str) -> Finding:
     found = installed(name)
     if not found:
         return problem(name, "is not installed", f"`pip install {name}`")
-    numbers = numbers_of(found)
+    numbers = metrics_of(found)
     if name == "lmms-eval" and numbers < OLDEST_LMMS_EVAL:
         return problem(name, f"{found}, and 0.7.3 or later is needed", "`pip install -U lmms-eval`")
     if name == "transformers" and numbers < (IN_PROCESS_TRANSFORMERS,):
@@ -50,10 +50,10 @@ def installed(name: str) -> str:
         return ""
 
 
-def numbers_of(text: str) -> tuple[int, ...]:
+def metrics_of(text: str) -> tuple[int, ...]:
     """The leading numbers of a version.
 
-    >>> numbers_of("5.23.0.dev1")
+    >>> metrics_of("5.23.0.dev1")
     (5, 23, 0)
     """
     leading = re.match(r"\d+(\.\d+)*", text)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import yaml
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import Room, names_of, room_of, rooms
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Item
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import Choice, choose, parse_choice
 from mmie_tasks.judges.registry import names as judge_names
-from mmie_tasks.judging.selection import JudgedBy
 from mmie_tasks.preflight.findings import free_bytes, gib, problem_of, standing
 
 # Fetching one thing after the other; one that fails does not lose the others.
@@ -89,7 +89,9 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def look(asked: str | None, rooms: Iterable[Room], environment: Mapping[str, str]) -> Found:
+def look(
+    asked: str | None, rooms: Iterable[BenchmarkEntry], environment: Mapping[str, str]
+) -> Found:
     """The items of the judges that these benchmarks would have.
 
     Args:
@@ -108,8 +110,8 @@ def look(asked: str | None, rooms: Iterable[Room], environment: Mapping[str, str
     choices: dict[tuple[str, tuple[tuple[str, str], ...]], Choice] = {}
     notes: list[str] = []
     for room in rooms:
-        judged = getattr(room.part("task"), "JUDGED", None)
-        if not isinstance(judged, JudgedBy):
+        judged = room.load().judge
+        if judged is None:
             notes += [f"{room.name}: it has no judge."] if asked == DEFAULT else []
             continue
         choice = choose(judged.default, environment, launched)
@@ -124,7 +126,7 @@ def look(asked: str | None, rooms: Iterable[Room], environment: Mapping[str, str
     return Found(items=items, notes=(*notes, *(note for each in found for note in each.notes)))
 
 
-def _left_out(room: Room, choice: Choice) -> list[str]:
+def _left_out(room: BenchmarkEntry, choice: Choice) -> list[str]:
     if not _has_items(choice.name):
         return []
     return [f"{room.name}: its judge `{choice.name}` is not fetched; add `--judge` for that."]
@@ -157,7 +159,7 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
 
 
-def asked_of(words: Sequence[str]) -> Mapping[Room, tuple[str, ...]]:
+def asked_of(words: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
     """Benchmark to the tasks of it that are asked for, in the order they are named.
 
     Args:
@@ -169,13 +171,13 @@ def asked_of(words: Sequence[str]) -> Mapping[Room, tuple[str, ...]]:
     if not words:
         raise SettingWrong(
             "`mmie-tasks prefetch` needs a benchmark, or a task of one.",
-            hint=f"`mmie-tasks prefetch {rooms()[0].name}`; there are {names_of(rooms())}",
+            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
         )
-    found: dict[Room, tuple[str, ...]] = {}
+    found: dict[BenchmarkEntry, tuple[str, ...]] = {}
     for word in words:
-        room, tasks = room_of(word), tasks_named(word)
+        room, tasks = entry_of_task(word), tasks_named(word)
         if room is None or not tasks:
-            raise _unknown(word, rooms() if room is None else (room,))
+            raise _unknown(word, entries() if room is None else (room,))
         found[room] = tuple(dict.fromkeys((*found.get(room, ()), *tasks)))
     return found
 
@@ -185,11 +187,11 @@ def tasks_named(word: str) -> tuple[str, ...]:
 
     Empty where it stands for nothing.
     """
-    room = room_of(word)
+    room = entry_of_task(word)
     return () if room is None else _tasks(room).get(word, ())
 
 
-def _tasks(room: Room) -> Mapping[str, tuple[str, ...]]:
+def _tasks(room: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
     """Every word of a benchmark, to its tasks: itself, its tasks, its tags."""
     words: dict[str, tuple[str, ...]] = {room.name: (room.name,)}
     for path in sorted(room.task_dir().glob("*.yaml")):
@@ -214,12 +216,12 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
-def _unknown(word: str, among: Iterable[Room]) -> SettingWrong:
+def _unknown(word: str, among: Iterable[BenchmarkEntry]) -> SettingWrong:
     known = {name.lower(): name for room in among for name in _tasks(room)}
     # Somebody may say `DocVQA` and mean `milebench_DocVQA`.
     close = [known[name] for name in sorted(known) if name.endswith(f"_{word.lower()}")]
     close += [known[name] for name in difflib.get_close_matches(word.lower(), known)]
-    listed = ", ".join(f"`{name}`" for name in dict.fromkeys(close)) or names_of(rooms())
+    listed = ", ".join(f"`{name}`" for name in dict.fromkeys(close)) or entry_names(entries())
     return SettingWrong(f"There is no benchmark or task `{word}`.", hint=f"there is {listed}")
 
 
@@ -344,7 +346,7 @@ def check_room(items: Iterable[Item], free: Callable[[Path], int] = free_bytes) 
                 "folder on a bigger disk",
             )
         wanted = f"at most {gib(needed)} needed" if needed else "what is needed is not known"
-        lines.append(f"Room for `{folder}`: {gib(there)} free, {wanted}.")
+        lines.append(f"BenchmarkEntry for `{folder}`: {gib(there)} free, {wanted}.")
     return "\n".join(lines)
 
 
@@ -391,7 +393,7 @@ def _found(words: Sequence[str], judge: str | None, environment: Mapping[str, st
     notes: list[str] = []
     chosen = asked_of(words)
     for room, tasks in chosen.items():
-        part = room.part("prefetch")
+        part = _checks(room)
         if part is None:
             notes.append(f"{room.name}: it names nothing to be fetched.")
         else:
@@ -420,6 +422,10 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="tell the sizes only")
     asked = parser.parse_intermixed_args(arguments)
     judge = (asked.judge or "").partition(":")[0]
-    if judge not in (*judge_names(), DEFAULT) and room_of(judge):  # `--judge mmie`
+    if judge not in (*judge_names(), DEFAULT) and entry_of_task(judge):  # `--judge mmie`
         asked.benchmarks, asked.judge = [*asked.benchmarks, asked.judge], DEFAULT
     return asked
+
+
+def _checks(entry: BenchmarkEntry) -> ModuleType | None:
+    return import_module(f"{entry.package}.checks") if entry.is_ours else None

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Tally, Unscored, mean_of
-from mmie_tasks.runs.benchmark import Number, ReadingName, Reviewed, Scale
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import numbers_of
+from mmie_tasks.runs.numbers import metrics_of
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -84,13 +84,11 @@ class Aligned:
         reading: Whose verdicts.
     """
 
-    def __init__(
-        self, runs: Sequence[TaskRun], labels: Sequence[str], reading: ReadingName
-    ) -> None:
+    def __init__(self, runs: Sequence[TaskRun], labels: Sequence[str], reading: ScoreKind) -> None:
         known = [run.by_id for run in runs]
         self.ids: tuple[str, ...] = tuple(sorted({name for each in known for name in each}))
-        self.review = runs[0].review
-        self.numbers = numbers_of(runs)
+        self.benchmark = runs[0].benchmark
+        self.numbers = metrics_of(runs)
         self._rows = [[each.get(name) for name in self.ids] for each in known]
         self._any = [next(filter(None, row)) for row in zip(*self._rows, strict=True)]
         self._labels, self._reading = labels, reading
@@ -100,14 +98,14 @@ class Aligned:
     @property
     def scale(self) -> Scale:
         """Of the points."""
-        return self.review.scale
+        return self.benchmark.scale
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Every kind of group that a sample is in."""
         return tuple(dict.fromkeys(kind for sample in self._any for kind in sample.groups))
 
-    def columns(self, number: Number) -> list[Column]:
+    def columns(self, number: Metric) -> list[Column]:
         """A column for each run."""
         if number.part not in self._columns:
             made = [_column(row, number, self._reading, self.scale) for row in self._rows]
@@ -123,7 +121,7 @@ class Aligned:
             self._kinds[name] = {groups: np.array(found[groups]) for groups in sorted(found)}
         return self._kinds[name]
 
-    def strata(self, number: Number) -> dict[str, Places]:
+    def strata(self, number: Metric) -> dict[str, Places]:
         """Where the samples are that count for a number; only strata that have some."""
         found: dict[str, list[Places]] = defaultdict(list)
         for places in self.kind(number.by).values():
@@ -131,7 +129,7 @@ class Aligned:
                 found[stratum].append(places)
         return {name: np.sort(np.concatenate(each)) for name, each in found.items()}
 
-    def shared(self, number: Number) -> Shared | None:
+    def shared(self, number: Metric) -> Shared | None:
         """A number over the samples that all runs have points for.
 
         There is none where a run has points for less than `verdict.COVERAGE_FLOOR` of the samples
@@ -156,7 +154,7 @@ class Aligned:
         )
         return Shared(parts=parts, samples=samples)
 
-    def alone(self, number: Number, run: int) -> float | None:
+    def alone(self, number: Metric, run: int) -> float | None:
         """A run's own number, on the scale of the points, over all samples it has points for."""
         column, total = self.columns(number)[run], 0.0
         strata = self.strata(number)
@@ -168,7 +166,7 @@ class Aligned:
             total += weight * mean
         return total
 
-    def _why_not(self, number: Number, strata: dict[str, Places], both: dict[str, Places]) -> str:
+    def _why_not(self, number: Metric, strata: dict[str, Places], both: dict[str, Places]) -> str:
         if absent := [name for name in number.weights if name not in strata]:
             several = len(number.weights)
             return f"{len(absent)} of {several} parts not in these runs: {absent[0]}, ..."
@@ -184,13 +182,13 @@ class Aligned:
         return "; ".join(reasons[:2]) + more
 
 
-def _key(number: Number, stratum: str, places: Places) -> str:
+def _key(number: Metric, stratum: str, places: Places) -> str:
     """Numbers may choose differently among the groups of a sample, so the name is not enough."""
     return f"{number.part}/{number.by}/{stratum}/{zlib.crc32(places.tobytes())}"
 
 
 def _column(
-    row: Sequence[Reviewed | None], number: Number, reading: ReadingName, scale: Scale
+    row: Sequence[LoggedSample | None], number: Metric, reading: ScoreKind, scale: Scale
 ) -> Column:
     points, due = np.full(len(row), np.nan), np.ones(len(row), dtype=np.bool_)
     for place, sample in enumerate(row):

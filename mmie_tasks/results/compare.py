@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means
 from mmie_tasks.results.alignment import Aligned, Shared
-from mmie_tasks.runs.benchmark import Number, ReadingName
+from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 
 # Whether a difference between two runs over the same samples could be chance.
@@ -189,7 +189,7 @@ class Compared:
         why_not: Why there is no number.
     """
 
-    number: Number
+    number: Metric
     a: float | None = None
     b: float | None = None
     difference: float | None = None
@@ -234,7 +234,7 @@ class Comparison:
 def compare(
     a: TaskRun,
     b: TaskRun,
-    reading: ReadingName,
+    reading: ScoreKind,
     resampling: Resampling,
     correction: Correction,
     top: int,
@@ -251,7 +251,7 @@ def compare(
     """
     aligned = Aligned([a, b], LABELS, reading)
     numbers = [one for each in aligned.numbers if (one := _number(aligned, each, resampling))]
-    whole = aligned.columns(Number(name="", title="", kind=""))
+    whole = aligned.columns(Metric(name="", title="", kind=""))
     points = np.stack([column.points for column in whole])
     has, counts = np.isfinite(points), whole[0].due & whole[1].due
     present = np.stack([column.present for column in whole])
@@ -271,7 +271,7 @@ def compare(
     )
 
 
-def _number(aligned: Aligned, number: Number, resampling: Resampling) -> Compared | None:
+def _number(aligned: Aligned, number: Metric, resampling: Resampling) -> Compared | None:
     shared = aligned.shared(number)
     if shared is None:
         return None

@@ -22,8 +22,9 @@ from mmie_tasks.results.compare import (
     Resampling,
     compare,
 )
-from mmie_tasks.runs.benchmark import READINGS, ReadingName
-from mmie_tasks.runs.log_files import Run, TaskRun, open_run
+from mmie_tasks.results.inputs import open_run
+from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun
 
 # A comparison in words: tables for a terminal, or JSON.
 
@@ -38,7 +39,7 @@ _CORRECTIONS: Mapping[Correction, str] = {"holm": "Holm", "bh": "Benjamini-Hochb
 class Settings:
     """How runs are compared, as the command line has it."""
 
-    reading: ReadingName
+    reading: ScoreKind
     resamples: int
     correction: Correction
     top: int
@@ -83,7 +84,9 @@ def _warning(task: Task) -> str:
 def _blocks(task: Task, settings: Settings) -> list[str]:
     found = task.comparison
     counts = [f"{found.pairs:,} pairs", *(f"{n:,} {why}" for why, n in found.left_over.items())]
-    head = f"{task.a.task}: {task.a.review.title}, {settings.reading} reading. {'; '.join(counts)}."
+    head = (
+        f"{task.a.task}: {task.a.benchmark.title}, {settings.reading} reading. {'; '.join(counts)}."
+    )
     notes = [f"A: {note}" for note in task.a.notes] + [f"B: {note}" for note in task.b.notes]
     blocks = ["\n".join([head, *notes])]
     with_alone = any(_alone_differs(each) for each in found.compared)
@@ -92,7 +95,7 @@ def _blocks(task: Task, settings: Settings) -> list[str]:
     if headline := _sentence(found.compared, settings.correction):
         blocks.append(headline)
     if found.apart:
-        blocks.append(_apart(found.apart, task.a.review.scale.unit))
+        blocks.append(_apart(found.apart, task.a.benchmark.scale.unit))
     return blocks
 
 
@@ -283,7 +286,9 @@ def _parser() -> argparse.ArgumentParser:
             help="a run with `--log_samples`: the folder of `--output_path`, or NAME=FOLDER",
         )
     parser.add_argument("--task", default="", help="only this one; default: all that both have")
-    parser.add_argument("--reading", choices=READINGS, default="official", help="of the verdicts")
+    parser.add_argument(
+        "--reading", choices=SCORE_KINDS, default="official", help="of the verdicts"
+    )
     parser.add_argument("--resamples", type=int, default=10_000, help="of intervals and tests")
     parser.add_argument(
         "--correction",

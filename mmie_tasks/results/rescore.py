@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
-from mmie_tasks.runs.benchmark import READINGS, BadRecord, Line, Number, ReadingName, Reviewed
-from mmie_tasks.runs.log_files import Run, TaskRun, lines, open_runs
-from mmie_tasks.runs.numbers import Figure, figure, numbers_of
+from mmie_tasks.results.inputs import open_runs
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, Metric, ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun, lines
+from mmie_tasks.runs.numbers import MetricValue, metric_value, metrics_of
 
 # What the readers of this version say of a task's saved replies, beside what the log says.
 
@@ -30,7 +30,7 @@ class Change:
     """A verdict that is another now, on the benchmark's own scale."""
 
     id: str
-    reading: ReadingName
+    reading: ScoreKind
     before: Verdict
     after: Verdict
 
@@ -47,12 +47,12 @@ class Rescored:
     """
 
     task: TaskRun
-    samples: tuple[Reviewed, ...]
+    samples: tuple[LoggedSample, ...]
     changes: tuple[Change, ...]
     unread: Mapping[str, str]
 
     @property
-    def changed(self) -> Counter[ReadingName]:
+    def changed(self) -> Counter[ScoreKind]:
         """How many verdicts changed in each reading."""
         return Counter(change.reading for change in self.changes)
 
@@ -64,7 +64,7 @@ def rescore(task: TaskRun) -> Rescored:
         AnswersUnusable: The log cannot be read.
     """
     known = task.by_id
-    after: dict[str, Reviewed] = {}
+    after: dict[str, LoggedSample] = {}
     unread: dict[str, str] = {}
     for numbered in lines(task.log):
         sample = sample_of(task, numbered.line)
@@ -88,27 +88,27 @@ def rescore(task: TaskRun) -> Rescored:
     )
 
 
-def sample_of(task: TaskRun, line: Line | None) -> Reviewed | None:
+def sample_of(task: TaskRun, line: Line | None) -> LoggedSample | None:
     """The sample of a line; None for a line that is cut off, or was never scored."""
     if line is None or ("bypass" in line and "coverage" not in line):
         return None
-    return task.review.read(line)
+    return task.benchmark.read_line(line)
 
 
 def _reread(task: TaskRun, line: Line) -> tuple[Mapping[str, Verdict] | None, str]:
     """Both verdicts, or None and why not."""
     try:
-        verdicts = task.review.reread(line)
+        verdicts = task.benchmark.reread(line)
     except BadRecord as error:
         return None, str(error)
     return verdicts, "" if verdicts else NOT_HELD
 
 
-def _with(sample: Reviewed, verdicts: Mapping[str, Verdict]) -> Reviewed:
+def _with(sample: LoggedSample, verdicts: Mapping[str, Verdict]) -> LoggedSample:
     """The sample with its new verdicts. Where one says what it said, it stays as it was logged."""
     official, robust = (
         verdicts[name] if is_changed(sample.verdict(name), verdicts[name]) else sample.verdict(name)
-        for name in READINGS
+        for name in SCORE_KINDS
     )
     return replace(sample, official=official, robust=robust)
 
@@ -120,10 +120,10 @@ def is_changed(before: Verdict, after: Verdict) -> bool:
     return differ(before, after)
 
 
-def _changes_rereading(before: Reviewed, after: Reviewed) -> list[Change]:
+def _changes_rereading(before: LoggedSample, after: LoggedSample) -> list[Change]:
     return [
         Change(id=before.id, reading=name, before=before.verdict(name), after=after.verdict(name))
-        for name in READINGS
+        for name in SCORE_KINDS
         if is_changed(before.verdict(name), after.verdict(name))
     ]
 
@@ -138,10 +138,10 @@ _NAMED = 5  # samples that are named where all are of one kind
 class Moved:
     """A number, before and after."""
 
-    number: Number
-    reading: ReadingName
-    before: Figure
-    after: Figure
+    number: Metric
+    reading: ScoreKind
+    before: MetricValue
+    after: MetricValue
 
 
 def page(runs: Sequence[tuple[Run, Sequence[Rescored]]], top: int) -> str:
@@ -164,7 +164,7 @@ def _blocks(run: Run, rescored: Rescored, top: int) -> Iterator[str]:
     yield f"## {_plain(run.name)}: {_plain(task.task)}\n{_plain(str(task.log))}"
     yield from (_plain(f"note: {note}") for note in task.notes)
     total, unread = len(rescored.samples), len(rescored.unread)
-    counts = ", ".join(f"{changed[name]} {name}" for name in READINGS)
+    counts = ", ".join(f"{changed[name]} {name}" for name in SCORE_KINDS)
     found = f"Verdicts that changed: {counts}." if rescored.changes else "Nothing changed."
     yield f"{total} samples, {total - unread} read again. {found}"
     if rescored.unread:
@@ -187,17 +187,17 @@ def _unread(rescored: Rescored) -> str:
 
 def moved(rescored: Rescored) -> list[Moved]:
     """The headline numbers, before and after; where a run has none of them, the first it has."""
-    numbers = numbers_of([rescored.task])
+    numbers = metrics_of([rescored.task])
     found = [each for number in numbers for each in _moved(rescored, number)]
     known = [each for each in found if {each.before.percent, each.after.percent} != {None}]
     headlines = [each for each in known if each.number.kind == numbers[0].kind]
     return headlines or [each for each in known if each.number is known[0].number] or found[:2]
 
 
-def _moved(rescored: Rescored, number: Number) -> Iterator[Moved]:
+def _moved(rescored: Rescored, number: Metric) -> Iterator[Moved]:
     if number.part:
         return  # a component's share is not read again, only the sample's points
-    for reading in READINGS:
+    for reading in SCORE_KINDS:
         before = _figure(rescored, rescored.task.samples, number, reading)
         after = _figure(rescored, rescored.samples, number, reading)
         if before is not None and after is not None:
@@ -205,9 +205,9 @@ def _moved(rescored: Rescored, number: Number) -> Iterator[Moved]:
 
 
 def _figure(
-    rescored: Rescored, samples: Sequence[Reviewed], number: Number, reading: ReadingName
-) -> Figure | None:
-    return figure(samples, number, reading, rescored.task.review.scale, resamples=0)
+    rescored: Rescored, samples: Sequence[LoggedSample], number: Metric, reading: ScoreKind
+) -> MetricValue | None:
+    return metric_value(samples, number, reading, rescored.task.benchmark.scale, resamples=0)
 
 
 def _numbers(rescored: Rescored) -> str:
@@ -221,11 +221,11 @@ def _numbers(rescored: Rescored) -> str:
     return table(header, rows, words=2)
 
 
-def _percent(found: Figure) -> str:
+def _percent(found: MetricValue) -> str:
     return "n/a" if found.percent is None else f"{found.percent:.2f}"
 
 
-def _difference(before: Figure, after: Figure) -> str:
+def _difference(before: MetricValue, after: MetricValue) -> str:
     if before.percent is None or after.percent is None:
         return "n/a"
     return f"{after.percent - before.percent:+.2f}"
@@ -266,7 +266,7 @@ def as_json(run: Run, rescored: Rescored) -> dict[str, object]:
         "pkg": __version__,
         "notes": [*run.notes, *task.notes],
         "samples": len(rescored.samples),
-        "changed": {name: rescored.changed[name] for name in READINGS},
+        "changed": {name: rescored.changed[name] for name in SCORE_KINDS},
         "numbers": [
             {
                 "name": each.number.name,
@@ -310,15 +310,6 @@ _THE_RUNNERS = (
 
 _VERSION = re.compile(r"\|pkg:[^|]*")
 _UNSAFE = re.compile(r"[^\w.()+@ -]")
-
-
-@runtime_checkable
-class Rerecording(Protocol):
-    """A reviewer whose records hold more of a reading than its verdict, or hold it otherwise."""
-
-    def rerecord(self, line: Line) -> Mapping[str, object]:
-        """The record with what the current readers make of it."""
-        ...
 
 
 def refuse_if_there(folder: Path) -> None:
@@ -381,9 +372,9 @@ def _write_log(rescored: Rescored, path: Path) -> None:
 
 def _rewritten(rescored: Rescored, line: Line, *, changed: bool) -> dict[str, object]:
     runners = {name: line[name] for name in _THE_RUNNERS if name in line}
-    review = rescored.task.review
-    if isinstance(review, Rerecording):
-        record = dict(review.rerecord(line))
+    benchmark = rescored.task.benchmark
+    if benchmark.rerecord is not None:
+        record = dict(benchmark.rerecord(line))
     else:
         record = _plain_writing(rescored, line)
     if isinstance(signature := record.get("signature"), str):
@@ -395,8 +386,8 @@ def _rewritten(rescored: Rescored, line: Line, *, changed: bool) -> dict[str, ob
 def _plain_writing(rescored: Rescored, line: Line) -> dict[str, object]:
     """The record of a benchmark that says nothing of how it writes verdicts."""
     record = line["coverage"]
-    verdicts = rescored.task.review.reread(line) or {}
-    rows = {name: as_row(verdicts[name]) for name in READINGS if name in verdicts}
+    verdicts = rescored.task.benchmark.reread(line) or {}
+    rows = {name: as_row(verdicts[name]) for name in SCORE_KINDS if name in verdicts}
     return {**(record if isinstance(record, Mapping) else {}), **rows}
 
 

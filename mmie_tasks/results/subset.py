@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.alignment import Aligned
-from mmie_tasks.runs.benchmark import Number
+from mmie_tasks.runs.benchmark import Metric
 
 # Subsets drawn at random, many at once.
 #
@@ -182,8 +182,8 @@ class Fixed:
         samples: Those of it that all runs have points for.
         unscored: Those that some run has no points for.
         unknown: Ids that no run has.
-        counts: Number, by its place, to how many of `samples` count for it.
-        percent: Number, by its place, to the score of each run; None where there is none.
+        counts: Metric, by its place, to how many of `samples` count for it.
+        percent: Metric, by its place, to the score of each run; None where there is none.
     """
 
     name: str
@@ -204,14 +204,14 @@ class Study:
         samples: How many have points in all runs: what subsets are drawn from.
         unscored: How many have none in some run, or are not there.
         stratify: The kind of group that is kept in proportion; empty for none.
-        percent: Number, by its place, to the full score of each run.
+        percent: Metric, by its place, to the full score of each run.
         strays: Size to number to run; None where a subset may lack a group that is averaged.
         orders: Of every two runs that are not level.
         ranks: Size to the mean rank correlation (Spearman) of the runs; from three runs on.
         fixed: Given subsets.
     """
 
-    numbers: tuple[Number, ...]
+    numbers: tuple[Metric, ...]
     why_not: Mapping[str, str]
     samples: int
     unscored: int
@@ -223,7 +223,7 @@ class Study:
     fixed: tuple[Fixed, ...]
 
 
-WHOLE = Number(name="", title="", kind="")
+WHOLE = Metric(name="", title="", kind="")
 """The plain mean of the points of all samples."""
 
 
@@ -305,7 +305,7 @@ def _own_kind(aligned: Aligned) -> str:
     return "category" if "category" in aligned.kinds else next(iter(aligned.kinds), "")
 
 
-def _numbers(aligned: Aligned, kind: str) -> tuple[list[Number], dict[str, str]]:
+def _numbers(aligned: Aligned, kind: str) -> tuple[list[Metric], dict[str, str]]:
     """The headline and the numbers of a kind; those that the runs have none of, to why."""
     headline = aligned.numbers[0].kind
     found, why_not = [], {}
@@ -327,7 +327,7 @@ def _strata(aligned: Aligned, kind: str) -> Whole:
     return strata
 
 
-def _mean(aligned: Aligned, number: Number, population: Whole) -> Mean:
+def _mean(aligned: Aligned, number: Metric, population: Whole) -> Mean:
     groups = np.full(len(aligned.ids), -1, dtype=np.int64)
     strata = aligned.strata(number)
     for place, name in enumerate(number.weights):

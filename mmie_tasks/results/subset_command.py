@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.results.alignment import Aligned, Difference, differences, of_scored
+from mmie_tasks.results.inputs import open_runs
 from mmie_tasks.results.subset import Fixed, Plan, Stray, Study, read_ids, study
-from mmie_tasks.runs.benchmark import READINGS, ReadingName, Reviewed
-from mmie_tasks.runs.log_files import Run, TaskRun, open_runs
+from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun
 
 # What subsets do, in words: tables for a terminal, or JSON.
 
@@ -40,7 +40,7 @@ class Task:
 
     name: str
     title: str
-    reading: ReadingName
+    reading: ScoreKind
     runs: tuple[str, ...]
     draws: int
     unlike: tuple[Difference, ...]
@@ -265,10 +265,6 @@ def _as_object(task: Task) -> dict[str, object]:
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
 _MOST_DRAWS = 100_000
 
-Subsets: TypeAlias = Callable[[str, Sequence[Reviewed]], Mapping[str, frozenset[str]]]
-"""What a room's review may have as ``subsets``: of a task and its samples, the subsets that the
-benchmark itself knows, name to ids."""
-
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - as all
     """Look at subsets of runs.
@@ -308,7 +304,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 
 def _task(
-    name: str, runs: Sequence[Run], reading: ReadingName, plan: Plan, ids: frozenset[str]
+    name: str, runs: Sequence[Run], reading: ScoreKind, plan: Plan, ids: frozenset[str]
 ) -> Task:
     ours = [each.tasks[name] for each in runs]
     names = tuple(each.name for each in runs)
@@ -318,7 +314,7 @@ def _task(
     chosen = Plan(sizes=sizes, draws=plan.draws, stratify=plan.stratify)
     return Task(
         name=name,
-        title=aligned.review.title,
+        title=aligned.benchmark.title,
         reading=reading,
         runs=names,
         draws=plan.draws,
@@ -329,7 +325,7 @@ def _task(
 
 
 def _published(name: str, ours: Sequence[TaskRun]) -> Mapping[str, frozenset[str]]:
-    subsets: Subsets | None = getattr(ours[0].review, "subsets", None)
+    subsets = ours[0].benchmark.subsets
     return {} if subsets is None else subsets(name, ours[0].samples)
 
 
@@ -362,7 +358,9 @@ def _parser() -> argparse.ArgumentParser:
         help="runs with `--log_samples`: the folder of `--output_path`, or NAME=FOLDER",
     )
     parser.add_argument("--task", default="", help="only this one; default: all that all runs have")
-    parser.add_argument("--reading", choices=READINGS, default="official", help="of the verdicts")
+    parser.add_argument(
+        "--reading", choices=SCORE_KINDS, default="official", help="of the verdicts"
+    )
     usual = ",".join(map(str, _SIZES))
     parser.add_argument("--sizes", default="", metavar="N,...", help=f"of subsets; {usual}")
     parser.add_argument("--draws", type=int, default=2_000, help="of each size")

@@ -8,17 +8,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import Room, rooms
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Outcome
-from mmie_tasks.judging.selection import JudgedBy
+from mmie_tasks.judging.selection import BenchmarkJudge
+from mmie_tasks.runs.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.choice import Choice
@@ -27,13 +26,7 @@ if TYPE_CHECKING:
 # What the runner does for a task with a judge: a check in time, and a ledger of tokens.
 
 
-def judged_by(room: ModuleType | None) -> JudgedBy | None:
-    """The judge of a room, its ``JUDGED``; None for a benchmark that is scored by rule."""
-    judged = getattr(room, "JUDGED", None)
-    return judged if isinstance(judged, JudgedBy) else None
-
-
-def check_judge(judged: JudgedBy, task: Any, rank: int) -> None:  # noqa: ANN401 - the runner's
+def check_judge(judged: BenchmarkJudge, task: Any, rank: int) -> None:  # noqa: ANN401 - the runner's
     """Stop a run whose judge cannot work, before anything is generated.
 
     The network is asked by rank 0 only; what can be seen without it, by every rank.
@@ -110,16 +103,16 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     On the command line an `MmieTasksError` ends the process with its text and status 1; the runner
     would print an exception and end with 0. Called from Python the error gets out as it is.
     """
-    room = _room(task)
-    if not (hasattr(room, "before_requests") or hasattr(room, "JUDGED")):
+    benchmark = _benchmark(task)
+    if benchmark is None or (benchmark.check_data is None and benchmark.judge is None):
         return
     build = task.build_all_requests
 
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401
         try:
-            _tell_output_path(room, task)
-            _check(room, task, kwargs)
+            _tell_output_path(benchmark, task)
+            _check(benchmark, task, kwargs)
         except MmieTasksError as error:
             if getattr(task, "args", None) is None:  # set by the command line only
                 raise
@@ -129,22 +122,20 @@ def check_before_requests(task: Any) -> None:  # noqa: ANN401 - the runner's obj
     task.build_all_requests = build_all_requests
 
 
-def _tell_output_path(room: ModuleType | None, task: Any) -> None:  # noqa: ANN401
-    """Where the run writes, for a room whose answers may name files: `look_for_images_in`."""
-    look_in = getattr(room, "look_for_images_in", None)
-    written_to = getattr(getattr(task, "args", None), "output_path", None)
-    if look_in is not None and isinstance(written_to, str) and written_to:
-        look_in(Path(written_to))
+def _tell_output_path(benchmark: Benchmark, task: Any) -> None:  # noqa: ANN401
+    """Add the run's output folder to the places where images of answers are searched."""
+    output_path = getattr(getattr(task, "args", None), "output_path", None)
+    if benchmark.add_answer_folder is not None and isinstance(output_path, str) and output_path:
+        benchmark.add_answer_folder(Path(output_path))
 
 
-def _check(room: ModuleType | None, task: Any, asked: Mapping[str, Any]) -> None:  # noqa: ANN401
-    """Images first, then the judge. Saved answers need no images, unless a judge is shown them."""
-    asks_a_judge = hasattr(room, "JUDGED") and not _answers_only(task)
-    before_requests = getattr(room, "before_requests", None)
-    if before_requests is not None and (asks_a_judge or not _answers_are_saved(task)):
-        before_requests(_in_this_run(task.eval_docs_no_media, asked))
-    if asks_a_judge:
-        check_judge(room.JUDGED, task, asked.get("rank") or 0)  # type: ignore[union-attr]
+def _check(benchmark: Benchmark, task: Any, asked: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Images first, then the judge. Saved answers need no images, unless a judge sees them."""
+    judge = None if _answers_only(task) else benchmark.judge
+    if benchmark.check_data is not None and (judge is not None or not _answers_are_saved(task)):
+        benchmark.check_data(_in_this_run(task.eval_docs_no_media, asked))
+    if judge is not None:
+        check_judge(judge, task, asked.get("rank") or 0)
 
 
 def _in_this_run(docs: Any, asked: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Dataset, a list
@@ -170,9 +161,9 @@ def note_provenance(task: Any) -> None:  # noqa: ANN401 - the runner's object, u
     It becomes ``metadata.provenance`` of the task's configuration, which the runner saves, and
     which is part of the key under which it caches answers.
     """
-    provenance = getattr(_room(task), "provenance", None)
-    if provenance is not None:
-        noted = {"provenance": provenance(task.eval_docs_no_media[0])}
+    benchmark = _benchmark(task)
+    if benchmark is not None:
+        noted = {"provenance": benchmark.provenance(task.eval_docs_no_media[0])}
         task.config.metadata = {**(task.config.metadata or {}), **noted}
 
 
@@ -183,7 +174,8 @@ def note_signature(task: Any) -> None:  # noqa: ANN401 - the runner's object, un
     built and not before: the key under which the runner caches answers is made of an earlier copy
     of the configuration, and must not change with the judge.
     """
-    signature = getattr(_room(task), "signature", None)
+    benchmark = _benchmark(task)
+    signature = None if benchmark is None else benchmark.signature
     if signature is None:
         return
     dump, build = task.dump_config, task.build_all_requests
@@ -207,23 +199,18 @@ def note_signature(task: Any) -> None:  # noqa: ANN401 - the runner's object, un
     task.build_all_requests = build_all_requests
 
 
-def _room(task: object) -> ModuleType | None:
-    """The module of the task's functions, of ours or of a benchmark of another package.
+def _benchmark(task: object) -> Benchmark | None:
+    """The benchmark whose package defines the task's functions; None for other tasks.
 
-    Read now: predict_only clears them.
+    ``--predict_only`` clears the functions later, so this is called when the task is loaded.
     """
     config = getattr(task, "config", None)
     for key in ("process_docs", "process_results"):
-        name = getattr(getattr(config, key, None), "__module__", None) or ""
-        if f"{name}.".startswith(_packages()):
-            return sys.modules.get(name)
+        name = getattr(getattr(config, key, None), "__module__", None)
+        entry = entry_of_module(name) if name else None
+        if entry is not None:
+            return entry.load()
     return None
-
-
-@functools.cache
-def _packages() -> tuple[str, ...]:
-    """What begins the name of a module of a benchmark; looked up once, as it takes 10 ms."""
-    return ("mmie_tasks.", *(f"{room.package}." for room in rooms() if not room.is_ours))
 
 
 # A look at the judge before a model is loaded: seconds, instead of what loading takes.
@@ -277,8 +264,8 @@ def _check_judges(asked: Mapping[str, Any]) -> None:
     from mmie_tasks.judging.selection import launch
 
     index = getattr(asked.get("task_manager"), "task_index", None)
-    rooms = sorted(set(_rooms(asked.get("tasks") or (), index or {})))
-    judges = [found for room in rooms if (found := judged_by(import_module(room)))]
+    chosen = sorted(set(_chosen(asked.get("tasks") or (), index or {})), key=lambda e: e.name)
+    judges = [judge for entry in chosen if (judge := entry.load().judge) is not None]
     if not judges:
         return
     launcher = _AsAsked()  # lives as long as the check; the real one comes later
@@ -316,24 +303,27 @@ def launcher_choice(launcher_args: object) -> Choice | None:
     return Choice(name=name, options=options, source="`--launcher_args`")
 
 
-def _rooms(tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The modules that the task files of benchmarks among these tasks, groups and tags name."""
-    known = [(folder, f"{room.package}.task") for room in rooms() for folder in _folder(room)]
+def _chosen(
+    tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
+) -> Iterator[BenchmarkEntry]:
+    """The benchmarks whose task files define some of these tasks, groups and tags."""
+    known = [(folder, entry) for entry in entries() for folder in _folder(entry)]
 
-    def named(tasks: Iterable[object]) -> Iterator[str]:
+    def named(tasks: Iterable[object]) -> Iterator[BenchmarkEntry]:
         for task in tasks:
             entry = index.get(task, {}) if isinstance(task, str) else {}
             path = entry.get("yaml_path")
             if isinstance(path, str):
-                for folder, module in known:
-                    yield from (m for m in _named_in(Path(path), folder) if m == module)
+                for folder, benchmark in known:
+                    if f"{benchmark.package}.task" in _named_in(Path(path), folder):
+                        yield benchmark
             elif isinstance(members := entry.get("task"), list):
                 yield from named(members)
 
     return named(tasks)
 
 
-def _folder(room: Room) -> Iterator[Path]:
+def _folder(room: BenchmarkEntry) -> Iterator[Path]:
     """Where its task files are; nothing for a package that is broken, as registration says."""
     with suppress(SettingWrong):
         yield room.task_dir().resolve()

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import Room, rooms
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner.hooks import check_before_the_model, preparing_ours
@@ -166,7 +166,7 @@ def _with_others(ours: Index, inside: Callable[[str], Index]) -> _Known:
         inside: Gives the entries of a folder.
     """
     known = _Known(tasks=dict(ours), owners={}, warnings=[])
-    for room in rooms():
+    for room in entries():
         if room.is_ours:
             continue
         try:
@@ -192,7 +192,7 @@ def _broken() -> tuple[type[Exception], ...]:
     return (MmieTasksError, YAMLError, *usual)
 
 
-def _folder(room: Room) -> Path:
+def _folder(room: BenchmarkEntry) -> Path:
     """Where a package's task files are.
 
     Raises:

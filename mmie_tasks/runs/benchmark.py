@@ -1,41 +1,55 @@
-"""What a room says of a logged sample, to those who look at results after a run.
+"""The `Benchmark` object: everything that runner, preflight and results know of a benchmark.
 
-A room has a module ``review`` with an object ``REVIEW``, a `Reviewer`. Report, agreement, compare,
-subset and rescore know no benchmark beyond that.
+A benchmark's folder has a module ``benchmark`` with an object ``BENCHMARK``. The registry
+(`mmie_tasks.benchmarks.registry`) loads it; nothing else imports a benchmark by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.judges.base import JudgeReply
 
+if TYPE_CHECKING:
+    from mmie_tasks.hub.asset import Asset
+    from mmie_tasks.judging.selection import BenchmarkJudge
+
+Doc: TypeAlias = Mapping[str, Any]
+"""One sample as the runner hands it to a task's functions."""
+
 Line: TypeAlias = Mapping[str, object]
 """One line of a sample log, as lmms-eval wrote it."""
 
-ReadingName: TypeAlias = Literal["official", "robust"]
-READINGS: tuple[ReadingName, ...] = ("official", "robust")
+Record: TypeAlias = Mapping[str, object]
+"""What a task of ours logged of one sample: the row under ``coverage`` in a line."""
+
+Environment: TypeAlias = Mapping[str, str]
+
+ScoreKind: TypeAlias = Literal["official", "robust"]
+SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
 
 ALL = "all"
-"""The group that every sample is in: ``groups["all"] == ("all",)`` without being written there."""
+"""The group that contains every sample; it is not listed in `LoggedSample.groups`."""
 
 
 class BadRecord(ValueError):
-    """A line that is no scored sample of this benchmark; the message says what is missing."""
+    """A log line is not a scored sample of this benchmark; the message names the missing field."""
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A piece of a question or an answer: a text, then an image, either of which may be absent.
+class LoggedSegment:
+    """A text followed by an image, of a question or an answer; either may be absent.
 
     Attributes:
-        text: Empty where there is none. Of a question or an answer it is a stranger's words.
-        image: The file as the run logged it; it may be gone by now. None where there is none.
-        problem: Why the image could not be used. `image` is then whatever was written in its
-            place, never the name of a file to open.
+        text: Empty if there is none. Untrusted: it comes from a dataset or a model.
+        image: Path of the image file as the run logged it; the file may be gone. None if there is
+            no image.
+        problem: Why the image could not be used. `image` then holds the original reference, which
+            must not be opened.
     """
 
     text: str = ""
@@ -44,60 +58,61 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
-    """A logged sample.
+class LoggedSample:
+    """One scored sample, read from a log.
 
     Attributes:
-        id: Unique in its benchmark.
-        official: On the benchmark's own scale.
-        robust: On the benchmark's own scale.
-        groups: Kind of group to those the sample is in: ``{"category": ("SA",)}``.
-        parts: Of each reading, component to its fraction of full marks; empty where a benchmark
-            has no components.
-        question: As it was asked.
-        gold: Empty where there is none.
-        answer: What the tested model said.
-        replies: The judge's, the last one last; empty where none was had.
-        signature: Everything that moves the number.
-        facts: What else is worth showing, name to value.
+        id: Unique within the benchmark.
+        official: Official verdict, on the benchmark's own scale.
+        robust: Robust verdict, on the benchmark's own scale.
+        groups: Kind of group to the groups the sample belongs to: ``{"category": ("SA",)}``.
+        parts: For each score, component name to its fraction of full marks (0 to 1); empty for
+            benchmarks without components.
+        question: The question as the model was asked.
+        gold: The reference answer; empty if there is none.
+        answer: The tested model's answer.
+        replies: The judge's replies, the latest last; empty if there is none.
+        signature: Everything that can move the score.
+        facts: Further facts to display, name to value.
     """
 
     id: str
     official: Verdict
     robust: Verdict
     groups: Mapping[str, tuple[str, ...]]
-    parts: Mapping[ReadingName, Mapping[str, float]] = field(default_factory=dict)
-    question: tuple[Segment, ...] = ()
-    gold: tuple[Segment, ...] = ()
-    answer: tuple[Segment, ...] = ()
+    parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
+    question: tuple[LoggedSegment, ...] = ()
+    gold: tuple[LoggedSegment, ...] = ()
+    answer: tuple[LoggedSegment, ...] = ()
     replies: tuple[JudgeReply, ...] = ()
     signature: str = ""
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @property
     def differs(self) -> bool:
-        """Whether the readings give different points, or only one gives any."""
+        """Whether official and robust points differ, or only one of them exists."""
         return differ(self.official, self.robust)
 
-    def verdict(self, reading: ReadingName) -> Verdict:
-        """The verdict of a reading, on the benchmark's own scale."""
-        return self.official if reading == "official" else self.robust
+    def verdict(self, kind: ScoreKind) -> Verdict:
+        """The official or the robust verdict, on the benchmark's own scale."""
+        return self.official if kind == "official" else self.robust
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """The groups of a kind that the sample is in."""
+        """The groups of this kind that contain the sample."""
         return (ALL,) if kind == ALL else self.groups.get(kind, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The benchmark's own scale: 0 to `full_marks`.
+    """A benchmark's own scale of points: 0 to `full_marks`.
 
     Attributes:
-        full_marks: 6, 1 or 100.
-        unit: In words: ``points, 0 to 6``.
-        whole: Points are whole numbers, so that they can be counted one by one.
-        percent: A mean of points in percent of full marks, rounded as the benchmark's own table.
-        tabled: What the runner's table has for full marks: 100, or 1 where it has fractions.
+        full_marks: The maximum: 6, 1 or 100.
+        unit: For headings: ``points, 0 to 6``.
+        whole: Whether points are whole numbers, so that a histogram can count them.
+        percent: Converts a mean of points to a score in percent, rounded as in the benchmark's
+            official table.
+        tabled: The runner's table value for full marks: 100, or 1 for fractions.
     """
 
     full_marks: float
@@ -108,17 +123,19 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
-    """A mean that a benchmark reports: of samples, or a weighted mean of the means of groups.
+class Metric:
+    """A mean over samples, or a weighted mean of group means, that a benchmark reports.
 
     Attributes:
-        name: What stands behind ``official_`` and ``robust_`` in the runner's table; empty for the
-            headline of a benchmark that has one without a suffix.
-        title: For people: ``Situational analysis``.
-        kind: What it is one of, and is shown with: ``headline``, ``category``, ``field``, ...
+        name: Suffix behind ``official_`` and ``robust_`` in the runner's table; empty for a
+            headline without suffix.
+        title: For display: ``Situational analysis``.
+        kind: Metrics of one kind are shown together: ``headline``, ``category``, ``field``, ...
         by: The kind of group whose means are averaged.
-        weights: Group to its weight; they add up to 1. Without every one there is no number.
-        part: Whose fraction of full marks is averaged, instead of the whole sample's points.
+        weights: Group to its weight; weights add up to 1. If a group has no samples, the metric
+            has no value.
+        part: Name of a component; its fraction of full marks is averaged instead of the sample's
+            points. Empty for whole samples.
     """
 
     name: str
@@ -128,54 +145,72 @@ class Number:
     weights: Mapping[str, float] = field(default_factory=lambda: {ALL: 1.0})
     part: str = ""
 
-    def stratum(self, sample: Reviewed) -> str | None:
-        """The group of `weights` that a sample counts for; None where it counts for none."""
+    def stratum(self, sample: LoggedSample) -> str | None:
+        """The group of `weights` that contains the sample; None if the sample does not count."""
         return next((name for name in sample.names(self.by) if name in self.weights), None)
 
-    def verdict(self, sample: Reviewed, reading: ReadingName, scale: Scale) -> Verdict:
-        """What a sample adds, on the benchmark's own scale; of a component, its share of it."""
-        whole = sample.verdict(reading)
+    def verdict(self, sample: LoggedSample, kind: ScoreKind, scale: Scale) -> Verdict:
+        """The sample's contribution in points: its verdict, or its component's share of a scale."""
+        whole = sample.verdict(kind)
         if not self.part or isinstance(whole, Unscored):
             return whole
-        share = sample.parts.get(reading, {}).get(self.part)
+        share = sample.parts.get(kind, {}).get(self.part)
         if share is None:
             return Unscored("unparsed", "no mark for this component")
         return Scored(share * scale.full_marks)
 
 
-class Reviewer(Protocol):
-    """What a room knows of its own logs."""
+def _no_assets(_tasks: Sequence[str], _environment: Environment) -> Sequence[Asset]:
+    return ()
 
-    @property
-    def title(self) -> str:
-        """The benchmark's name for people."""
-        ...
 
-    @property
-    def scale(self) -> Scale:
-        """Of its verdicts."""
-        ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A benchmark: how its logs are read, what it needs, and who judges it.
 
-    @property
-    def numbers(self) -> Sequence[Number]:
-        """What can be averaged, the headline first. Those of groups a run lacks are left out."""
-        ...
+    Importing a module that defines one must stay cheap: no torch, datasets, numpy or lmms_eval.
+    Functions import what they need when they are called.
 
-    def read(self, line: Line) -> Reviewed:
-        """A line of the log, also of an older version that logged less.
+    Attributes:
+        name: Prefix of its task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
+        title: For display: ``MMIE``.
+        scale: Of its verdicts.
+        metrics: What it reports, the headline first. A run that lacks a metric's groups is shown
+            without that metric.
+        read_line: Reads a line of a sample log, also one of an older version that logged less.
+            Raises `BadRecord`.
+        reread: Applies the current readers to a line's saved replies (or, if scored by rule, to
+            the saved answer): score kind to verdict. Verdicts without a reply (the judge failed
+            or was not asked) are returned unchanged. None if the line lacks what is needed.
+            Raises `BadRecord`.
+        rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
+        subsets: Given a task and its samples, the published subsets: name to sample ids.
+        judge: Selects and calls the judge; None for a benchmark that is scored by rule.
+        assets: What the named tasks (all if none is named) need on this machine.
+        check_data: Checks the samples of a run before anything is generated. Raises a
+            `MmieTasksError`.
+        describe_data: Loads the data and describes it in one sentence for ``doctor``. Raises a
+            `MmieTasksError`.
+        provenance: For one sample: task version, readers and data revision.
+        signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
+        add_answer_folder: Adds a folder to search for images that answers refer to.
+        export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a
+            `MmieTasksError`.
+    """
 
-        Raises:
-            BadRecord: It is none of this benchmark, or not scored.
-        """
-        ...
-
-    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
-        """Both readings of the saved replies (or, scored by rule, of the saved answer) as of now.
-
-        Verdicts that never had a reply to read, because the judge failed or was not asked, come
-        back as they are. None where the line does not hold what is needed.
-
-        Raises:
-            BadRecord: It is none of this benchmark, or not scored.
-        """
-        ...
+    name: str
+    title: str
+    scale: Scale
+    metrics: tuple[Metric, ...]
+    read_line: Callable[[Line], LoggedSample]
+    reread: Callable[[Line], Mapping[str, Verdict] | None]
+    rerecord: Callable[[Line], Record] | None = None
+    subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
+    judge: BenchmarkJudge | None = None
+    assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = _no_assets
+    check_data: Callable[[Any], None] | None = None
+    describe_data: Callable[[Environment], str] | None = None
+    provenance: Callable[[Doc], str]
+    signature: Callable[[Doc], str] | None = None
+    add_answer_folder: Callable[[Path], None] | None = None
+    export: Callable[[Sequence[str], Environment], str] | None = None

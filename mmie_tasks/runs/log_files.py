@@ -7,15 +7,15 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
-from mmie_tasks.benchmarks.registry import Room, names_of, room_of, rooms
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import BadRecord, Line, Reviewed, Reviewer, Scale
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, Scale
 from mmie_tasks.runs.samples import number
 
 # Which files belong to a run: the logs that lmms-eval wrote below its ``--output_path``.
@@ -24,6 +24,9 @@ from mmie_tasks.runs.samples import number
 
 _LOG = re.compile(r"(?P<date>.*?)_?samples_(?P<task>.+)\.jsonl")
 _RESULTS = re.compile(r"(?P<date>.*?)_?results\.json")
+FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
+"""Finds the benchmark of a task name; None if the task belongs to none."""
+
 HINT = "name the folder that `--output_path` named, of a run with `--log_samples`"
 
 
@@ -185,8 +188,7 @@ class TaskRun:
 
     Attributes:
         task: Its name in lmms-eval.
-        room: The benchmark it is of.
-        review: What the benchmark knows of its logs.
+        benchmark: The benchmark it belongs to.
         log: The file that was read.
         samples: In the order of the log; ids are unique.
         notes: What a reader of the numbers should know: lines cut off, samples that stood twice.
@@ -195,10 +197,9 @@ class TaskRun:
     """
 
     task: str
-    room: Room
-    review: Reviewer
+    benchmark: Benchmark
     log: Path
-    samples: tuple[Reviewed, ...]
+    samples: tuple[LoggedSample, ...]
     notes: tuple[str, ...] = ()
     stored: Mapping[str, float] = field(default_factory=dict)
 
@@ -208,7 +209,7 @@ class TaskRun:
         return tuple(dict.fromkeys(sample.signature for sample in self.samples))
 
     @property
-    def by_id(self) -> dict[str, Reviewed]:
+    def by_id(self) -> dict[str, LoggedSample]:
         """The samples by their ids."""
         return {sample.id: sample for sample in self.samples}
 
@@ -232,23 +233,21 @@ class Run:
     notes: tuple[str, ...] = ()
 
 
-def open_runs(words: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
+def open_runs(
+    words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
+) -> list[Run]:
     """Every run that the words name, with names that differ.
 
     Args:
         words: ``PATH`` or ``NAME=PATH`` each; a path may hold several runs.
-        tasks: Those to read; all of ours where none is named.
+        find_benchmark: Finds the benchmark of a task name.
+        tasks: The tasks to read; all of the found benchmarks' if none is named.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
-        SettingWrong: A task is none of ours.
     """
-    for task in tasks:
-        if room_of(task) is None:
-            hint = f"ours begin with {names_of(rooms())}"
-            raise SettingWrong(f"`{task}` is no task of mmie-tasks.", hint=hint)
     with _nothing_collected():
-        runs = [_opened(found, tasks) for word in words for found in find(word)]
+        runs = [_opened(found, find_benchmark, tasks) for word in words for found in find(word)]
     times, seen = Counter(run.name for run in runs), Counter[str]()
     unique = []
     for run in runs:
@@ -270,31 +269,30 @@ def _nothing_collected() -> Iterator[None]:
             gc.enable()
 
 
-def open_run(word: str, tasks: Sequence[str] = ()) -> Run:
+def open_run(word: str, find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> Run:
     """The one run that a word names.
 
     Raises:
         AnswersUnusable: It cannot be read, or has none of the tasks.
-        SettingWrong: The word names several runs, or a task is none of ours.
+        SettingWrong: The word names several runs.
     """
-    runs = open_runs([word], tasks)
+    runs = open_runs([word], find_benchmark, tasks)
     if len(runs) > 1:
         listed = ", ".join(f"`{run.folder}`" for run in runs)
         raise SettingWrong(f"`{word}` holds {len(runs)} runs: {listed}.", hint="name one of them")
     return runs[0]
 
 
-def _opened(found: Found, tasks: Sequence[str]) -> Run:
+def _opened(found: Found, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
     notes = [f"older logs of the same tasks, left alone: {found.older}"] if found.older else []
     opened: dict[str, TaskRun] = {}
     for log in found.logs:
-        room = room_of(log.task)
         if tasks and log.task not in tasks:
             continue
-        review = None if room is None else _review(room)
-        if room is None or review is None:
+        benchmark = find_benchmark(log.task)
+        if benchmark is None:
             notes.append(f"`{log.task}` is no task of ours and was left out")
-        elif task := read_task(log, room, review):
+        elif task := read_task(log, benchmark):
             opened[log.task] = task
         else:
             notes.append(f"`{log.path.name}` has no scored samples (`--predict_only`?)")
@@ -306,18 +304,13 @@ def _opened(found: Found, tasks: Sequence[str]) -> Run:
     return Run(name=found.name, folder=found.folder, date=date, tasks=opened, notes=tuple(notes))
 
 
-def _review(room: Room) -> Reviewer | None:
-    review: Reviewer | None = getattr(room.part("review"), "REVIEW", None)
-    return review
-
-
-def read_task(log: Log, room: Room, review: Reviewer) -> TaskRun | None:
+def read_task(log: Log, benchmark: Benchmark) -> TaskRun | None:
     """The samples of one log; None where no line of it was scored.
 
     Raises:
         AnswersUnusable: A line cannot be read, or two lines of one id say different things.
     """
-    samples: dict[str, Reviewed] = {}
+    samples: dict[str, LoggedSample] = {}
     notes: list[str] = []
     twice = impossible = unscored = 0
     for numbered in lines(log.path):
@@ -326,8 +319,8 @@ def read_task(log: Log, room: Room, review: Reviewer) -> TaskRun | None:
         elif "bypass" in numbered.line and "coverage" not in numbered.line:
             unscored += 1
         else:
-            sample = _read(review, numbered.line, f"`{log.path}`, line {numbered.number}")
-            kept = _possible(sample, review.scale)
+            sample = _read(benchmark, numbered.line, f"`{log.path}`, line {numbered.number}")
+            kept = _possible(sample, benchmark.scale)
             impossible += kept is not sample
             twice += _is_known(samples, kept, log.path)
     if not samples:
@@ -340,8 +333,7 @@ def read_task(log: Log, room: Room, review: Reviewer) -> TaskRun | None:
         notes += [f"{count} {'sample' if count == 1 else 'samples'} {found}"] if count else []
     return TaskRun(
         task=log.task,
-        room=room,
-        review=review,
+        benchmark=benchmark,
         log=log.path,
         samples=tuple(samples.values()),
         notes=tuple(notes),
@@ -349,14 +341,14 @@ def read_task(log: Log, room: Room, review: Reviewer) -> TaskRun | None:
     )
 
 
-def _read(review: Reviewer, line: Line, place: str) -> Reviewed:
+def _read(benchmark: Benchmark, line: Line, place: str) -> LoggedSample:
     try:
-        return review.read(line)
+        return benchmark.read_line(line)
     except BadRecord as error:
         raise AnswersUnusable(f"{place}: {error}.", hint=HINT) from error
 
 
-def _is_known(samples: dict[str, Reviewed], sample: Reviewed, log: Path) -> bool:
+def _is_known(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
     """Whether a sample with this id, saying the same, was read before; enters it if not.
 
     Raises:
@@ -373,7 +365,7 @@ def _is_known(samples: dict[str, Reviewed], sample: Reviewed, log: Path) -> bool
     return True
 
 
-def _possible(sample: Reviewed, scale: Scale) -> Reviewed:
+def _possible(sample: LoggedSample, scale: Scale) -> LoggedSample:
     """The sample; with no points where they are not finite, or none that the scale has.
 
     Where points are not counted one by one, what lies on the scale is for the room to say: there

@@ -10,7 +10,7 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, mean_of, tally
-from mmie_tasks.runs.benchmark import Number, ReadingName, Reviewed, Scale
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 
 RESAMPLES = 10_000
@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class MetricValue:
     """One number of one run.
 
     Attributes:
@@ -37,7 +37,7 @@ class Figure:
     why_not: str = ""
 
 
-def numbers_of(runs: Sequence[TaskRun]) -> tuple[Number, ...]:
+def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
     """The numbers of a task, the headline first.
 
     A task that is only a part of its benchmark has those whose groups it has; where the benchmark's
@@ -46,8 +46,8 @@ def numbers_of(runs: Sequence[TaskRun]) -> tuple[Number, ...]:
     Args:
         runs: Of one task; at least one.
     """
-    known = tuple(runs[0].review.numbers)
-    if runs[0].task == runs[0].room.name:
+    known = tuple(runs[0].benchmark.metrics)
+    if runs[0].task == runs[0].benchmark.name:
         return known
     samples = [sample for run in runs for sample in run.samples]
     there = {
@@ -65,22 +65,22 @@ def numbers_of(runs: Sequence[TaskRun]) -> tuple[Number, ...]:
     return (replace(first, kind=headline), *(number for number in own if number is not first))
 
 
-def counting(samples: Iterable[Reviewed], number: Number) -> dict[str, list[Reviewed]]:
-    """The samples that count for a number, by stratum: see `Number.weights`."""
-    found: dict[str, list[Reviewed]] = defaultdict(list)
+def counting(samples: Iterable[LoggedSample], number: Metric) -> dict[str, list[LoggedSample]]:
+    """The samples that count for a number, by stratum: see `Metric.weights`."""
+    found: dict[str, list[LoggedSample]] = defaultdict(list)
     for sample in samples:
         if (stratum := number.stratum(sample)) is not None:
             found[stratum].append(sample)
     return dict(found)
 
 
-def figure(
-    samples: Iterable[Reviewed],
-    number: Number,
-    reading: ReadingName,
+def metric_value(
+    samples: Iterable[LoggedSample],
+    number: Metric,
+    reading: ScoreKind,
     scale: Scale,
     resamples: int = RESAMPLES,
-) -> Figure | None:
+) -> MetricValue | None:
     """A number of a run; None where no sample of the run counts for it.
 
     A sample that the official script leaves out is no sample of the mean, and not held against
@@ -102,7 +102,7 @@ def figure(
         return None
     scored = tally(verdicts).scored
     mean, why_not = _mean(strata, number.weights)
-    return Figure(
+    return MetricValue(
         percent=None if mean is None else scale.percent(mean),
         interval=None if mean is None else _interval(strata, number.weights, scale, resamples),
         scored=scored,

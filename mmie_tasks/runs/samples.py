@@ -9,7 +9,7 @@ from typing import TypeAlias, get_args
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.judging.session import Judged
-from mmie_tasks.runs.benchmark import BadRecord, Line, Segment
+from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment
 
 Record: TypeAlias = Mapping[str, object]
 
@@ -181,7 +181,7 @@ def answer(line: Line) -> str:
     return optional_text(line, "filtered_resps")
 
 
-def segments(record: Record, name: str) -> tuple[Segment, ...] | None:
+def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
     """Text and images in order, as a record holds them; None where it has none.
 
     Raises:
@@ -193,7 +193,7 @@ def segments(record: Record, name: str) -> tuple[Segment, ...] | None:
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         raise BadRecord(f"`{name}` is {_shown(value)}, not a list of text and images")
     return tuple(
-        Segment(
+        LoggedSegment(
             text=optional_text(each, "text"),
             image=optional_text(each, "image") or None,
             problem=optional_text(each, "problem"),
@@ -202,7 +202,7 @@ def segments(record: Record, name: str) -> tuple[Segment, ...] | None:
     )
 
 
-def asked(line: Line, images: Sequence[str] | None) -> tuple[Segment, ...]:
+def asked(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, ...]:
     """A question, from its text and its images.
 
     Args:
@@ -216,16 +216,16 @@ def asked(line: Line, images: Sequence[str] | None) -> tuple[Segment, ...]:
     said = optional_text(line, "input")
     *before, last = said.split(PLACE)
     if images is None:
-        placed = [Segment(text=each, problem=NOT_LOGGED) for each in before]
+        placed = [LoggedSegment(text=each, problem=NOT_LOGGED) for each in before]
     elif len(images) == len(before):
-        placed = [Segment(text=t, image=i) for t, i in zip(before, images, strict=True)]
+        placed = [LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)]
     else:
-        return (*_text(said), *(Segment(image=image) for image in images))
+        return (*_text(said), *(LoggedSegment(image=image) for image in images))
     return (*placed, *_text(last))
 
 
-def _text(said: str) -> tuple[Segment, ...]:
-    return (Segment(text=said),) if said else ()
+def _text(said: str) -> tuple[LoggedSegment, ...]:
+    return (LoggedSegment(text=said),) if said else ()
 
 
 def _shown(value: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.compare import Resampling, compare
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.numbers import metric_value
 
 
 def compared(a, b, reading="official", top=10):
@@ -43,10 +43,10 @@ def test_a_mean_of_group_means_weighs_the_groups(task_run):
 def test_a_run_alone_has_the_figures_of_the_report(task_run):
     points = drawn(1, NAMES) | {"a3": None, "b7": Unscored("left_out")}
     run = task_run(points, styles=dict.fromkeys(NAMES, 0.5))
-    review, found = run.review, numbers(run, run)
+    benchmark, found = run.benchmark, numbers(run, run)
     assert set(found) == {"AVG", "Even", "A", "B", "Style"}
-    for number in review.numbers:
-        expected = figure(run.samples, number, "official", review.scale, resamples=0)
+    for number in benchmark.metrics:
+        expected = metric_value(run.samples, number, "official", benchmark.scale, resamples=0)
         assert expected is None or found[number.title].a_alone == expected.percent
         assert expected is None or found[number.title].a == expected.percent
 

@@ -10,7 +10,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import Choice
 from mmie_tasks.judging import selection as module
 from mmie_tasks.judging.deferred import Case, DeferredRows
-from mmie_tasks.judging.selection import JudgedBy, launch
+from mmie_tasks.judging.selection import BenchmarkJudge, launch
 from mmie_tasks.judging.session import Question
 
 
@@ -40,7 +40,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_benchmarks_share_a_judge_and_its_check(checks: list[str]) -> None:
-    one, other = JudgedBy("one", "checked"), JudgedBy("other", "checked")
+    one, other = BenchmarkJudge("one", "checked"), BenchmarkJudge("other", "checked")
     one.check()
     other.check()
     assert one.judge() is other.judge()
@@ -53,7 +53,7 @@ def test_a_judge_that_was_not_in_order_is_checked_again(
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "checked:wrong,cache=off")
     for _ in range(2):
         with pytest.raises(JudgeMisconfigured):
-            JudgedBy("one", "checked").check()
+            BenchmarkJudge("one", "checked").check()
     assert checks == ["wrong", "wrong"]
 
 
@@ -61,7 +61,7 @@ def test_a_launcher_chooses_as_long_as_it_lives() -> None:
     class Launcher:
         pass
 
-    launcher, judged = Launcher(), JudgedBy("one", "checked")
+    launcher, judged = Launcher(), BenchmarkJudge("one", "checked")
     launch(launcher, Choice(name="checked", options={"model": "theirs", "cache": "off"}))
     assert judged.signature() == "judge:checked|model:theirs"
     del launcher
@@ -77,7 +77,7 @@ def case() -> Case:
 def test_rows_are_plain_and_have_plain_numbers_if_asked_for(
     monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    judged = JudgedBy("", "checked")
+    judged = BenchmarkJudge("", "checked")
     judged.sync = how == "attribute"
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if how == "variable" else "0")
     rows = judged.submit(case(), plain=lambda rows: {"score": rows["a"]["score"]})
@@ -86,7 +86,7 @@ def test_rows_are_plain_and_have_plain_numbers_if_asked_for(
 
 
 def test_rows_are_deferred_otherwise_and_every_outcome_is_reported() -> None:
-    judged, seen = JudgedBy("", "checked"), list[Outcome]()
+    judged, seen = BenchmarkJudge("", "checked"), list[Outcome]()
     judged.report = seen.append
     rows = judged.submit(case(), plain=lambda _: {})
     assert seen == []
@@ -99,4 +99,4 @@ def test_what_must_hold_besides_is_checked_too() -> None:
         raise JudgeMisconfigured("The prompt is gone.", hint="look for it")
 
     with pytest.raises(JudgeMisconfigured, match="prompt is gone"):
-        JudgedBy("one", "checked", prepare=broken).check()
+        BenchmarkJudge("one", "checked", prepare=broken).check()

@@ -10,7 +10,7 @@ from support.golden import GOLDEN
 
 from mmie_tasks.benchmarks.milebench.checks import datasets_of, items
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
-from mmie_tasks.benchmarks.registry import Room, room_of
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.preflight.prefetch import DEFAULT, asked_of, look, run
@@ -25,8 +25,8 @@ def at_hand(tmp_path: Path) -> dict[str, str]:
     return {name: str(tmp_path) for name in names} | {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
 
 
-def room(name: str) -> Room:
-    found = room_of(name)
+def room(name: str) -> BenchmarkEntry:
+    found = entry_of_task(name)
     assert found is not None
     return found
 

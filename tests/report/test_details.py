@@ -22,7 +22,7 @@ from mmie_tasks.results.report.details import (
     images_of,
 )
 from mmie_tasks.results.report.page import CHUNK_BYTES, pack
-from mmie_tasks.runs.benchmark import Segment
+from mmie_tasks.runs.benchmark import LoggedSegment
 
 SEEN = Thumbnail("data:image/webp;base64,AAAA")
 
@@ -36,7 +36,11 @@ def kinds(segments: list[dict[str, Any]]) -> list[str]:
 
 
 def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> None:
-    question = (Segment("Look:", "a/kite.png"), Segment(image="b/tree.png"), Segment("And now?"))
+    question = (
+        LoggedSegment("Look:", "a/kite.png"),
+        LoggedSegment(image="b/tree.png"),
+        LoggedSegment("And now?"),
+    )
     assert kinds(told(sample("1", question=question))["question"]) == [
         "Look:",
         "image 1 of the question: kite.png",
@@ -46,21 +50,23 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
 
 
 def test_an_image_without_a_thumbnail_says_why() -> None:
-    found = told(sample("1", answer=(Segment(image="a.png"),)), thumbnail=Thumbnail(None, "gone"))
+    found = told(
+        sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=Thumbnail(None, "gone")
+    )
     assert found["runs"][0]["answer"] == [
         {"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}
     ]
 
 
 def test_a_problem_is_told_with_what_was_written_and_never_looked_up() -> None:
-    row = (sample("1", answer=(Segment(image="/etc/passwd", problem="outside"),)),)
+    row = (sample("1", answer=(LoggedSegment(image="/etc/passwd", problem="outside"),)),)
     assert images_of(row) == []
     assert kinds(told(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
 def test_after_six_images_the_others_are_counted_at_their_places() -> None:
-    many = [Segment(image=f"{place}.png") for place in range(9)]
-    question = (*many[:8], Segment("between"), many[8])
+    many = [LoggedSegment(image=f"{place}.png") for place in range(9)]
+    question = (*many[:8], LoggedSegment("between"), many[8])
     row: Row = (sample("1", question=question),)
     assert images_of(row) == [f"{place}.png" for place in range(MOST_IMAGES)]
     assert kinds(told(*row)["question"])[6:] == [
@@ -71,7 +77,10 @@ def test_after_six_images_the_others_are_counted_at_their_places() -> None:
 
 
 def test_what_is_looked_up_is_what_is_shown() -> None:
-    question = (Segment(image="x", problem="outside"), *(Segment(image=f"{k}") for k in range(9)))
+    question = (
+        LoggedSegment(image="x", problem="outside"),
+        *(LoggedSegment(image=f"{k}") for k in range(9)),
+    )
     asked: list[str] = []
 
     def look_up(image: str) -> Thumbnail:
@@ -84,8 +93,8 @@ def test_what_is_looked_up_is_what_is_shown() -> None:
 
 
 def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
-    old = sample("1", question=(Segment("Look. <image>"),))
-    new = sample("1", question=(Segment("Look.", "a.png"),), gold=(Segment("A kite."),))
+    old = sample("1", question=(LoggedSegment("Look. <image>"),))
+    new = sample("1", question=(LoggedSegment("Look.", "a.png"),), gold=(LoggedSegment("A kite."),))
     found = told(old, None, new)
     assert kinds(found["question"]) == ["Look.", "image 1 of the question: a.png"]
     assert kinds(found["gold"]) == ["A kite."]
@@ -94,13 +103,13 @@ def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
 
 @pytest.mark.parametrize("length", [MOST_TEXT, MOST_TEXT + 1])
 def test_a_long_text_is_cut_and_says_how_much_is_missing(length: int) -> None:
-    (piece,) = told(sample("1", question=(Segment("x" * length),)))["question"]
+    (piece,) = told(sample("1", question=(LoggedSegment("x" * length),)))["question"]
     ending = "" if length == MOST_TEXT else " … (1 more character in the log)"
     assert piece["text"] == "x" * MOST_TEXT + ending
 
 
 def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
-    huge = tuple(Segment("x" * 30_000, "a.png") for _ in range(3_000))
+    huge = tuple(LoggedSegment("x" * 30_000, "a.png") for _ in range(3_000))
     found = told(sample("1", question=huge, answer=huge))
     assert len(json.dumps(found)) < 600_000
     assert kinds(found["question"])[-1] == "and 2,500 more parts"
@@ -142,7 +151,7 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 @settings(max_examples=40)
 @given(HOSTILE, st.floats() | HOSTILE | st.booleans())
 def test_whatever_a_log_says_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
-    segments = (Segment(text, text), Segment(image=text, problem=text))
+    segments = (LoggedSegment(text, text), LoggedSegment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
     found = told(hostile)

@@ -14,9 +14,10 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.results.inputs import open_runs
 from mmie_tasks.results.report.payload import Settings, payload
-from mmie_tasks.runs.benchmark import Reviewed, Segment
-from mmie_tasks.runs.log_files import Run, open_runs
+from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
+from mmie_tasks.runs.log_files import Run
 
 SETTINGS = Settings(title="Made up", made="2026-11-21 14:00 UTC")
 
@@ -101,8 +102,8 @@ def test_hostile_words_anywhere_become_json() -> None:
     reply = JudgeReply(text=bad, model=bad)
     hostile = sample(
         bad,
-        question=(Segment(bad, bad),),
-        gold=(Segment(bad),),
+        question=(LoggedSegment(bad, bad),),
+        gold=(LoggedSegment(bad),),
         replies=(reply,),
         signature=bad,
         category=bad,
@@ -135,10 +136,12 @@ def test_the_cost_is_unknown_where_one_replys_cost_is() -> None:
     assert found["spend"][0][1]["cost_usd"] is None
 
 
-def pictured(folder: Path, points: Iterable[float]) -> list[Reviewed]:
+def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     """Samples with a picture of their own each."""
     return [
-        sample(str(place), value, question=(Segment(image=image(folder / f"{place}.png", 192)),))
+        sample(
+            str(place), value, question=(LoggedSegment(image=image(folder / f"{place}.png", 192)),)
+        )
         for place, value in enumerate(points)
     ]
 

@@ -10,7 +10,7 @@ from support.report_runs import SCALE, Sketch, run, sample
 from mmie_tasks.results.report.command import join
 from mmie_tasks.results.report.tables import as_json, tables
 from mmie_tasks.runs.benchmark import Scale
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.numbers import metric_value
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 
@@ -26,7 +26,7 @@ def test_every_number_is_the_figure_of_its_run() -> None:
     for cell, of in zip(headline["cells"], (one, two), strict=True):
         task = of.tasks["sketch"]
         for reading in ("official", "robust"):
-            wanted = figure(task.samples, task.review.numbers[0], reading, SCALE)
+            wanted = metric_value(task.samples, task.benchmark.metrics[0], reading, SCALE)
             assert wanted is not None
             assert wanted.interval is not None
             assert cell[reading]["percent"] == wanted.percent
@@ -83,9 +83,9 @@ def test_a_stored_number_is_shown_where_it_is_another(
 def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
     scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
     samples = [sample("1", 1), sample("2", 0)]
-    review = replace(Sketch(), scale=scale)
-    same = shown(run("one", samples, review=review, stored={"official": 0.5}))
-    other = shown(run("one", samples, review=review, stored={"official": 0.25}))
+    benchmark = replace(Sketch(), scale=scale)
+    same = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.5}))
+    other = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.25}))
     stored = [found[0]["rows"][0]["cells"][0]["official"]["stored"] for found in (same, other)]
     assert stored == [None, 25.0]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner import hooks as early_check
 
@@ -28,9 +28,9 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shared = "process_docs: !function their_room.task.docs\nx: !function somebody.task.docs\n"
     path.with_name("_shared").write_text(shared)
     monkeypatch.syspath_prepend(str(tmp_path))
-    theirs = Room(name="theirs", package="their_room")
-    ours = Room(name="mmie", package="mmie_tasks.benchmarks.mmie")
-    broken = Room(name="broken", package="not_there")
+    theirs = BenchmarkEntry(name="theirs", package="their_room")
+    ours = BenchmarkEntry(name="mmie", package="mmie_tasks.benchmarks.mmie")
+    broken = BenchmarkEntry(name="broken", package="not_there")
     monkeypatch.setattr(early_check, "rooms", lambda: (ours, broken, theirs))
     return path
 

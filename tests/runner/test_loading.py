@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.runner import hooks as loading
 
 ROOM = "mmie_tasks.benchmarks.sketch.task"
@@ -77,7 +77,7 @@ def test_answers_only_are_not_signed() -> None:
 def test_a_benchmark_of_another_package_has_a_room_too(
     monkeypatch: pytest.MonkeyPatch, module: str, found: bool
 ) -> None:
-    theirs = (Room(name="theirs", package="their_package"),)
+    theirs = (BenchmarkEntry(name="theirs", package="their_package"),)
     monkeypatch.setattr(loading, "rooms", lambda: theirs)
     monkeypatch.setitem(sys.modules, module, ModuleType(module))
     sys.modules[module].provenance = lambda doc: f"data:{doc['id']}"  # type: ignore[attr-defined]

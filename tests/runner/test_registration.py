@@ -9,7 +9,7 @@ import pytest
 import yaml
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner import registration
@@ -127,7 +127,9 @@ def test_registering_twice_is_registering_once(log: list[str]) -> None:
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes a package with a folder of task files, and its benchmark known."""
-    known: list[Room] = [Room(name="mmie", package="mmie_tasks.benchmarks.mmie")]
+    known: list[BenchmarkEntry] = [
+        BenchmarkEntry(name="mmie", package="mmie_tasks.benchmarks.mmie")
+    ]
     monkeypatch.setattr(registration, "rooms", lambda: tuple(known))
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -135,7 +137,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         folder = tmp_path / name / "task_yamls"
         (folder if tasks else folder.parent).mkdir(parents=True)
         (tmp_path / name / "__init__.py").touch()
-        known.append(Room(name=name, package=name))
+        known.append(BenchmarkEntry(name=name, package=name))
         return folder
 
     return made

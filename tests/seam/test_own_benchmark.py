@@ -14,12 +14,13 @@ from types import ModuleType
 import pytest
 from support.runner import Ran, Workplace, write
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.preflight.doctor import look
-from mmie_tasks.runs.benchmark import BadRecord, Reviewer
-from mmie_tasks.runs.log_files import find, lines, open_run
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.results.inputs import open_run
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark
+from mmie_tasks.runs.log_files import find, lines
+from mmie_tasks.runs.numbers import metric_value
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -74,10 +75,10 @@ def odd_one_out(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
         del sys.modules[name]
 
 
-def review() -> Reviewer:
-    from odd_one_out.review import REVIEW
+def review() -> Benchmark:
+    from odd_one_out.review import BENCHMARK
 
-    found: Reviewer = REVIEW
+    found: Benchmark = BENCHMARK
     return found
 
 
@@ -105,9 +106,9 @@ def test_provenance_and_signature_are_in_the_results(place: Workplace, ran: Ran)
 @pytest.mark.usefixtures("ran", "odd_one_out")
 def test_the_figures_of_its_log_are_those_of_the_table(place: Workplace) -> None:
     task = open_run(str(place.folder / "out")).tasks["odd_one_out"]
-    for number in task.review.numbers:
+    for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
-            found = figure(task.samples, number, reading, task.review.scale, resamples=0)
+            found = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
             value = TABLE["_".join(filter(None, (reading, number.name)))]
             percent = found and found.percent
             assert value == ("NaN" if percent is None else f"{percent / 100:.4f}")
@@ -219,7 +220,7 @@ def test_the_doctor_knows_it(place: Workplace) -> None:
     ],
 )
 def test_the_doctor_tells_of_a_broken_package_and_goes_on(package: str, told: str) -> None:
-    first, *_ = look(Room(name="other", package=package), {})
+    first, *_ = look(BenchmarkEntry(name="other", package=package), {})
     assert (first.status, first.subject) == ("problem", "other")
     assert told in first.found
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.benchmarks.mmie.benchmark import REVIEW
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.subset_command import run
 
@@ -112,11 +112,11 @@ def test_a_file_of_ids_that_is_not_there_is_refused(logged, tmp_path):
 
 
 def test_subsets_that_a_benchmark_knows_are_shown(logged, monkeypatch):
-    class Knowing(type(REVIEW)):
+    class Knowing(type(BENCHMARK)):
         def subsets(self, task, samples):
             return {f"{task}_half": frozenset(s.id for s in samples[::2])}
 
-    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.benchmark.REVIEW", Knowing())
+    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.benchmark.BENCHMARK", Knowing())
     assert "| mmie_half |" in subset(*logged("mmie", 0.5))
 
 

@@ -9,7 +9,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.alignment import Aligned
 from mmie_tasks.results.subset import Plan, study
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.numbers import metric_value
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
 
@@ -30,7 +30,7 @@ def test_the_full_scores_are_the_figures_of_the_report(task_run):
     titles = [number.title for number in found.numbers]
     assert titles == ["AVG", "A", "B"]
     for number, (percent,) in zip(found.numbers, found.percent, strict=True):
-        expected = figure(run.samples, number, "official", run.review.scale, resamples=0)
+        expected = metric_value(run.samples, number, "official", run.benchmark.scale, resamples=0)
         assert percent == expected.percent
     assert (found.samples, found.unscored) == (118, 2)
 

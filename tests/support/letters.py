@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import Number, Reviewed, Scale
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import TaskRun
 
 
@@ -14,13 +14,13 @@ class Letters:
     title = "Letters"
     scale = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2))
     numbers = (
-        Number(name="", title="AVG", kind="headline"),
-        Number(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
+        Metric(name="", title="AVG", kind="headline"),
+        Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
         *(
-            Number(name=each, title=each.upper(), kind="letter", by="letter", weights={each: 1.0})
+            Metric(name=each, title=each.upper(), kind="letter", by="letter", weights={each: 1.0})
             for each in "abc"
         ),
-        Number(name="style", title="Style", kind="part", part="style"),
+        Metric(name="style", title="Style", kind="part", part="style"),
     )
 
     def read(self, line):
@@ -41,7 +41,7 @@ def verdict(points):
 def make_run(points, signatures=None, robust=None, styles=None, groups=None):
     """Points by id; None for no score, or an `Unscored`."""
     samples = tuple(
-        Reviewed(
+        LoggedSample(
             id=name,
             official=verdict(value),
             robust=verdict((robust or {}).get(name, value)),
@@ -51,5 +51,5 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
         )
         for name, value in points.items()
     )
-    room = Room(name="letters", package="letters")
-    return TaskRun(task="letters", room=room, review=Letters(), log=Path("x"), samples=samples)
+    room = BenchmarkEntry(name="letters", package="letters")
+    return TaskRun(task="letters", room=room, benchmark=Letters(), log=Path("x"), samples=samples)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmie_tasks.benchmarks.registry import Room
+from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import Line, Number, Reviewed, Scale
+from mmie_tasks.runs.benchmark import Line, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:nobody|task:sketch@1-A"
@@ -17,17 +17,17 @@ SCALE = Scale(
 )
 
 
-def _by_category(name: str) -> Number:
-    return Number(
+def _by_category(name: str) -> Metric:
+    return Metric(
         name=name, title=name.upper(), kind="category", by="category", weights={name: 1.0}
     )
 
 
 NUMBERS = (
-    Number(name="", title="Total", kind="headline"),
+    Metric(name="", title="Total", kind="headline"),
     *(_by_category(name) for name in ("c", "a", "b")),
     *(
-        Number(
+        Metric(
             name=part, title=part, kind="component", by="component", weights={part: 1.0}, part=part
         )
         for part in ("look", "tell", "spell")
@@ -41,9 +41,9 @@ class Sketch:
 
     title: str = "Sketch"
     scale: Scale = SCALE
-    numbers: Sequence[Number] = NUMBERS
+    numbers: Sequence[Metric] = NUMBERS
 
-    def read(self, line: Line) -> Reviewed:
+    def read(self, line: Line) -> LoggedSample:
         raise NotImplementedError
 
     def reread(self, line: Line) -> Mapping[str, Verdict] | None:
@@ -55,16 +55,16 @@ def verdict(points: float | None) -> Verdict:
 
 
 def sample(
-    id: str,  # noqa: A002 - as in `Reviewed`
+    id: str,  # noqa: A002 - as in `LoggedSample`
     points: float | None = 2,
     robust: float | str | None = "same",
     category: str = "a",
     **fields: object,
-) -> Reviewed:
+) -> LoggedSample:
     """A sample; without `robust`, both readings give the same points."""
     other = points if isinstance(robust, str) else robust
     given: dict[str, object] = {"signature": SIGNATURE, "groups": {"category": (category,)}}
-    return Reviewed(
+    return LoggedSample(
         id=id,
         official=verdict(points),
         robust=verdict(other),
@@ -74,16 +74,16 @@ def sample(
 
 def run(
     name: str,
-    samples: Iterable[Reviewed],
+    samples: Iterable[LoggedSample],
     task: str = "sketch",
-    review: Sketch | None = None,
+    benchmark: Sketch | None = None,
     **fields: object,
 ) -> Run:
     """A run with one task."""
     of_task = TaskRun(
         task=task,
-        room=Room(name="sketch", package="nowhere.sketch"),
-        review=review or Sketch(),
+        room=BenchmarkEntry(name="sketch", package="nowhere.sketch"),
+        benchmark=benchmark or Sketch(),
         log=Path(f"{name}.jsonl"),
         samples=tuple(samples),
         **fields,  # type: ignore[arg-type]

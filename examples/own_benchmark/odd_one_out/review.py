@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import samples as logged
-from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
+from mmie_tasks.runs.benchmark import BadRecord, Line, Metric, LoggedSample, Benchmark, Scale, LoggedSegment
 from odd_one_out import task
 
 
-def _number(category: str) -> Number:
-    return Number(
+def _number(category: str) -> Metric:
+    return Metric(
         name=category,
         title=f"Odd {category}",
         kind="category",
@@ -21,7 +21,7 @@ def _number(category: str) -> Number:
 
 
 class _Review:
-    """See `mmie_tasks.runs.benchmark.Reviewer`."""
+    """See `mmie_tasks.runs.benchmark.Benchmark`."""
 
     title = "Odd one out"
     scale = Scale(
@@ -32,25 +32,25 @@ class _Review:
         tabled=1,
     )
     numbers = (
-        Number(name="", title="All samples", kind="headline"),
+        Metric(name="", title="All samples", kind="headline"),
         *map(_number, task.CATEGORIES),
     )
 
-    def read(self, line: Line) -> Reviewed:
+    def read(self, line: Line) -> LoggedSample:
         """The sample of a line: the row under ``coverage`` has all of it but the answer."""
         record = logged.record_of(line)
         sample_id, category = logged.text(record, "id"), logged.text(record, "category")
         if category not in task.CATEGORIES:
             raise BadRecord(f"`category` is `{category}`: no sample of odd_one_out")
         shapes = task.picture(sample_id.rpartition("/")[2])  # a log may name anything
-        return Reviewed(
+        return LoggedSample(
             id=sample_id,
             official=logged.verdict(record, "official", 1),
             robust=logged.verdict(record, "robust", 1),
             groups={"category": (category,)},
-            question=(Segment(image=str(shapes)), Segment(text=task.QUESTION)),
-            gold=(Segment(text=logged.text(record, "gold")),),
-            answer=(Segment(text=logged.answer(line)),),
+            question=(LoggedSegment(image=str(shapes)), LoggedSegment(text=task.QUESTION)),
+            gold=(LoggedSegment(text=logged.text(record, "gold")),),
+            answer=(LoggedSegment(text=logged.answer(line)),),
             signature=logged.text(record, "signature"),
         )
 
@@ -64,4 +64,4 @@ class _Review:
         return task.read(line["filtered_resps"], sample.gold[0].text)
 
 
-REVIEW: Reviewer = _Review()
+REVIEW: Benchmark = _Review()

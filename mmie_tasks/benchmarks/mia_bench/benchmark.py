@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
+from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading
@@ -11,18 +12,20 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import impossible, robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.selection import BenchmarkJudge
 from mmie_tasks.judging.session import Judged
 from mmie_tasks.runs import samples as logged
 from mmie_tasks.runs.benchmark import (
-    READINGS,
+    SCORE_KINDS,
     BadRecord,
+    Benchmark,
+    Doc,
     Line,
-    Number,
-    ReadingName,
-    Reviewed,
-    Reviewer,
+    LoggedSample,
+    LoggedSegment,
+    Metric,
     Scale,
-    Segment,
+    ScoreKind,
 )
 from mmie_tasks.runs.samples import NOT_LOGGED, Record
 
@@ -45,9 +48,9 @@ FULL_MARKS = 100
 _CLEAN = "clean"
 
 
-def _numbers() -> Iterator[Number]:
-    yield Number(name="", title="Total", kind="headline")
-    yield Number(
+def _numbers() -> Iterator[Metric]:
+    yield Metric(name="", title="Total", kind="headline")
+    yield Metric(
         name=_CLEAN,
         title="Total without contradictory samples",
         kind="headline",
@@ -56,55 +59,63 @@ def _numbers() -> Iterator[Number]:
     )
     for name in CATEGORIES:
         title, weights = name.replace("_", " ").capitalize(), {name: 1.0}
-        yield Number(
+        yield Metric(
             name=name, title=title, kind="component", by="component", weights=weights, part=name
         )
     for name in TYPES:
         title, weights = name.capitalize(), {name: 1.0}
-        yield Number(name=name, title=title, kind="type", by="type", weights=weights)
+        yield Metric(name=name, title=title, kind="type", by="type", weights=weights)
 
 
-class _Review:
-    title = "MIA-Bench"
-    scale = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
-    numbers = tuple(_numbers())
-
-    def read(self, line: Line) -> Reviewed:
-        record = _record(line)
-        said = logged.answer(line)
-        return Reviewed(
-            id=logged.text(record, "id"),
-            official=logged.verdict(record, "official"),
-            robust=logged.verdict(record, "robust"),
-            groups=_groups(record),
-            parts={reading: _parts(record, reading) for reading in READINGS},
-            question=_question(line, record),
-            answer=(Segment(text=said),) if said else (),
-            replies=logged.replies(record) or (),
-            signature=logged.optional_text(record, "signature"),
-            facts=_facts(record),
-        )
-
-    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
-        record = _record(line)
-        graded = _regraded(record)
-        if graded is not None:
-            return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
-        stored: dict[str, Verdict] = {name: logged.verdict(record, name) for name in READINGS}
-        unasked = logged.replies(record) == ()
-        unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
-        return stored if unasked and unscored else None
-
-    def rerecord(self, line: Line) -> Record:
-        """The record with what the current readers make of it; as it is, if nothing was read."""
-        record = _record(line)
-        graded, sample = _regraded(record), _sample(record)
-        if graded is None or sample is None:
-            return record
-        return {**record, **metrics.read_in(sample, graded)}
+SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
+METRICS = tuple(_numbers())
 
 
-REVIEW: Reviewer = _Review()
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    said = logged.answer(line)
+    return LoggedSample(
+        id=logged.text(record, "id"),
+        official=logged.verdict(record, "official"),
+        robust=logged.verdict(record, "robust"),
+        groups=_groups(record),
+        parts={reading: _parts(record, reading) for reading in SCORE_KINDS},
+        question=_question(line, record),
+        answer=(LoggedSegment(text=said),) if said else (),
+        replies=logged.replies(record) or (),
+        signature=logged.optional_text(record, "signature"),
+        facts=_facts(record),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to what a line saved; None if the line lacks it.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    graded = _regraded(record)
+    if graded is not None:
+        return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
+    stored: dict[str, Verdict] = {name: logged.verdict(record, name) for name in SCORE_KINDS}
+    unasked = logged.replies(record) == ()
+    unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
+    return stored if unasked and unscored else None
+
+
+def rerecord(line: Line) -> Record:
+    """The record with what the current readers make of it; as it is, if nothing was read."""
+    record = _record(line)
+    graded, sample = _regraded(record), _sample(record)
+    if graded is None or sample is None:
+        return record
+    return {**record, **metrics.read_in(sample, graded)}
 
 
 def _regraded(record: Record) -> Grading | None:
@@ -177,20 +188,23 @@ def _groups(record: Record) -> dict[str, tuple[str, ...]]:
     return groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)}
 
 
-def _parts(record: Record, reading: ReadingName) -> dict[str, float]:
+def _parts(record: Record, reading: ScoreKind) -> dict[str, float]:
     shares = logged.mapping(logged.mapping(record, "parts"), reading)
     known = {name: logged.number(share) for name, share in shares.items()}
     return {name: share for name, share in known.items() if share is not None}
 
 
-def _question(line: Line, record: Record) -> tuple[Segment, ...]:
+def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     """The image, then the instruction, as the tested model is asked."""
     said = logged.optional_text(line, "input")
-    text = (Segment(text=said),) if said else ()
+    text = (LoggedSegment(text=said),) if said else ()
     if "image" not in record:
-        return (Segment(problem=NOT_LOGGED), *text)
+        return (LoggedSegment(problem=NOT_LOGGED), *text)
     image = logged.optional_text(record, "image")
-    return ((Segment(image=image) if image else Segment(problem="the data name no file")), *text)
+    return (
+        (LoggedSegment(image=image) if image else LoggedSegment(problem="the data name no file")),
+        *text,
+    )
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
@@ -225,3 +239,48 @@ def _mark(mark: object, weight: int | None) -> str:
         if points is not None and out_of is not None:
             return f"{points:g}/{out_of:g}"
     return f"-/{weight or '?'}"
+
+
+DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
+
+
+def _prepare() -> None:
+    from mmie_tasks.benchmarks.mia_bench import task
+
+    task.check_prompt()
+
+
+JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, prepare=_prepare)
+
+
+def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
+    from mmie_tasks.benchmarks.mia_bench import task
+
+    task.before_requests(docs)
+
+
+def _provenance(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.mia_bench import task
+
+    return task.provenance(doc)
+
+
+def _signature(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.mia_bench import task
+
+    return task.signature(doc)
+
+
+BENCHMARK = Benchmark(
+    name="mia_bench",
+    title="MIA-Bench",
+    scale=SCALE,
+    metrics=METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    judge=JUDGE,
+    check_data=_check_data,
+    provenance=_provenance,
+    signature=_signature,
+)

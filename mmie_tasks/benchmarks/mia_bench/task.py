@@ -16,7 +16,7 @@ from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data as source
 from mmie_tasks.benchmarks.mia_bench import metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.benchmark import grade
+from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading, Row, summary
 from mmie_tasks.benchmarks.mia_bench.robust import impossible
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -26,7 +26,6 @@ from mmie_tasks.core.verdict import mean_of, tally, verdict_of
 from mmie_tasks.hub.images import Opener, require
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import Case, Rows
-from mmie_tasks.judging.selection import JudgedBy
 from mmie_tasks.judging.session import Judged, Question
 from mmie_tasks.runner import official_prompts
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
 VERSION = "1-A"  # the number moves with the scores, the letter otherwise
 
 _PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated
@@ -56,9 +54,6 @@ def check_prompt() -> None:
         prompts.check(official_prompts.mia_bench)
     except prompts.OfficialTextChanged as error:
         raise DataBroken(str(error), hint=prompts.HINT) from error
-
-
-JUDGED = JudgedBy("MIA-Bench", DEFAULT_JUDGE, prepare=check_prompt)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - the runner's form
@@ -133,7 +128,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         rows_of=lambda judged: _rows(sample, judged, logged),
         metrics=metrics.certain(sample),
     )
-    return JUDGED.submit(case, plain=_plain_score)
+    return JUDGE.submit(case, plain=_plain_score)
 
 
 def _not_judged(sample: Sample, doc: Doc, results: Sequence[object]) -> Grading | None:
@@ -197,7 +192,7 @@ def signature(doc: Doc) -> str:
     Raises:
         SettingWrong: The judge that was chosen cannot be opened.
     """
-    judge = JUDGED.signature()
+    judge = JUDGE.signature()
     paper = "yes" if _PAPER_JUDGE.search(judge) else "no"
     return f"{judge}|paper_judge:{paper}|{provenance(doc)}|pkg:{__version__}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import metrics
@@ -11,7 +11,16 @@ from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import samples as logged
-from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
+from mmie_tasks.runs.benchmark import (
+    BadRecord,
+    Benchmark,
+    Doc,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    Metric,
+    Scale,
+)
 from mmie_tasks.runs.samples import PLACE, Record
 
 # Both readings of what the runner has of the tested model.
@@ -60,53 +69,61 @@ def _weights(name: str) -> dict[str, float]:
     return {d: 1 / len(tasks) / len(within) for within in members.values() for d in within}
 
 
-def _numbers() -> Iterator[Number]:
+def _numbers() -> Iterator[Metric]:
     kinds = {"headline": _HEADLINES, "mean": _MEANS, "task": {task: task for task in TASKS}}
     for kind, titles in kinds.items():
         for name, title in titles.items():
-            yield Number(name=name, title=title, kind=kind, by="dataset", weights=_weights(name))
+            yield Metric(name=name, title=title, kind=kind, by="dataset", weights=_weights(name))
     for name in DATASETS:
-        yield Number(name=name, title=name, kind="dataset", by="dataset", weights={name: 1.0})
+        yield Metric(name=name, title=name, kind="dataset", by="dataset", weights={name: 1.0})
     for name, title in _LEVELS.items():
-        yield Number(name=name, title=title, kind="level", by="level", weights={name: 1.0})
+        yield Metric(name=name, title=title, kind="level", by="level", weights={name: 1.0})
 
 
-class _Review:
-    title = "MileBench"
-    scale = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1)
-    numbers = tuple(_numbers())
-
-    def read(self, line: Line) -> Reviewed:
-        record = _record(line)
-        images = logged.texts(record, "images")
-        gold = logged.optional_text(record, "gold") or logged.optional_text(line, "target")
-        said = logged.answer(line)
-        return Reviewed(
-            id=logged.text(record, "id"),
-            official=logged.verdict(record, "official", 1),
-            robust=logged.verdict(record, "robust", 1),
-            groups={kind: (logged.text(record, kind),) for kind in ("dataset", "task", "level")},
-            question=logged.asked(line, images),
-            gold=(Segment(text=gold),) if gold else (),
-            answer=(Segment(text=said),) if said else (),
-            signature=logged.optional_text(record, "signature"),
-            facts=_facts(line, record, images),
-        )
-
-    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
-        reading = _reread(line, _record(line))
-        if reading is None:
-            return None
-        return {"official": reading.official, "robust": reading.robust}
-
-    def rerecord(self, line: Line) -> Record:
-        """The record with what the current readers make of it; as it is, if nothing was read."""
-        record = _record(line)
-        reading = _reread(line, record)
-        return {**record, **metrics.read_in(reading)} if reading else record
+SCALE = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1)
+METRICS = tuple(_numbers())
 
 
-REVIEW: Reviewer = _Review()
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    images = logged.texts(record, "images")
+    gold = logged.optional_text(record, "gold") or logged.optional_text(line, "target")
+    said = logged.answer(line)
+    return LoggedSample(
+        id=logged.text(record, "id"),
+        official=logged.verdict(record, "official", 1),
+        robust=logged.verdict(record, "robust", 1),
+        groups={kind: (logged.text(record, kind),) for kind in ("dataset", "task", "level")},
+        question=logged.asked(line, images),
+        gold=(LoggedSegment(text=gold),) if gold else (),
+        answer=(LoggedSegment(text=said),) if said else (),
+        signature=logged.optional_text(record, "signature"),
+        facts=_facts(line, record, images),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to what a line saved; None if the line lacks it.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    reading = _reread(line, _record(line))
+    if reading is None:
+        return None
+    return {"official": reading.official, "robust": reading.robust}
+
+
+def rerecord(line: Line) -> Record:
+    """The record with what the current readers make of it; as it is, if nothing was read."""
+    record = _record(line)
+    reading = _reread(line, record)
+    return {**record, **metrics.read_in(reading)} if reading else record
 
 
 def _record(line: Line) -> Record:
@@ -156,3 +173,35 @@ def _facts(
         if gold and (place := asked.find(gold)) >= 0:
             facts["needle_depth"] = place / len(asked)
     return facts
+
+
+def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
+    from mmie_tasks.benchmarks.milebench import task
+
+    task.before_requests(docs)
+
+
+def _provenance(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.milebench import task
+
+    return task.provenance(doc)
+
+
+def _signature(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.milebench import task
+
+    return task.signature(doc)
+
+
+BENCHMARK = Benchmark(
+    name="milebench",
+    title="MileBench",
+    scale=SCALE,
+    metrics=METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    check_data=_check_data,
+    provenance=_provenance,
+    signature=_signature,
+)

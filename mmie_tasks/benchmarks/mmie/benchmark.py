@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from loguru import logger
 
@@ -14,9 +15,20 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.selection import BenchmarkJudge
 from mmie_tasks.judging.session import Judged
 from mmie_tasks.runs import samples as logged
-from mmie_tasks.runs.benchmark import BadRecord, Line, Number, Reviewed, Reviewer, Scale, Segment
+from mmie_tasks.runs.benchmark import (
+    BadRecord,
+    Benchmark,
+    Doc,
+    Environment,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    Metric,
+    Scale,
+)
 from mmie_tasks.runs.log_files import find, lines
 from mmie_tasks.runs.samples import Record
 
@@ -53,72 +65,79 @@ def _percent(mean: float) -> float:
     return percent_of(round(mean * 1000) / 1000)
 
 
-class _Review:
-    title = "MMIE"
-    scale = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=_percent)
-    numbers = (
-        Number(name="", title="AVG", kind="headline"),
-        *(
-            Number(
-                name=each, title=_TITLES[each], kind="category", by="category", weights={each: 1}
-            )
-            for each in CATEGORIES
-        ),
-        *(
-            Number(
-                name=each,
-                title="EECS" if each == "eecs" else each.capitalize(),
-                kind="field",
-                by="field",
-                weights={each: 1},
-            )
-            for each in FIELDS
-        ),
+SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=_percent)
+METRICS = (
+    Metric(name="", title="AVG", kind="headline"),
+    *(
+        Metric(name=each, title=_TITLES[each], kind="category", by="category", weights={each: 1})
+        for each in CATEGORIES
+    ),
+    *(
+        Metric(
+            name=each,
+            title="EECS" if each == "eecs" else each.capitalize(),
+            kind="field",
+            by="field",
+            weights={each: 1},
+        )
+        for each in FIELDS
+    ),
+)
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    field = slug(logged.optional_text(record, "field"))
+    return LoggedSample(
+        id=logged.text(record, "id"),
+        official=logged.verdict(record, "official", FULL_MARKS),
+        robust=logged.verdict(record, "robust", FULL_MARKS),
+        groups={
+            "category": (str(record["category"]),),
+            **({"field": (field,)} if field else {}),
+        },
+        question=_question(line, record),
+        gold=_gold(line, record),
+        answer=_answer(line, record),
+        replies=logged.replies(record) or (),
+        signature=logged.optional_text(record, "signature"),
+        facts=_facts(record),
     )
 
-    def read(self, line: Line) -> Reviewed:
-        record = _record(line)
-        field = slug(logged.optional_text(record, "field"))
-        return Reviewed(
-            id=logged.text(record, "id"),
-            official=logged.verdict(record, "official", FULL_MARKS),
-            robust=logged.verdict(record, "robust", FULL_MARKS),
-            groups={
-                "category": (str(record["category"]),),
-                **({"field": (field,)} if field else {}),
-            },
-            question=_question(line, record),
-            gold=_gold(line, record),
-            answer=_answer(line, record),
-            replies=logged.replies(record) or (),
-            signature=logged.optional_text(record, "signature"),
-            facts=_facts(record),
-        )
 
-    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
-        graded = _regraded(_record(line))
-        if graded is None:
-            return None
-        return {"official": graded.official, "robust": graded.robust}
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to what a line saved; None if the line lacks it.
 
-    def rerecord(self, line: Line) -> Record:
-        """The record with what the current readers make of it; as it is, if nothing was read."""
-        record = _record(line)
-        graded = _regraded(record) if logged.replies(record) else None
-        return {**record, **metrics.read_in(graded)} if graded else record
-
-    def subsets(self, task: str, samples: Sequence[Reviewed]) -> Mapping[str, frozenset[str]]:
-        """The ids of ``mmie_1k``, in a run of the whole dataset: of fewer, other ones are drawn."""
-        from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
-
-        ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
-        for sample in samples:
-            ids[sample.names("category")[0]].append(sample.id)
-        whole = {category: len(each) for category, each in ids.items()} == PUBLISHED
-        return {"mmie_1k": small(ids)} if task == "mmie" and whole else {}
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    graded = _regraded(_record(line))
+    if graded is None:
+        return None
+    return {"official": graded.official, "robust": graded.robust}
 
 
-REVIEW: Reviewer = _Review()
+def rerecord(line: Line) -> Record:
+    """The record with what the current readers make of it; as it is, if nothing was read."""
+    record = _record(line)
+    graded = _regraded(record) if logged.replies(record) else None
+    return {**record, **metrics.read_in(graded)} if graded else record
+
+
+def subsets(task: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
+    """The ids of ``mmie_1k``, in a run of the whole dataset: of fewer, other ones are drawn."""
+    from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
+
+    ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
+    for sample in samples:
+        ids[sample.names("category")[0]].append(sample.id)
+    whole = {category: len(each) for category, each in ids.items()} == PUBLISHED
+    return {"mmie_1k": small(ids)} if task == "mmie" and whole else {}
 
 
 def _record(line: Line) -> Record:
@@ -144,26 +163,26 @@ def _regraded(record: Record) -> Grading | None:
     return None if found is None or scored else stored
 
 
-def _question(line: Line, record: Record) -> tuple[Segment, ...]:
+def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     known = logged.segments(record, "question")
     return logged.asked(line, None) if known is None else known
 
 
-def _gold(line: Line, record: Record) -> tuple[Segment, ...]:
+def _gold(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     known = logged.segments(record, "gold")
     if known is not None:
         return known
     words = logged.optional_text(line, "target")
-    return (Segment(text=words),) if words else ()
+    return (LoggedSegment(text=words),) if words else ()
 
 
-def _answer(line: Line, record: Record) -> tuple[Segment, ...]:
+def _answer(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     """As it was taken apart; whole where there was nothing to take apart."""
     known = logged.segments(record, "answer")
     if known:
         return known
     words = logged.answer(line)
-    return (Segment(text=words),) if words else ()
+    return (LoggedSegment(text=words),) if words else ()
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
@@ -236,3 +255,63 @@ def _record_logs(line: Line, place: str) -> Record:
         message = f"{place}: not a scored sample of MMIE (a run with `--predict_only` has none)."
         raise AnswersUnusable(message, hint=_HINT)
     return record
+
+
+DEFAULT_JUDGE = "mmie_score"
+
+
+def _prepare() -> None:
+    from mmie_tasks.benchmarks.mmie import request
+
+    request.check()
+
+
+JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, prepare=_prepare)
+
+
+def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
+    from mmie_tasks.benchmarks.mmie import task
+
+    task.before_requests(docs)
+
+
+def _provenance(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.mmie import task
+
+    return task.provenance(doc)
+
+
+def _signature(doc: Doc) -> str:
+    from mmie_tasks.benchmarks.mmie import task
+
+    return task.signature(doc)
+
+
+def _add_answer_folder(folder: Path) -> None:
+    from mmie_tasks.benchmarks.mmie import request
+
+    request.look_in(folder)
+
+
+def _export(arguments: Sequence[str], environment: Environment) -> str:
+    from mmie_tasks.benchmarks.mmie import export
+
+    return export.run(arguments, environment)
+
+
+BENCHMARK = Benchmark(
+    name="mmie",
+    title="MMIE",
+    scale=SCALE,
+    metrics=METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    subsets=subsets,
+    judge=JUDGE,
+    check_data=_check_data,
+    provenance=_provenance,
+    signature=_signature,
+    add_answer_folder=_add_answer_folder,
+    export=_export,
+)

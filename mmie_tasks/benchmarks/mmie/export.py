@@ -16,11 +16,12 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data as source
-from mmie_tasks.benchmarks.mmie.benchmark import Record, records_of
+from mmie_tasks.benchmarks.mmie.benchmark import records_of
 from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.hub.archives import whole
+from mmie_tasks.runs.samples import Record
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}

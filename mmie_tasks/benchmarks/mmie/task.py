@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mmie import metrics
 from mmie_tasks.benchmarks.mmie import metrics as totals
 from mmie_tasks.benchmarks.mmie import request as asking
 from mmie_tasks.benchmarks.mmie import request as settings
-from mmie_tasks.benchmarks.mmie.benchmark import grade
+from mmie_tasks.benchmarks.mmie.benchmark import JUDGE, grade
 from mmie_tasks.benchmarks.mmie.metrics import Row, summary
 from mmie_tasks.benchmarks.mmie.request import counted
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -28,7 +28,6 @@ from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.hub.images import Opener
 from mmie_tasks.judging.deferred import Case, Rows
-from mmie_tasks.judging.selection import JudgedBy
 from mmie_tasks.judging.session import Judged, Question
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-DEFAULT_JUDGE = "mmie_score"
 VERSION = "1-A"  # of every task here: the number moves with the scores, the letter otherwise
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
@@ -46,9 +44,6 @@ TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "
 
 _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = Opener()  # of this process: what a model could not be shown is not scored
-
-
-JUDGED = JudgedBy("MMIE", DEFAULT_JUDGE, prepare=settings.check)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -158,7 +153,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
 
     question = Question(request=asked.request)
     case = Case(question=question, rows_of=rows_of, metrics=metrics.certain(sample))
-    return JUDGED.submit(case, plain=_plain_score)
+    return JUDGE.submit(case, plain=_plain_score)
 
 
 def _noted_signature(doc: Doc) -> str:
@@ -186,7 +181,7 @@ def signature(doc: Doc) -> str:
     Raises:
         MmieTasksError: The judge that was chosen cannot be opened.
     """
-    judge = JUDGED.signature()
+    judge = JUDGE.signature()
     paper = "yes" if judge.startswith("judge:mmie_score|") else "no"
     return f"{judge}|paper_judge:{paper}|{settings.signature()}|{provenance(doc)}|pkg:{__version__}"
 

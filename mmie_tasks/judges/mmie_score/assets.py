@@ -30,7 +30,7 @@ from mmie_tasks.preflight.findings import (
     problem_of,
     warning,
 )
-from mmie_tasks.preflight.machine import IN_PROCESS_TRANSFORMERS, installed, numbers_of
+from mmie_tasks.preflight.machine import IN_PROCESS_TRANSFORMERS, installed, metrics_of
 
 PACKAGES = ("sentencepiece", "safetensors", "pillow", "psutil")
 LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
@@ -83,7 +83,7 @@ def _packages() -> Iterator[Finding]:
     else:
         yield ok("mmie_score: packages", ", ".join(f"{n} {v}" for n, v in found.items()))
     there = installed("transformers")
-    if numbers_of(there) < (IN_PROCESS_TRANSFORMERS,):
+    if metrics_of(there) < (IN_PROCESS_TRANSFORMERS,):
         found_there = f"transformers {there or 'is not installed'}, and 5.x is needed"
         yield problem("mmie_score: packages", found_there, "`pip install -U transformers`")
 

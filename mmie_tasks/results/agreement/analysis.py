@@ -14,7 +14,7 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.agreement.measures import EVERY, IN_GROUPS, LEVELS, Asked, alpha, measure
 from mmie_tasks.results.agreement.ratings import Gathered, Pairs, Rater, pairs_of
 from mmie_tasks.results.agreement.resampling import Floats, Measured
-from mmie_tasks.runs.benchmark import Reviewed, Segment
+from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 
 # Everyone's points side by side, and which samples can be compared at all.
 
@@ -54,7 +54,7 @@ class Panel:
     other_answers: int
     unseen_answers: int
     in_one_only: int
-    samples: Mapping[str, Reviewed]
+    samples: Mapping[str, LoggedSample]
 
     @property
     def matrix(self) -> Floats:
@@ -177,7 +177,7 @@ def _differing(raters: Sequence[Rater], shared: set[str]) -> tuple[set[str], set
     return differing, unseen
 
 
-def _said(answer: Sequence[Segment]) -> tuple[str, tuple[str, ...]]:
+def _said(answer: Sequence[LoggedSegment]) -> tuple[str, tuple[str, ...]]:
     """Words and images of an answer: spaces, and the folder it was saved in, do not matter."""
     words = " ".join(" ".join(segment.text for segment in answer).split())
     images = (segment.image for segment in answer if segment.image)

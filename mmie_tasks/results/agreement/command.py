@@ -14,18 +14,18 @@ from mmie_tasks.results.agreement.measures import Asked
 from mmie_tasks.results.agreement.page import page
 from mmie_tasks.results.agreement.ratings import Rater, gather
 from mmie_tasks.results.agreement.resampling import LEVEL, RESAMPLES, Measured
-from mmie_tasks.runs.benchmark import READINGS, ReadingName
+from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
 
 # What was found, for programs: null for what is not defined, with the reason beside it.
 
 
-def as_json(found: Agreement, reading: ReadingName) -> str:
+def as_json(found: Agreement, reading: ScoreKind) -> str:
     """One object; its keys are the names used here."""
     scale, panel = found.gathered.scale, found.panel
     names = [rater.name for rater in found.gathered.raters]
     document = {
         "task": found.gathered.task,
-        "benchmark": found.gathered.review.title,
+        "benchmark": found.gathered.benchmark.title,
         "reading": reading,
         "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         "reference": found.reference,
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
         "(and `rater`, for several people); NAME=PATH gives it a name",
     )
     parser.add_argument("--task", metavar="TASK", help="which, where the runs have several")
-    parser.add_argument("--reading", choices=READINGS, default="official", help="of the replies")
+    parser.add_argument("--reading", choices=SCORE_KINDS, default="official", help="of the replies")
     parser.add_argument(
         "--reference", metavar="NAME", help="default: the people, or else the first that is named"
     )

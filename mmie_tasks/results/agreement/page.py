@@ -10,18 +10,18 @@ from mmie_tasks.results.agreement.analysis import Agreement, Compared, Panel
 from mmie_tasks.results.agreement.measures import IN_GROUPS, PAPER, RANKS, STEPS, titles
 from mmie_tasks.results.agreement.ratings import Rater
 from mmie_tasks.results.agreement.resampling import LEVEL, NOT_ASKED, Measured
-from mmie_tasks.runs.benchmark import ReadingName
+from mmie_tasks.runs.benchmark import ScoreKind
 
 NONE = "n/a"
 _NAME_WIDTH = 60  # characters of an id or name in a table
 
 
-def page(found: Agreement, reading: ReadingName) -> str:
+def page(found: Agreement, reading: ScoreKind) -> str:
     """Every block, one below the other."""
-    review = found.gathered.review
-    title = f"# Agreement on {review.title} (`{found.gathered.task}`)"
+    benchmark = found.gathered.benchmark
+    title = f"# Agreement on {benchmark.title} (`{found.gathered.task}`)"
     blocks = [
-        f"{title}\n\nThe {reading} reading, {review.scale.unit}; intervals in brackets.",
+        f"{title}\n\nThe {reading} reading, {benchmark.scale.unit}; intervals in brackets.",
         _paper(found),
         "\n".join(_raters(found)),
         *_more(found),

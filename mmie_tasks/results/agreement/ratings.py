@@ -13,12 +13,13 @@ from typing import Literal
 
 import numpy as np
 
-from mmie_tasks.benchmarks.registry import names_of, room_of, rooms
+from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.agreement.resampling import Floats, Ints
-from mmie_tasks.runs.benchmark import ReadingName, Reviewed, Reviewer, Scale
-from mmie_tasks.runs.log_files import Run, TaskRun, open_run
+from mmie_tasks.results.inputs import open_run
+from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun
 
 # Points that people gave, from a CSV: ``id, score``, and ``rater`` where they are several.
 
@@ -161,7 +162,7 @@ class Rater:
     source: Path
     points: Mapping[str, float]
     unscored: Mapping[str, str]
-    samples: Mapping[str, Reviewed] = field(default_factory=dict)
+    samples: Mapping[str, LoggedSample] = field(default_factory=dict)
     signatures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -172,18 +173,18 @@ class Gathered:
 
     Attributes:
         task: What they rated.
-        review: What its benchmark knows of logs.
+        benchmark: What its benchmark knows of logs.
         raters: In the order they were named in; two at least.
     """
 
     task: str
-    review: Reviewer
+    benchmark: Benchmark
     raters: tuple[Rater, ...]
 
     @property
     def scale(self) -> Scale:
         """That all points are on."""
-        return self.review.scale
+        return self.benchmark.scale
 
     @property
     def groups(self) -> dict[str, tuple[Rater, ...]]:
@@ -201,7 +202,7 @@ class _Csv:
     path: Path
 
 
-def gather(words: Sequence[str], task: str | None, reading: ReadingName) -> Gathered:
+def gather(words: Sequence[str], task: str | None, reading: ScoreKind) -> Gathered:
     """Read everyone whom the words of the command line name.
 
     Args:
@@ -216,17 +217,17 @@ def gather(words: Sequence[str], task: str | None, reading: ReadingName) -> Gath
     opened = [_csv(word) or open_run(word, [task] if task else []) for word in words]
     chosen = _chosen([each for each in opened if isinstance(each, Run)], task)
     name = next(iter(chosen.values())).task if chosen else task or ""
-    review = next(iter(chosen.values())).review if chosen else _review_of(task)
+    benchmark = next(iter(chosen.values())).benchmark if chosen else _benchmark_of(task)
     raters: list[Rater] = []
     for each in opened:
         if isinstance(each, Run):
             raters.append(_judge(each, chosen[id(each)], reading))
         else:
-            raters += _people(each, review.scale)
+            raters += _people(each, benchmark.scale)
     if len(raters) < 2:
         message = f"Agreement takes two raters or more, and `{raters[0].name}` is alone."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
-    return Gathered(task=name, review=review, raters=_with_names_that_differ(raters))
+    return Gathered(task=name, benchmark=benchmark, raters=_with_names_that_differ(raters))
 
 
 def _csv(word: str) -> _Csv | None:
@@ -249,7 +250,7 @@ def _chosen(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
         name = task if task in common else common.pop()
         return {id(run): run.tasks[name or ""] for run in runs}
     only = [next(iter(run.tasks.values())) for run in runs if len(run.tasks) == 1]
-    if len(only) == len(runs) and len({each.room for each in only}) <= 1:
+    if len(only) == len(runs) and len({each.benchmark.name for each in only}) <= 1:
         return {id(run): each for run, each in zip(runs, only, strict=True)}
     if common:
         listed = ", ".join(sorted(common))
@@ -259,19 +260,18 @@ def _chosen(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
     raise SettingWrong(f"The runs have no task in common: {listed}.", hint="name runs of one task")
 
 
-def _review_of(task: str | None) -> Reviewer:
-    room = room_of(task) if task else None
-    review: Reviewer | None = getattr(room and room.part("review"), "REVIEW", None)
-    if review is None:
+def _benchmark_of(task: str | None) -> Benchmark:
+    benchmark = benchmark_of_task(task) if task else None
+    if benchmark is None:
         asked = f"`{task}` is no task of mmie-tasks" if task else "there is no run to tell the task"
         raise SettingWrong(
             f"The scale of the scores is not known: {asked}.",
-            hint=f"add `--task` with one of ours; they begin with {names_of(rooms())}",
+            hint=f"add `--task` with one of ours; they begin with {entry_names(entries())}",
         )
-    return review
+    return benchmark
 
 
-def _judge(run: Run, task: TaskRun, reading: ReadingName) -> Rater:
+def _judge(run: Run, task: TaskRun, reading: ScoreKind) -> Rater:
     points: dict[str, float] = {}
     unscored: dict[str, str] = {}
     for sample in task.samples:

@@ -13,9 +13,9 @@ from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.results.report.command import Joined
 from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.results.report.tables import Table
-from mmie_tasks.runs.benchmark import READINGS, ReadingName, Reviewed, Scale
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import Figure
+from mmie_tasks.runs.numbers import MetricValue
 
 # Needles in haystacks: how often one is found, by where it lies and how long the haystack is.
 #
@@ -38,7 +38,7 @@ class _Needle:
     run: int
     length: float
     depth: float | None
-    sample: Reviewed
+    sample: LoggedSample
 
 
 def needle_charts(task: Joined) -> list[Json]:
@@ -51,12 +51,12 @@ def needle_charts(task: Joined) -> list[Json]:
     ]
     deep = [needle for needle in found if needle.depth is not None]
     flat = [needle for needle in found if needle.depth is None]
-    scale = task.review.scale
+    scale = task.benchmark.scale
     maps = [_heat(run, deep, scale) for run in sorted({needle.run for needle in deep})]
     return [*maps, _line(flat, scale)] if flat else maps
 
 
-def _needle(run: int, sample: Reviewed) -> _Needle | None:
+def _needle(run: int, sample: LoggedSample) -> _Needle | None:
     length, depth = (_number(sample.facts.get(name)) for name in (LENGTH, DEPTH))
     if length is None:
         return None
@@ -139,7 +139,7 @@ def _line(needles: Sequence[_Needle], scale: Scale) -> Json:
 
 def _series_needles(needles: Sequence[_Needle], bins: _Bins, scale: Scale) -> Iterator[Json]:
     for run in sorted({needle.run for needle in needles}):
-        for reading in READINGS:
+        for reading in SCORE_KINDS:
             cells: list[list[Verdict]] = [[] for _ in bins.tops]
             for each in needles:
                 if each.run == run:
@@ -174,7 +174,7 @@ NO_SCORE = "no score"
 def charts(task: Joined, tables: Sequence[Table]) -> list[Json]:
     """Every chart of a task, as the page reads it."""
     drawn = [chart for table in tables for chart in _of_table(table)]
-    if task.review.scale.whole:
+    if task.benchmark.scale.whole:
         drawn.append(_histogram(task))
     return [*drawn, *needle_charts(task)]
 
@@ -201,8 +201,8 @@ def _of_table(table: Table) -> Iterator[Json]:
 def _series(table: Table) -> Iterator[Json]:
     for run in range(len(table.lines[0].cells)):
         cells = [line.cells[run] for line in table.lines]
-        for reading in READINGS if any(cells) else ():
-            figures = [None if cell is None else cell.figure(reading) for cell in cells]
+        for reading in SCORE_KINDS if any(cells) else ():
+            figures = [None if cell is None else cell.metric_value(reading) for cell in cells]
             yield {
                 "run": run,
                 "reading": reading,
@@ -212,18 +212,18 @@ def _series(table: Table) -> Iterator[Json]:
             }
 
 
-def _end(found: Figure | None, which: int) -> float | None:
+def _end(found: MetricValue | None, which: int) -> float | None:
     return finite(found.interval[which]) if found is not None and found.interval else None
 
 
 def _histogram(task: Joined) -> Json:
     """How many samples have how many points: for scales of whole points."""
-    full = int(task.review.scale.full_marks)
+    full = int(task.benchmark.scale.full_marks)
     labels = [*map(str, range(full + 1)), NO_SCORE]
     counted = [
         (index, reading, _counts(run, reading, labels))
         for index, run in task.present
-        for reading in READINGS
+        for reading in SCORE_KINDS
     ]
     return {
         "id": "points",
@@ -244,7 +244,7 @@ def _histogram(task: Joined) -> Json:
     }
 
 
-def _counts(run: TaskRun, reading: ReadingName, labels: Sequence[str]) -> list[int]:
+def _counts(run: TaskRun, reading: ScoreKind, labels: Sequence[str]) -> list[int]:
     verdicts = (sample.verdict(reading) for sample in run.samples)
     found = Counter(str(round(v.points)) if isinstance(v, Scored) else NO_SCORE for v in verdicts)
     return [found[label] for label in labels]

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.results.report.page import Json, cut, finite
-from mmie_tasks.runs.benchmark import READINGS, ReadingName, Reviewed, Reviewer
+from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 _MOST_NOTES = 3
@@ -27,9 +27,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         MmieTasksError: A run cannot be read, or the report cannot be written.
     """
     del environment  # nothing in it matters to a report
+    from mmie_tasks.results.inputs import open_runs
     from mmie_tasks.results.report.page import render
     from mmie_tasks.results.report.payload import Settings, payload
-    from mmie_tasks.runs.log_files import open_runs
 
     asked = _parser().parse_args(arguments)
     target = _target(asked.output)
@@ -132,7 +132,7 @@ def _notes(runs: Sequence[Run]) -> list[str]:
 
 # The samples of several runs, side by side.
 
-Row: TypeAlias = tuple[Reviewed | None, ...]
+Row: TypeAlias = tuple[LoggedSample | None, ...]
 """One sample in each run; None where a run does not have it."""
 
 
@@ -142,21 +142,21 @@ class Joined:
 
     Attributes:
         task: Its name in lmms-eval.
-        review: What the benchmark knows of its logs.
+        benchmark: What the benchmark knows of its logs.
         runs: Every run of the report; None where it does not have the task.
         rows: Every sample, in the order of the first run, then those that only later runs have.
     """
 
     task: str
-    review: Reviewer
+    benchmark: Benchmark
     runs: tuple[TaskRun | None, ...]
     rows: tuple[Row, ...]
 
     @property
     def title(self) -> str:
         """For people; with the task's name where the task is a part of the benchmark."""
-        whole = all(run is None or run.room.name == self.task for run in self.runs)
-        return self.review.title if whole else f"{self.review.title} ({self.task})"
+        whole = all(run is None or run.benchmark.name == self.task for run in self.runs)
+        return self.benchmark.title if whole else f"{self.benchmark.title} ({self.task})"
 
     @property
     def present(self) -> Iterator[tuple[int, TaskRun]]:
@@ -179,11 +179,11 @@ def _joined(task: str, runs: Sequence[TaskRun | None]) -> Joined:
     samples = [{} if run is None else run.by_id for run in runs]
     ids = dict.fromkeys(name for each in samples for name in each)
     rows = tuple(tuple(each.get(name) for each in samples) for name in ids)
-    review = next(run.review for run in runs if run is not None)
-    return Joined(task=task, review=review, runs=tuple(runs), rows=rows)
+    benchmark = next(run.benchmark for run in runs if run is not None)
+    return Joined(task=task, benchmark=benchmark, runs=tuple(runs), rows=rows)
 
 
-def any_of(row: Row) -> Reviewed:
+def any_of(row: Row) -> LoggedSample:
     """The sample as the first run that has it logged it."""
     return next(sample for sample in row if sample is not None)
 
@@ -193,7 +193,7 @@ def disputed(row: Row, full_marks: float) -> float:
 
     Where one has points and another has none, it is 1.
     """
-    verdicts = list(verdicts_of(row, READINGS))
+    verdicts = list(verdicts_of(row, SCORE_KINDS))
     points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
     if not points:
         return 0.0
@@ -202,11 +202,11 @@ def disputed(row: Row, full_marks: float) -> float:
 
 def worth_a_look(row: Row, full_marks: float) -> float:
     """Higher for the worst and the most disputed samples; 0 to 2."""
-    points = [v.points if isinstance(v, Scored) else 0.0 for v in verdicts_of(row, READINGS)]
+    points = [v.points if isinstance(v, Scored) else 0.0 for v in verdicts_of(row, SCORE_KINDS)]
     return disputed(row, full_marks) + 1 - min(points) / full_marks
 
 
-def verdicts_of(row: Row, readings: Sequence[ReadingName]) -> Iterator[Verdict]:
+def verdicts_of(row: Row, readings: Sequence[ScoreKind]) -> Iterator[Verdict]:
     """The verdicts on a sample in every run that has it."""
     return (s.verdict(reading) for s in row if s is not None for reading in readings)
 

@@ -23,7 +23,7 @@ from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.results.report.command import Row
 from mmie_tasks.results.report.page import Json, counted, cut, finite, plain
-from mmie_tasks.runs.benchmark import READINGS, Reviewed, Segment
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, LoggedSegment
 
 # Small pictures of the images of a run, as many as a report has room for.
 
@@ -228,7 +228,7 @@ def images_of(row: Row) -> list[str]:
     return [image for segments in (*asked(row), *answers) for image in _shown_images(segments)]
 
 
-def asked(row: Row) -> tuple[Sequence[Segment], Sequence[Segment]]:
+def asked(row: Row) -> tuple[Sequence[LoggedSegment], Sequence[LoggedSegment]]:
     """Question and gold, from the run whose log holds most of them; runs are asked the same."""
     samples = [sample for sample in row if sample is not None]
     return (
@@ -237,25 +237,25 @@ def asked(row: Row) -> tuple[Sequence[Segment], Sequence[Segment]]:
     )
 
 
-def _wealth(segments: Sequence[Segment]) -> tuple[int, bool]:
+def _wealth(segments: Sequence[LoggedSegment]) -> tuple[int, bool]:
     return sum(_is_file(segment) for segment in segments), bool(segments)
 
 
-def _is_file(segment: Segment) -> bool:
+def _is_file(segment: LoggedSegment) -> bool:
     return bool(segment.image) and not segment.problem
 
 
-def _has_image(segment: Segment) -> bool:
+def _has_image(segment: LoggedSegment) -> bool:
     return bool(segment.image or segment.problem)
 
 
-def _shown_images(segments: Sequence[Segment]) -> list[str]:
+def _shown_images(segments: Sequence[LoggedSegment]) -> list[str]:
     """The files among the first `MOST_IMAGES` images."""
     first = islice(filter(_has_image, segments[:_MOST_SEGMENTS]), MOST_IMAGES)
     return [segment.image for segment in first if segment.image and not segment.problem]
 
 
-def _shown(segments: Sequence[Segment], of: str, look_up: LookUp) -> list[Json]:
+def _shown(segments: Sequence[LoggedSegment], of: str, look_up: LookUp) -> list[Json]:
     """Texts and images in their order; where there are too many, words say how many."""
     pieces: list[Json] = []
     images = hidden = 0
@@ -286,7 +286,7 @@ def _more(count: int, what: str) -> list[Json]:
     return [{"image": None, "alt": "", "note": note}] if count > 0 else []
 
 
-def _image(segment: Segment, what: str, look_up: LookUp) -> Json:
+def _image(segment: LoggedSegment, what: str, look_up: LookUp) -> Json:
     if segment.problem:
         written = f": {segment.image[:_WORDS]}" if segment.image else ""
         return {"image": None, "alt": what, "note": cut(f"{segment.problem}{written}", _WORDS)}
@@ -295,7 +295,7 @@ def _image(segment: Segment, what: str, look_up: LookUp) -> Json:
     return {"image": found.address, "alt": f"{what}: {name_of(file)}", "note": found.note}
 
 
-def _in_run(sample: Reviewed, signatures: Mapping[str, int], look_up: LookUp) -> Json:
+def _in_run(sample: LoggedSample, signatures: Mapping[str, int], look_up: LookUp) -> Json:
     return {
         "answer": _shown(sample.answer, "the answer", look_up),
         "official": _verdict(sample.official),
@@ -303,7 +303,7 @@ def _in_run(sample: Reviewed, signatures: Mapping[str, int], look_up: LookUp) ->
         "replies": [_reply(reply) for reply in sample.replies[-_MOST_REPLIES:]],
         "signature": signatures[sample.signature],
         "facts": _facts(sample.facts),
-        "parts": {reading: _parts(sample.parts.get(reading, {})) for reading in READINGS},
+        "parts": {reading: _parts(sample.parts.get(reading, {})) for reading in SCORE_KINDS},
     }
 
 

@@ -31,7 +31,7 @@ from mmie_tasks.results.report.details import (
     images_of,
 )
 from mmie_tasks.results.report.page import Json, counted, cut, finite, pack, plain
-from mmie_tasks.runs.benchmark import READINGS, ReadingName, Reviewed
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, ScoreKind
 from mmie_tasks.runs.log_files import Run
 
 # What the page must know of every sample at once, to filter and sort: columns, not details.
@@ -42,12 +42,12 @@ FIRST = 100
 
 def columns(task: Joined) -> Json:
     """The columns of a task's samples, as the page reads them."""
-    full = task.review.scale.full_marks
+    full = task.benchmark.scale.full_marks
     return {
         "ids": [plain(any_of(row).id) for row in task.rows],
         "first": [_first(row) for row in task.rows],
-        "points": {reading: _points(task, reading) for reading in READINGS},
-        "reasons": {reading: _reasons(task, reading) for reading in READINGS},
+        "points": {reading: _points(task, reading) for reading in SCORE_KINDS},
+        "reasons": {reading: _reasons(task, reading) for reading in SCORE_KINDS},
         "missing": [[row[run] is None for row in task.rows] for run in _runs(task)],
         "groups": _groups(task),
         "disputed": [finite(disputed(row, full)) for row in task.rows],
@@ -70,20 +70,20 @@ def _first(row: Row) -> str:
     return plain(line if len(line) <= FIRST else f"{line[: FIRST - 1]}…")
 
 
-def _points(task: Joined, reading: ReadingName) -> list[list[float | None]]:
+def _points(task: Joined, reading: ScoreKind) -> list[list[float | None]]:
     return [[_given(row[run], reading) for row in task.rows] for run in _runs(task)]
 
 
-def _given(sample: Reviewed | None, reading: ReadingName) -> float | None:
+def _given(sample: LoggedSample | None, reading: ScoreKind) -> float | None:
     verdict = None if sample is None else sample.verdict(reading)
     return finite(verdict.points) if isinstance(verdict, Scored) else None
 
 
-def _reasons(task: Joined, reading: ReadingName) -> list[list[str]]:
+def _reasons(task: Joined, reading: ScoreKind) -> list[list[str]]:
     return [[_why_not(row[run], reading) for row in task.rows] for run in _runs(task)]
 
 
-def _why_not(sample: Reviewed | None, reading: ReadingName) -> str:
+def _why_not(sample: LoggedSample | None, reading: ScoreKind) -> str:
     verdict = None if sample is None else sample.verdict(reading)
     return plain(verdict.reason) if isinstance(verdict, Unscored) else ""
 
@@ -94,7 +94,7 @@ def _groups(task: Joined) -> Json:
     return {plain(kind): _group(task, kind, first) for kind in kinds}
 
 
-def _group(task: Joined, kind: str, samples: Sequence[Reviewed]) -> Json:
+def _group(task: Joined, kind: str, samples: Sequence[LoggedSample]) -> Json:
     found = {name for sample in samples for name in sample.names(kind)}
     known = [name for name in _in_order(task, kind) if name in found]
     names = [*known, *sorted(found.difference(known))]
@@ -107,7 +107,7 @@ def _group(task: Joined, kind: str, samples: Sequence[Reviewed]) -> Json:
 
 def _in_order(task: Joined, kind: str) -> Iterator[str]:
     """The names of a kind's groups in the order in which the benchmark has its numbers."""
-    by_kind = [number for number in task.review.numbers if number.by == kind]
+    by_kind = [number for number in task.benchmark.metrics if number.by == kind]
     singles = [number for number in by_kind if len(number.weights) == 1]
     yield from dict.fromkeys(name for number in singles for name in number.weights)
 
@@ -160,7 +160,7 @@ def _tasks(tasks: Sequence[Joined], settings: Settings) -> Iterator[Json]:
 
 
 def _album(task: Joined, most: int, budget_bytes: int) -> Album:
-    full = task.review.scale.full_marks
+    full = task.benchmark.scale.full_marks
     places = range(len(task.rows))
     order = sorted(places, key=lambda place: -worth_a_look(task.rows[place], full))
     wanted = ((place, images_of(task.rows[place])) for place in order)
@@ -168,7 +168,7 @@ def _album(task: Joined, most: int, budget_bytes: int) -> Album:
 
 
 def _task(task: Joined, pictures: Album, settings: Settings) -> Json:
-    scale = task.review.scale
+    scale = task.benchmark.scale
     signatures = {signature: place for place, signature in enumerate(task.signatures)}
     found = tables.tables(task)
     chunks = pack(

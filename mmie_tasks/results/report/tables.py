@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from mmie_tasks.core.verdict import differ
 from mmie_tasks.results.report.command import Joined
 from mmie_tasks.results.report.page import Json, finite
-from mmie_tasks.runs.benchmark import Number, ReadingName
+from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import LEVEL, RESAMPLES, Figure, counting, figure, numbers_of
+from mmie_tasks.runs.numbers import (
+    LEVEL,
+    RESAMPLES,
+    MetricValue,
+    counting,
+    metric_value,
+    metrics_of,
+)
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "
@@ -31,12 +38,12 @@ class Cell:
         stored: What the results file says of each reading where it says anything else.
     """
 
-    official: Figure
-    robust: Figure
+    official: MetricValue
+    robust: MetricValue
     differ: int
-    stored: dict[ReadingName, float]
+    stored: dict[ScoreKind, float]
 
-    def figure(self, reading: ReadingName) -> Figure:
+    def metric_value(self, reading: ScoreKind) -> MetricValue:
         """By one of the readings."""
         return self.official if reading == "official" else self.robust
 
@@ -45,7 +52,7 @@ class Cell:
 class Line:
     """A number, and its cell in each run; None where a run has none of its samples."""
 
-    number: Number
+    number: Metric
     cells: tuple[Cell | None, ...]
 
 
@@ -67,7 +74,7 @@ def tables(task: Joined) -> list[Table]:
     """Every number that a run has samples for, kind by kind; the headline first."""
     lines = [
         Line(number=number, cells=tuple(_cell(run, number) for run in task.runs))
-        for number in numbers_of([run for _, run in task.present])
+        for number in metrics_of([run for _, run in task.present])
     ]
     shown = [line for line in lines if any(line.cells)]
     kinds = dict.fromkeys(line.number.kind for line in shown)
@@ -77,12 +84,12 @@ def tables(task: Joined) -> list[Table]:
     ]
 
 
-def _cell(run: TaskRun | None, number: Number) -> Cell | None:
+def _cell(run: TaskRun | None, number: Metric) -> Cell | None:
     if run is None:
         return None
-    scale = run.review.scale
-    official = figure(run.samples, number, "official", scale)
-    robust = figure(run.samples, number, "robust", scale)
+    scale = run.benchmark.scale
+    official = metric_value(run.samples, number, "official", scale)
+    robust = metric_value(run.samples, number, "robust", scale)
     if official is None or robust is None:
         return None
     both = (
@@ -99,15 +106,15 @@ def _cell(run: TaskRun | None, number: Number) -> Cell | None:
 
 
 def _stored(
-    run: TaskRun, number: Number, found: dict[ReadingName, Figure]
-) -> dict[ReadingName, float]:
+    run: TaskRun, number: Metric, found: dict[ScoreKind, MetricValue]
+) -> dict[ScoreKind, float]:
     """What the runner saved, in percent, where it is another number than the one computed now."""
-    other: dict[ReadingName, float] = {}
+    other: dict[ScoreKind, float] = {}
     for reading, now in found.items():
         metric = f"{reading}_{number.name}" if number.name else reading
         if metric not in run.stored:
             continue
-        saved = run.stored[metric] * 100 / run.review.scale.tabled
+        saved = run.stored[metric] * 100 / run.benchmark.scale.tabled
         if now.percent is None or abs(saved - now.percent) > _SHOWN:
             other[reading] = saved
     return other
@@ -140,7 +147,7 @@ def _cell_json(cell: Cell) -> Json:
     }
 
 
-def _figure_json(found: Figure, stored: float | None) -> Json:
+def _figure_json(found: MetricValue, stored: float | None) -> Json:
     return {
         "percent": finite(found.percent),
         "low": finite(found.interval.low) if found.interval else None,

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
-from mmie_tasks.benchmarks.mia_bench.benchmark import REVIEW, grade
+from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import rows, ungraded
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging.session import Judged
-from mmie_tasks.runs.benchmark import READINGS, BadRecord, Segment
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
+from mmie_tasks.runs.numbers import metric_value
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
@@ -62,32 +62,32 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name or "total")
+@pytest.mark.parametrize("reading", SCORE_KINDS)
+@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name or "total")
 def test_every_number_is_that_of_the_runners_table(number, reading):
     lines = [*LINES, *ODD]
     metric = f"{reading}_{number.name}" if number.name else reading
     expected = mean_of(tally(verdict_of(line[metric]) for line in lines if metric in line))
-    found = figure(map(REVIEW.read, lines), number, reading, REVIEW.scale, 0)
+    found = metric_value(map(BENCHMARK.read_line, lines), number, reading, BENCHMARK.scale, 0)
     assert found.percent == pytest.approx(expected.value, abs=1e-9)
 
 
 def test_official_points_beyond_full_marks_stay_as_the_official_script_has_them():
-    assert REVIEW.read(ODD[1]).official.points == pytest.approx(130)
+    assert BENCHMARK.read_line(ODD[1]).official.points == pytest.approx(130)
 
 
 def test_a_contradictory_sample_is_not_among_the_clean():
     line = judged_line(SOUND, contradictory=True)
-    assert "clean" not in REVIEW.read(line).groups
-    assert REVIEW.read(judged_line(SOUND)).groups["clean"] == ("clean",)
-    assert REVIEW.read(line).facts["contradictory"] is True
+    assert "clean" not in BENCHMARK.read_line(line).groups
+    assert BENCHMARK.read_line(judged_line(SOUND)).groups["clean"] == ("clean",)
+    assert BENCHMARK.read_line(line).facts["contradictory"] is True
 
 
 def test_the_image_comes_before_the_instruction():
     line = changed(image="boat.png")
-    assert REVIEW.read(line).question == (
-        Segment(image="boat.png"),
-        Segment(text=line["input"]),
+    assert BENCHMARK.read_line(line).question == (
+        LoggedSegment(image="boat.png"),
+        LoggedSegment(text=line["input"]),
     )
 
 
@@ -99,21 +99,21 @@ def test_the_image_comes_before_the_instruction():
     ],
 )
 def test_an_image_that_is_not_known_says_why(line, problem):
-    segment = REVIEW.read(line).question[0]
+    segment = BENCHMARK.read_line(line).question[0]
     assert (segment.image, segment.problem) == (None, problem)
 
 
 def test_each_component_is_shown_with_its_mark_and_what_it_asks():
-    facts = REVIEW.read(judged_line(SOUND)).facts
+    facts = BENCHMARK.read_line(judged_line(SOUND)).facts
     assert facts["component 1"] == "describe 3/6: a"
     assert facts["component 2"] == "mention 4/4: b"
     assert facts["total of the parts, percent"] == pytest.approx(70)
-    assert REVIEW.read(judged_line("nothing")).facts["component 2"] == "mention -/4: b"
+    assert BENCHMARK.read_line(judged_line("nothing")).facts["component 2"] == "mention -/4: b"
 
 
 def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
     line = changed(agrees=False)
-    assert REVIEW.read(line).facts["the stated total is that of its parts"] is False
+    assert BENCHMARK.read_line(line).facts["the stated total is that of its parts"] is False
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_total_that_is_not_that_of_its_parts_is_a_fact():
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):
     with pytest.raises(BadRecord, match=named):
-        REVIEW.read(changed(**fields))
+        BENCHMARK.read_line(changed(**fields))
 
 
 @settings(max_examples=300)
@@ -142,18 +142,18 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
 def test_no_line_upsets_the_reader(lots, junk, line):
     line = copy.deepcopy(line)
     spoil(line, lots, junk)
-    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
         assert outcome(read, line) != ""
 
 
 @pytest.mark.parametrize("line", [*LINES[:10], *ODD, judged_line()])
 def test_reading_again_gives_what_was_logged(line):
-    sample = REVIEW.read(line)
-    again = REVIEW.reread(line)
-    for reading in READINGS:
+    sample = BENCHMARK.read_line(line)
+    again = BENCHMARK.reread(line)
+    for reading in SCORE_KINDS:
         before, after = sample.verdict(reading), again[reading]
         assert getattr(before, "points", before) == getattr(after, "points", after)
-    assert REVIEW.rerecord(line) == line["coverage"]
+    assert BENCHMARK.rerecord(line) == line["coverage"]
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
@@ -163,30 +163,30 @@ def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
         robust={"unscored": "unparsed"},
         parts={"official": {}, "robust": {}},
     )
-    assert [REVIEW.reread(line)[name].points for name in READINGS] == [70, 70]
-    record = REVIEW.rerecord(line)
+    assert [BENCHMARK.reread(line)[name].points for name in SCORE_KINDS] == [70, 70]
+    record = BENCHMARK.rerecord(line)
     assert record["official"]["score"] == record["robust"]["score"] == 70
     assert record["parts"]["official"] == record["parts"]["robust"] != {}
 
 
 def test_officially_the_first_reply_counts_and_robustly_the_last():
-    again = REVIEW.reread(changed(replies=replies(IMPOSSIBLE, SOUND)))
+    again = BENCHMARK.reread(changed(replies=replies(IMPOSSIBLE, SOUND)))
     assert (again["official"].points, again["robust"].points) == (130, 70)
 
 
 def test_a_second_reply_that_would_not_be_asked_for_today_is_not_read():
-    again = REVIEW.reread(changed(replies=replies(SOUND, IMPOSSIBLE)))
-    assert [again[name].points for name in READINGS] == [70, 70]
+    again = BENCHMARK.reread(changed(replies=replies(SOUND, IMPOSSIBLE)))
+    assert [again[name].points for name in SCORE_KINDS] == [70, 70]
 
 
 def test_a_reply_that_ran_into_its_limit_is_no_verdict():
-    again = REVIEW.reread(changed(replies=replies(SOUND, finish="length")))
+    again = BENCHMARK.reread(changed(replies=replies(SOUND, finish="length")))
     assert {verdict.reason for verdict in again.values()} == {"cut_off"}
 
 
 def test_what_never_had_a_reply_stays_as_it_is():
     down = Unscored("unavailable", "down")
-    assert REVIEW.reread(judged_line()) == {"official": down, "robust": down}
+    assert BENCHMARK.reread(judged_line()) == {"official": down, "robust": down}
 
 
 @pytest.mark.parametrize(
@@ -199,11 +199,11 @@ def test_what_never_had_a_reply_stays_as_it_is():
     ],
 )
 def test_without_what_it_was_read_from_a_verdict_cannot_be_read_again(line):
-    assert REVIEW.reread(line) is None
-    assert REVIEW.rerecord(line) == line["coverage"]
+    assert BENCHMARK.reread(line) is None
+    assert BENCHMARK.rerecord(line) == line["coverage"]
 
 
 def test_every_category_and_type_has_a_number():
-    names = {number.name for number in REVIEW.numbers}
+    names = {number.name for number in BENCHMARK.metrics}
     assert names == {"", "clean", *CATEGORIES, *TYPES}
-    assert all(math.isclose(sum(number.weights.values()), 1) for number in REVIEW.numbers)
+    assert all(math.isclose(sum(number.weights.values()), 1) for number in BENCHMARK.metrics)

@@ -226,13 +226,13 @@ def test_yaml_and_code_name_one_version():
 
 
 def test_the_check_of_a_run_covers_prompt_and_recording(monkeypatch, tmp_path):
-    task.JUDGED.check()
+    task.JUDGE.check()
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={tmp_path / 'none'}")
     with pytest.raises(SettingWrong):
-        task.JUDGED.check()
+        task.JUDGE.check()
     monkeypatch.setenv("MMIE_TASKS_SYNC", "yes")
     with pytest.raises(SettingWrong, match="MMIE_TASKS_SYNC"):
-        task.JUDGED.check()
+        task.JUDGE.check()
 
 
 def test_the_bundled_recording_is_of_the_bundled_answers(docs):

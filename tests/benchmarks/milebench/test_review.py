@@ -11,14 +11,14 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import milebench_lines
 
 from mmie_tasks.benchmarks.milebench import task
-from mmie_tasks.benchmarks.milebench.benchmark import REVIEW
+from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
 from mmie_tasks.benchmarks.milebench.sample import TASKS
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import Opener
-from mmie_tasks.runs.benchmark import READINGS, BadRecord, Segment
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
+from mmie_tasks.runs.numbers import metric_value
 
 LINES = list(milebench_lines(6))
 ONE = next(line for line in LINES if line["coverage"]["rule"] == "choice")
@@ -42,11 +42,11 @@ def of_the_runner(lines, metric, name):
     return task.mean(found)
 
 
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name)
+@pytest.mark.parametrize("reading", SCORE_KINDS)
+@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name)
 def test_every_number_is_that_of_the_runners_table(number, reading):
     lots = [line for line in LINES if line["coverage"]["level"] != "many"] + many_images()
-    found = figure(map(REVIEW.read, lots), number, reading, REVIEW.scale, 0)
+    found = metric_value(map(BENCHMARK.read_line, lots), number, reading, BENCHMARK.scale, 0)
     expected = of_the_runner(lots, f"{reading}_{number.name}", number.name)
     assert found.percent == pytest.approx(100 * expected, abs=1e-9)
 
@@ -57,44 +57,47 @@ def many_images():
 
 def test_a_total_without_all_of_its_datasets_is_no_number():
     lines = [line for line in LINES if line["coverage"]["dataset"] != "DocVQA"]
-    real, diag = REVIEW.numbers[:2]
-    samples = [REVIEW.read(line) for line in lines]
-    assert figure(samples, real, "official", REVIEW.scale, 0).percent is None
+    real, diag = BENCHMARK.metrics[:2]
+    samples = [BENCHMARK.read_line(line) for line in lines]
+    assert metric_value(samples, real, "official", BENCHMARK.scale, 0).percent is None
     assert math.isnan(of_the_runner(lines, "official_real", "real"))
-    assert figure(samples, diag, "official", REVIEW.scale, 0).percent is not None
+    assert metric_value(samples, diag, "official", BENCHMARK.scale, 0).percent is not None
 
 
 def test_the_weights_of_every_number_add_up_to_one():
-    for number in REVIEW.numbers:
+    for number in BENCHMARK.metrics:
         assert math.fsum(number.weights.values()) == pytest.approx(1)
 
 
 def test_the_images_stand_at_their_places():
     line = changed(images=["a.png", "b.png"])
     line["input"] = "First <image> then <image> what?"
-    assert REVIEW.read(line).question == (
-        Segment(text="First ", image="a.png"),
-        Segment(text=" then ", image="b.png"),
-        Segment(text=" what?"),
+    assert BENCHMARK.read_line(line).question == (
+        LoggedSegment(text="First ", image="a.png"),
+        LoggedSegment(text=" then ", image="b.png"),
+        LoggedSegment(text=" what?"),
     )
 
 
 def test_a_text_that_says_the_mark_itself_is_shown_as_it_is():
     line = changed(images=["a.png"])
     line["input"] = "<image> What does <image> mean?"
-    assert REVIEW.read(line).question == (Segment(text=line["input"]), Segment(image="a.png"))
+    assert BENCHMARK.read_line(line).question == (
+        LoggedSegment(text=line["input"]),
+        LoggedSegment(image="a.png"),
+    )
 
 
 def test_a_line_of_an_older_version_is_shown_without_its_images():
     line = changed(drop=["images"])
     line["input"] = "<image>What?"
-    problem, text = REVIEW.read(line).question
+    problem, text = BENCHMARK.read_line(line).question
     assert (problem.image, problem.problem) == (None, "not in this log")
-    assert text == Segment(text="What?")
+    assert text == LoggedSegment(text="What?")
 
 
 def test_groups_are_dataset_task_and_level():
-    groups = REVIEW.read(ONE).groups
+    groups = BENCHMARK.read_line(ONE).groups
     assert groups == {"dataset": ("ActionLocalization",), "task": ("T-1",), "level": ("few",)}
 
 
@@ -111,13 +114,13 @@ def test_a_needle_is_as_deep_as_it_stands(asked, depth):
     needle = next(line for line in LINES if line["coverage"]["rule"] == "needle")
     line = changed(needle, gold="1234567", images=["a", "b"])
     line["input"] = asked
-    facts = REVIEW.read(line).facts
+    facts = BENCHMARK.read_line(line).facts
     assert facts["needle_length"] == 2
     assert facts.get("needle_depth") == depth
 
 
 def test_only_needles_have_a_depth():
-    assert not {"needle_length", "needle_depth"} & REVIEW.read(ONE).facts.keys()
+    assert not {"needle_length", "needle_depth"} & BENCHMARK.read_line(ONE).facts.keys()
 
 
 @pytest.mark.parametrize(
@@ -136,12 +139,12 @@ def test_only_needles_have_a_depth():
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):
     with pytest.raises(BadRecord, match=named):
-        REVIEW.read(changed(**fields))
+        BENCHMARK.read_line(changed(**fields))
 
 
 def test_an_answer_that_is_no_text_is_named():
     with pytest.raises(BadRecord, match="filtered_resps"):
-        REVIEW.read({**ONE, "filtered_resps": {"a": 1}})
+        BENCHMARK.read_line({**ONE, "filtered_resps": {"a": 1}})
 
 
 @settings(max_examples=300)
@@ -149,41 +152,41 @@ def test_an_answer_that_is_no_text_is_named():
 def test_no_line_upsets_the_reader(lots, junk, line):
     line = copy.deepcopy(line)
     spoil(line, lots, junk)
-    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
         assert outcome(read, line) != ""
 
 
 def test_reading_again_gives_what_was_logged():
     for line in LINES:
-        sample = REVIEW.read(line)
-        again = REVIEW.reread(line)
+        sample = BENCHMARK.read_line(line)
+        again = BENCHMARK.reread(line)
         assert [again["official"], again["robust"]] == [sample.official, sample.robust]
-        assert REVIEW.rerecord(line) == line["coverage"]
+        assert BENCHMARK.rerecord(line) == line["coverage"]
 
 
 def test_reading_again_looks_at_the_answer_and_not_at_the_stored_verdict():
     line = changed(official={"score": 0.25}, robust={"unscored": "unparsed"})
     line["filtered_resps"] = "a red square"
-    again = REVIEW.reread(line)
-    assert [again[name].points for name in READINGS] == [1, 1]
-    assert REVIEW.rerecord(line)["official"]["score"] == 1
+    again = BENCHMARK.reread(line)
+    assert [again[name].points for name in SCORE_KINDS] == [1, 1]
+    assert BENCHMARK.rerecord(line)["official"]["score"] == 1
 
 
 @pytest.mark.parametrize("reason", ["no_answer", "not_text", "bad_image"])
 def test_what_was_no_answer_stays_as_it_is(reason):
     row = {"unscored": reason, "detail": "why"}
-    again = REVIEW.reread(changed(official=row, robust=row))
-    assert again == dict.fromkeys(READINGS, Unscored(reason, "why"))
+    again = BENCHMARK.reread(changed(official=row, robust=row))
+    assert again == dict.fromkeys(SCORE_KINDS, Unscored(reason, "why"))
 
 
 def test_a_sample_without_a_gold_is_read_again():
     row = {"unscored": "bad_gold", "detail": "?"}
-    assert REVIEW.reread(changed(official=row, robust=row))["robust"] == Scored(1.0, "A")
+    assert BENCHMARK.reread(changed(official=row, robust=row))["robust"] == Scored(1.0, "A")
 
 
 def test_without_its_options_an_answer_cannot_be_read_again():
-    assert REVIEW.reread(changed(drop=["choices"])) is None
-    assert REVIEW.reread({**ONE, "filtered_resps": None}) is None
+    assert BENCHMARK.reread(changed(drop=["choices"])) is None
+    assert BENCHMARK.reread({**ONE, "filtered_resps": None}) is None
 
 
 @pytest.fixture

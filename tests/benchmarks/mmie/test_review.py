@@ -10,13 +10,13 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mmie_lines
 
 from mmie_tasks.benchmarks.mmie import metrics as totals
-from mmie_tasks.benchmarks.mmie.benchmark import REVIEW
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
 from mmie_tasks.benchmarks.mmie.metrics import Facts, Grading, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import READINGS, BadRecord, Reviewed, Segment
-from mmie_tasks.runs.numbers import figure
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
+from mmie_tasks.runs.numbers import metric_value
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
 REASONS = ["unparsed", "left_out", "unavailable"]
@@ -39,12 +39,12 @@ def same(found, expected):
     )
 
 
-@pytest.mark.parametrize("number", REVIEW.numbers, ids=lambda number: number.name or "AVG")
+@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name or "AVG")
 def test_every_number_is_that_of_the_runners_table(number):
-    samples = [REVIEW.read(line) for line in LINES]
-    for reading in READINGS:
+    samples = [BENCHMARK.read_line(line) for line in LINES]
+    for reading in SCORE_KINDS:
         metric = f"{reading}_{number.name}" if number.name else reading
-        found = figure(samples, number, reading, REVIEW.scale, 0)
+        found = metric_value(samples, number, reading, BENCHMARK.scale, 0)
         if number.kind == "field" and reading == "robust":
             continue  # the runner has none
         has = any(metric in line for line in LINES)
@@ -72,12 +72,14 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
         )
         grading = Grading(official=verdict, robust=verdict)
         lines.append(rows(sample, grading, Facts(), {"replies": [], "answer": []}))
-    found = figure(map(REVIEW.read, lines), REVIEW.numbers[0], "official", REVIEW.scale, 0)
+    found = metric_value(
+        map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0
+    )
     assert same(found, table(lines, "official"))
 
 
 def test_question_gold_and_answer_are_shown_with_their_images():
-    sample = REVIEW.read(LINES[0])
+    sample = BENCHMARK.read_line(LINES[0])
     assert [segment.image for segment in sample.question] == ["kite.png"]
     assert [segment.image for segment in sample.gold] == [None, "kite.png"]
     assert [segment.image for segment in sample.answer] == [None, "kite.png"]
@@ -89,19 +91,19 @@ def test_question_gold_and_answer_are_shown_with_their_images():
 
 def test_an_image_of_an_answer_that_could_not_be_used_says_why():
     answer = [{"text": "", "image": "../../secret", "problem": "outside"}]
-    (segment,) = REVIEW.read(changed(answer=answer)).answer
-    assert segment == Segment(image="../../secret", problem="outside")
+    (segment,) = BENCHMARK.read_line(changed(answer=answer)).answer
+    assert segment == LoggedSegment(image="../../secret", problem="outside")
 
 
 def test_a_line_of_an_older_version_is_shown_without_its_images():
     line = copy.deepcopy(LINES[0])
     for name in ("question", "gold", "answer", "facts", "field"):
         del line["coverage"][name]
-    sample = REVIEW.read(line)
+    sample = BENCHMARK.read_line(line)
     assert sample.question[0].problem == "not in this log"
     assert sample.question[0].image is None
-    assert sample.gold == (Segment(text=line["target"]),)
-    assert sample.answer == (Segment(text=line["filtered_resps"]),)
+    assert sample.gold == (LoggedSegment(text=line["target"]),)
+    assert sample.answer == (LoggedSegment(text=line["filtered_resps"]),)
     assert sample.groups == {"category": ("SA",)}
 
 
@@ -131,7 +133,7 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
 )
 def test_a_field_of_the_wrong_kind_is_named(fields, named):
     with pytest.raises(BadRecord, match=named):
-        REVIEW.read(changed(**fields))
+        BENCHMARK.read_line(changed(**fields))
 
 
 @settings(max_examples=300)
@@ -139,42 +141,42 @@ def test_a_field_of_the_wrong_kind_is_named(fields, named):
 def test_no_line_upsets_the_reader(lots, junk):
     line = copy.deepcopy(LINES[0])
     spoil(line, lots, junk)
-    for read in (REVIEW.read, REVIEW.reread, REVIEW.rerecord):
+    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
         assert outcome(read, line) != ""
 
 
 def test_points_that_are_not_on_the_scale_are_none():
     for points in (7, -1, math.nan, math.inf, 10**400):
-        official = REVIEW.read(changed(official={"points": points})).official
+        official = BENCHMARK.read_line(changed(official={"points": points})).official
         assert math.isnan(official.points)
 
 
 def test_replies_that_are_not_whole_are_not_replies():
     reply = {"text": "### Score\n4", "finish": 3, "usage": {"cost_usd": "much"}, "cached": 1}
-    (found,) = REVIEW.read(changed(replies=[reply])).replies
+    (found,) = BENCHMARK.read_line(changed(replies=[reply])).replies
     assert (found.finish, found.usage.cost_usd, found.cached) == ("stop", None, False)
-    assert REVIEW.read(changed(replies=[reply, {"text": 3}])).replies == ()
+    assert BENCHMARK.read_line(changed(replies=[reply, {"text": 3}])).replies == ()
 
 
 def test_reading_again_gives_what_was_logged():
     for line in LINES:
-        sample = REVIEW.read(line)
-        again = REVIEW.reread(line)
+        sample = BENCHMARK.read_line(line)
+        again = BENCHMARK.reread(line)
         assert [again["official"], again["robust"]] == [sample.official, sample.robust]
-        assert REVIEW.rerecord(line) == line["coverage"]
+        assert BENCHMARK.rerecord(line) == line["coverage"]
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
     line = changed(
         replies=[{"text": "### Score\n4"}], official={"points": 1}, robust={"unscored": "unparsed"}
     )
-    assert REVIEW.reread(line) == {"official": Scored(4, "4"), "robust": Scored(4.0, "4")}
-    assert REVIEW.rerecord(line)["official"] == {"reading": "4", "points": 4}
+    assert BENCHMARK.reread(line) == {"official": Scored(4, "4"), "robust": Scored(4.0, "4")}
+    assert BENCHMARK.rerecord(line)["official"] == {"reading": "4", "points": 4}
 
 
 def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
     line = changed(replies=[{"text": "### Score\n4", "finish": "length"}])
-    again = REVIEW.reread(line)
+    again = BENCHMARK.reread(line)
     assert again["official"].points == 4
     assert again["robust"].reason == "cut_off"
 
@@ -182,8 +184,8 @@ def test_a_reply_that_ran_into_its_limit_is_read_officially_only():
 @pytest.mark.parametrize("reason", ["no_answer", "bad_image", "left_out", "unavailable", "budget"])
 def test_what_never_had_a_reply_stays_as_it_is(reason):
     row = {"unscored": reason, "detail": "why"}
-    again = REVIEW.reread(changed(replies=[], official=row, robust=row))
-    assert again == dict.fromkeys(READINGS, Unscored(reason, "why"))
+    again = BENCHMARK.reread(changed(replies=[], official=row, robust=row))
+    assert again == dict.fromkeys(SCORE_KINDS, Unscored(reason, "why"))
 
 
 @pytest.mark.parametrize(
@@ -195,8 +197,10 @@ def test_what_never_had_a_reply_stays_as_it_is(reason):
     ],
 )
 def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
-    assert REVIEW.reread(changed(replies=replies)) is None
-    assert REVIEW.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
+    assert BENCHMARK.reread(changed(replies=replies)) is None
+    assert (
+        BENCHMARK.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,10 +214,10 @@ def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
 def test_the_thousand_samples_are_known_in_a_run_of_all(task, short_of, known):
     ids = {name: [f"{name}-{i}" for i in range(count)] for name, count in PUBLISHED.items()}
     samples = [
-        Reviewed(id=one, official=Scored(1), robust=Scored(1), groups={"category": (name,)})
+        LoggedSample(id=one, official=Scored(1), robust=Scored(1), groups={"category": (name,)})
         for name, each in ids.items()
         for one in each
     ]
-    found = REVIEW.subsets(task, samples[short_of:])
+    found = BENCHMARK.subsets(task, samples[short_of:])
     assert found.keys() == known
     assert all(each == small(ids) for each in found.values())
