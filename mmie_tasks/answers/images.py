@@ -26,7 +26,7 @@ from loguru import logger
 from mmie_tasks.answers.parsing import Reading
 from mmie_tasks.answers.placement import Segment
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.hub.archives import whole
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import inside, open_bounded, size_px
 
 # Whether a file is an image that a judge can be shown, told without decoding it.
@@ -340,7 +340,7 @@ class Finder:
 
     def _kept(self, path: Path, data: bytes) -> Found:
         if not path.is_file():
-            with whole(path) as part:
+            with atomic_write(path) as part:
                 part.write_bytes(data)
         seen = checked(path, self._max_pixels)
         if seen.problem:

@@ -10,43 +10,15 @@ from __future__ import annotations
 import lzma
 import shutil
 import tarfile
-import uuid
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock, Timeout
 from loguru import logger
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-
-# One process does the work, the others wait for it.
-
-
-@contextmanager
-def turn(lock_file: Path, what: str) -> Iterator[None]:
-    """Hold a lock file; the system frees it when its holder dies.
-
-    Args:
-        lock_file: It stays behind, empty.
-        what: What another process is doing while this one waits, for the log.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    lock = FileLock(lock_file)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        logger.info(f"Another process is {what}; waiting for it.")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
+from mmie_tasks.core.files import file_lock, readable_size
 
 MAX_UNPACKED_BYTES = 200 * 1024**3
 MAX_MEMBERS = 1_000_000
@@ -83,7 +55,7 @@ def unpack_once(
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         lock_file = destination.with_name(f"{destination.name}.lock")
-        with turn(lock_file, f"unpacking `{destination}`"):
+        with file_lock(lock_file, f"unpacking `{destination}`"):
             if not destination.is_dir():
                 if check is not None:
                     check(archive)
@@ -221,41 +193,12 @@ class _Rules:
         if self._members > MAX_MEMBERS or self._bytes > MAX_UNPACKED_BYTES:
             raise DataBroken(
                 f"The archive `{self._archive.resolve()}` would unpack to more than"
-                f" {MAX_MEMBERS:,} files or {in_words(MAX_UNPACKED_BYTES)}.",
+                f" {MAX_MEMBERS:,} files or {readable_size(MAX_UNPACKED_BYTES)}.",
                 hint="this is not the dataset's archive: delete that file and run again",
             )
 
     def _passes_a_link(self, name: PurePosixPath) -> bool:
         return not self._links.isdisjoint((name, *name.parents))
-
-
-@contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `target` in one step, or is removed if that fails.
-
-    Two processes that write the same file do not meet.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def in_words(size_bytes: int) -> str:
-    """A size as people say it.
-
-    >>> in_words(3_974_906_269)
-    '3.7 GiB'
-    >>> in_words(512)
-    '512 bytes'
-    """
-    for unit, name in ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")):
-        if size_bytes >= unit:
-            return f"{size_bytes / unit:.1f} {name}"
-    return f"{size_bytes} bytes"
 
 
 def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
@@ -267,7 +210,7 @@ def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
 
 def _damaged(archive: Path, error: Exception) -> DataBroken:
     whole = archive.resolve()
-    size, found = in_words(whole.stat().st_size), " ".join(str(error).split())
+    size, found = readable_size(whole.stat().st_size), " ".join(str(error).split())
     return DataBroken(
         f"The archive `{whole}` ({size}) is cut off or damaged: {found}.",
         hint=f"delete that file and run again: `rm '{whole}'`",
@@ -278,7 +221,7 @@ def _disk_trouble(error: OSError, archive: Path, destination: Path) -> DataMissi
     if not archive.is_file():
         message = f"There is no archive `{archive}` to unpack."
         return DataMissing(message, hint="run again, so that it is downloaded")
-    size = in_words(archive.stat().st_size)
+    size = readable_size(archive.stat().st_size)
     return DataMissing(
         f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",
         hint=f"that folder's disk needs at least {size} free (what is packed is mostly images,"

@@ -1,16 +1,248 @@
-"""One thing that a run needs on this machine."""
+"""Assets: the datasets, prompts and checkpoints that a run needs on this machine.
+
+A benchmark lists its assets in ``Benchmark.assets``, a judge in ``HasAssets.assets``. Two commands
+loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads the missing ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from mmie_tasks.core.errors import DataMissing, MmieTasksError
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.download import HubFile, InCache, arrived_bytes, locate
 
-CACHE = "MMIE_TASKS_CACHE"
+CACHE_VARIABLE = "MMIE_TASKS_CACHE"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Check:
+    """A check of assets that are on this machine, for ``doctor``.
+
+    Several assets may share a check, such as the archives of one dataset. It runs when all of them
+    are here.
+
+    Attributes:
+        subject: What is checked: ``mmie: data``.
+        describe: Reads the files and returns one sentence about them. Raises a `MmieTasksError` if
+            they cannot be used; what it logs as a warning is reported. An empty text reports the
+            warnings alone.
+    """
+
+    subject: str
+    describe: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DownloadPlan:
+    """What fetching an asset would download and occupy.
+
+    Attributes:
+        source: Repository, commit and files: ``MMIE/MMIE@c0ffee: data.json, images.tar.gz``.
+        file_bytes: Bytes still to be downloaded of each file; None if the server gives no size.
+            All zeros if the files are in the Hub's cache and only have to be copied or unpacked.
+        disk_bytes: Folder to the bytes that are stored below it afterwards, in addition.
+        temporary_bytes: Additional bytes on the disk of the asset's folder while it is fetched: an
+            archive and its unpacked files are there at the same time.
+    """
+
+    source: str
+    file_bytes: tuple[int | None, ...] = ()
+    disk_bytes: Mapping[Path, int] = field(default_factory=dict)
+    temporary_bytes: int = 0
+
+    @property
+    def known_bytes(self) -> int:
+        """Bytes to be downloaded of the files with a known size."""
+        return sum(size or 0 for size in self.file_bytes)
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes to be downloaded; None if the size of a file is unknown."""
+        return self.known_bytes if self.file_bytes and None not in self.file_bytes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asset:
+    """A thing that a run needs on this machine: a dataset, official prompts, a checkpoint.
+
+    Attributes:
+        name: What it is, unique in a run: ``mmie: data``, ``milebench: data, part 1``.
+        source: Where it comes from, as far as known without network access: a repository, with the
+            commit if the asset is here, or the environment variable that names a local path.
+        folder: Folder that it is stored in, or will be.
+        is_here: Whether a run can use it without network access. Does not connect.
+        plan: Asks the Hub, with one attempt, what has to be downloaded. Raises a `MmieTasksError`
+            if the Hub refuses or does not answer.
+        fetch: Downloads it, exactly as a run would, and returns one sentence about the result.
+            Raises a `MmieTasksError`.
+        copies: What a machine without network access needs: environment variable to the folder, or
+            file, that has to be copied there and that the variable has to name.
+        checks: For ``doctor``, in this order up to the first problem.
+        is_installed: Whether it is part of an installed package, so that ``prefetch`` skips it.
+    """
+
+    name: str
+    source: str
+    folder: Path
+    is_here: Callable[[], bool] = field(repr=False)
+    plan: Callable[[], DownloadPlan] = field(repr=False)
+    fetch: Callable[[], str] = field(repr=False)
+    copies: Mapping[str, Path] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    is_installed: bool = False
+
+    def size_bytes(self) -> int | None:
+        """Bytes to be downloaded: 0 if it is here, None if the server gives no size.
+
+        Raises:
+            MmieTasksError: The Hub refuses or does not answer.
+        """
+        return 0 if self.is_here() else self.plan().size_bytes
+
+
+def local_asset(
+    name: str, variable: str, environment: Mapping[str, str], checks: tuple[Check, ...] = ()
+) -> Asset | None:
+    """The asset that an environment variable names on this machine; None if it is not set.
+
+    It is here if the path exists; only the checks read it. It cannot be downloaded: `Asset.plan`
+    and `Asset.fetch` raise `DataMissing`.
+    """
+    value = environment.get(variable)
+    if not value:
+        return None
+    path = Path(value).expanduser().absolute()
+
+    def missing() -> NoReturn:
+        raise DataMissing(
+            f"`{variable}` is `{path}`, which does not exist.",
+            hint=f"point `{variable}` at an existing path, or unset it to download",
+        )
+
+    return Asset(
+        name=name,
+        source=f"`{variable}`",
+        folder=path,
+        is_here=path.exists,
+        plan=missing,
+        fetch=missing,
+        copies={variable: path},
+        checks=checks,
+    )
+
+
+def cached_asset(
+    *,
+    name: str,
+    source: str,
+    is_here: Callable[[], bool],
+    plan: Callable[[], DownloadPlan],
+    fetch: Callable[[], str],
+    environment: Mapping[str, str],
+    checks: tuple[Check, ...] = (),
+) -> Asset:
+    """An asset that is stored below `mmie_tasks.core.paths.cache_dir`; see `Asset`."""
+    folder = cache_dir(environment).absolute()
+    return Asset(
+        name=name,
+        source=source,
+        folder=folder,
+        is_here=is_here,
+        plan=plan,
+        fetch=fetch,
+        copies={CACHE_VARIABLE: folder},
+        checks=checks,
+    )
+
+
+def installed_asset(name: str, source: str, describe: Callable[[], str]) -> Asset:
+    """An asset that is part of an installed package; `describe` is its only check."""
+
+    def installed() -> str:
+        return f"{source} is installed"
+
+    return Asset(
+        name=name,
+        source=source,
+        folder=Path(),
+        is_here=lambda: True,
+        plan=lambda: DownloadPlan(source=source),
+        fetch=installed,
+        checks=(Check(subject=name, describe=describe),),
+        is_installed=True,
+    )
+
+
+def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> DownloadPlan:
+    """The plan for one file that `mmie_tasks.hub.download.install` would store.
+
+    The unpacked files are assumed to be as large as their archive: they are images, which gzip does
+    not compress.
+
+    Args:
+        file: The file on the Hub.
+        root: As for `install`.
+        name: As for `install`.
+        unpacked: Whether it is an archive, which is deleted once it is unpacked.
+
+    Raises:
+        DataMissing: The Hub refuses or does not answer.
+        DataBroken: The Hub has another file than the pinned one.
+    """
+    location = locate(file, patient=False)
+    source = f"{file.repo}@{location.commit}: {file.filename}"
+    if (root / location.commit / name).exists():
+        return DownloadPlan(source=source, file_bytes=(0,))
+    if isinstance(location, InCache):
+        cached_bytes = location.path.stat().st_size
+        return DownloadPlan(source=source, file_bytes=(0,), disk_bytes={root: cached_bytes})
+    if location.size_bytes is None:
+        return DownloadPlan(source=source, file_bytes=(None,))
+    left_bytes = location.size_bytes - arrived_bytes(location, root / "downloads")
+    return DownloadPlan(
+        source=source,
+        file_bytes=(left_bytes,),
+        disk_bytes={root: left_bytes},
+        temporary_bytes=location.size_bytes if unpacked else 0,
+    )
+
+
+def combined_plan(source: str, plans: Iterable[DownloadPlan]) -> DownloadPlan:
+    """The plan for several files that are fetched one after the other."""
+    plans = tuple(plans)
+    disk_bytes: dict[Path, int] = {}
+    for plan in plans:
+        for folder, size_bytes in plan.disk_bytes.items():
+            disk_bytes[folder] = disk_bytes.get(folder, 0) + size_bytes
+    return DownloadPlan(
+        source=source,
+        file_bytes=tuple(size for plan in plans for size in plan.file_bytes),
+        disk_bytes=disk_bytes,
+        temporary_bytes=max((plan.temporary_bytes for plan in plans), default=0),
+    )
+
+
+def hub_cache() -> Path:
+    """The folder in which `huggingface_hub` stores repositories, by this process's environment."""
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE).absolute()
+
+
+def hub_cache_copies() -> Mapping[str, Path]:
+    """`Asset.copies` for `hub_cache`: ``HF_HOME``, or ``HF_HUB_CACHE`` if it is not below that."""
+    from huggingface_hub import constants
+
+    home = Path(constants.HF_HOME).absolute()
+    return {"HF_HOME": home} if hub_cache() == home / "hub" else {"HF_HUB_CACHE": hub_cache()}
+
+
+CACHE = CACHE_VARIABLE
+
 
 Fetch = Callable[[], str]
 """Brings something and says what is there then; raises a `MmieTasksError` otherwise."""
@@ -161,19 +393,4 @@ def hub_download(file: HubFile, room: Path, lands: str, *, unpacked: bool) -> To
     return Told(source=source, size_bytes=left, stays={room: left}, passes_bytes=passing)
 
 
-# Where `huggingface_hub` keeps what it downloads.
-
-
-def hub_cache() -> Path:
-    """The folder of repositories, as this process's environment has it."""
-    from huggingface_hub import constants
-
-    return Path(constants.HF_HUB_CACHE).absolute()
-
-
-def hub_folders() -> Mapping[str, Path]:
-    """The variable that leads a machine to that folder, and what to copy for it."""
-    from huggingface_hub import constants
-
-    home = Path(constants.HF_HOME).absolute()
-    return {"HF_HOME": home} if hub_cache() == home / "hub" else {"HF_HUB_CACHE": hub_cache()}
+hub_folders = hub_cache_copies

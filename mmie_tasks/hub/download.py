@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.hub import archives as locks
+from mmie_tasks.core.files import file_lock
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -295,8 +295,8 @@ def _delete(path: Path) -> str:
 #     <etag>/<filename>           whole, and not unpacked yet
 #     <filename>.lock             held by the one process that downloads and unpacks
 #
-# The etag names the content: a file that has changed on the Hub begins at zero, and what there was of
-# the older one is removed.
+# The etag names the content: a file that has changed on the Hub begins at zero, and what there was
+# of the older one is removed.
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -312,7 +312,7 @@ def turn(file: HubFile, folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = locks.turn(folder / f"{_name(file)}.lock", f"downloading `{file.filename}`")
+            lock = file_lock(folder / f"{_name(file)}.lock", f"downloading `{file.filename}`")
             stack.enter_context(lock)
         except OSError as error:
             raise _broken_off(file, error) from error

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub import archives
-from mmie_tasks.hub.archives import unpack_once, whole
+from mmie_tasks.hub.archives import unpack_once
 
 # Unpacks, and says so and waits for a word once the first member is on disk.
 SLOW = """
 import sys
 from pathlib import Path
-from mmie_tasks.sources import archives
+from mmie_tasks.hub import archives
 check_next = archives._Rules.check
 def check(rules, member):
     if rules._members == 1:
@@ -287,11 +288,11 @@ def test_of_two_processes_one_unpacks_and_the_other_waits(tmp_path):
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     target = tmp_path / "new" / "note.txt"
-    with contextlib.suppress(InterruptedError), whole(target) as part:
+    with contextlib.suppress(InterruptedError), atomic_write(target) as part:
         part.write_text("ha")
         raise InterruptedError
     assert list(target.parent.iterdir()) == []
-    with whole(target) as part:
+    with atomic_write(target) as part:
         part.write_text("whole")
     assert [(path.name, path.read_text()) for path in Path(target.parent).iterdir()] == [
         ("note.txt", "whole")

@@ -27,8 +27,8 @@ from loguru import logger
 from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.archives import turn, whole
 from mmie_tasks.hub.download import HubFile, download_errors, unanswered, without_urls
 from mmie_tasks.hub.images import inside
 
@@ -250,7 +250,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         return there
     asked, root = revision_asked(environment), cache_dir(environment) / "mia_bench"
     commit = _fetched(asked, root)
-    with whole(_note(root, asked)) as unfinished:
+    with atomic_write(_note(root, asked)) as unfinished:
         unfinished.write_text(f"{commit}\n", encoding="ascii")
     return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
 
@@ -297,7 +297,7 @@ def _fetched(asked: str, root: Path) -> str:
         builder = datasets.load_dataset_builder(f"hf://datasets/{REPO}", revision=asked)
         commit = _commit(builder, asked)
         root.mkdir(parents=True, exist_ok=True)
-        with turn(root / f"{commit}.lock", "downloading MIA-Bench"):
+        with file_lock(root / f"{commit}.lock", "downloading MIA-Bench"):
             if not (root / commit).is_dir():
                 builder.download_and_prepare()
                 _lay_down(builder.as_dataset(split="test"), root / commit)

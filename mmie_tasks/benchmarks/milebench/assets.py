@@ -29,8 +29,9 @@ from typing import cast
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.archives import unpack_once, whole
+from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.download import HubFile, InCache, OnHub, download, locate, remove, turn, verify
 
 REPO = "FreedomIntelligence/MileBench"
@@ -134,7 +135,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     commit = archive.unpacked()
     if not commit:
         commit = _unpacked(archive.file, root, stem)
-        with whole(archive.note) as unfinished:
+        with atomic_write(archive.note) as unfinished:
             unfinished.write_text(f"{commit}\n", encoding="ascii")
     return HubFolder(folder=_below(root / commit / stem, dataset), revision=commit)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from PIL import Image, ImageDraw, ImageFont
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.hub.archives import whole
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import open_bounded, open_rgb, opened
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
         )
     target = cache / f"{_fingerprint(images)}.jpg"
     if not target.is_file():
-        with whole(target) as part:
+        with atomic_write(target) as part:
             _grid(images).save(part, format="JPEG")
     return target
 

@@ -30,8 +30,9 @@ from functools import partial
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.archives import unpack_once, whole
+from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.download import HubFile, InCache, OnHub, download, locate, remove, turn, verify
 
 # MMIE's data file: where it lies, and the values in it, one at a time.
@@ -311,7 +312,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     if there := kept(environment):
         return there
     commit = _fetched(asked, root)
-    with whole(_note(root, asked)) as unfinished:
+    with atomic_write(_note(root, asked)) as unfinished:
         unfinished.write_text(f"{commit}\n", encoding="ascii")
     return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
 
@@ -396,7 +397,7 @@ def _copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> 
         return
     check(path)
     try:
-        with whole(destination) as unfinished:
+        with atomic_write(destination) as unfinished:
             shutil.copyfile(path, unfinished)
     except OSError as error:
         raise DataMissing(

@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.mmie.benchmark import records_of
 from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.hub.archives import whole
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.runs.samples import Record
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
@@ -142,7 +142,7 @@ def _leaderboard(runs: Sequence[Path], models: Sequence[str], kind: str, target:
     ]
     if lacking := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Without all their numbers, so with empty cells: {', '.join(lacking)}.")
-    with whole(target) as part, part.open("w", encoding="utf-8", newline="") as file:
+    with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)

@@ -22,8 +22,8 @@ from urllib.parse import urlsplit
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.archives import whole
 
 if TYPE_CHECKING:
     import httpx
@@ -104,7 +104,7 @@ def prompts_file(
         return content
     content = _fetched(environment, pin, patience or Patience())
     try:
-        with whole(_place(environment)) as part:
+        with atomic_write(_place(environment)) as part:
             part.write_bytes(content)
     except OSError as error:
         logger.warning(f"MMIE's official prompts are not kept for the next run: {error}.")

@@ -20,11 +20,11 @@ from typing import Final, TypeAlias, TypeVar
 
 from loguru import logger
 
+from mmie_tasks.core.files import file_lock
 from mmie_tasks.http import client as clients
 from mmie_tasks.http.complaints import Complaint, complaint
 from mmie_tasks.http.errors import TRY_ERRORS, Trouble, trouble_of
 from mmie_tasks.http.rate_limit import Pace
-from mmie_tasks.hub.archives import turn
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -104,7 +104,7 @@ class Submissions:
             OSError: The folder cannot be made or written.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return turn(self.folder / ".lock", "submitting a batch")
+        return file_lock(self.folder / ".lock", "submitting a batch")
 
     def known(self) -> list[Submission]:
         """All that are remembered, the oldest first; a file that cannot be read is left alone."""

@@ -92,10 +92,10 @@ def _target(named: str) -> Path:
 
 
 def _write(target: Path, page: str) -> None:
-    from mmie_tasks.hub.archives import whole
+    from mmie_tasks.core.files import atomic_write
 
     try:
-        with whole(target) as part:
+        with atomic_write(target) as part:
             part.write_text(page, encoding="utf-8")
     except OSError as error:
         raise SettingWrong(
@@ -105,12 +105,12 @@ def _write(target: Path, page: str) -> None:
 
 
 def _in_words(target: Path, runs: Sequence[Run]) -> str:
-    from mmie_tasks.hub.archives import in_words
+    from mmie_tasks.core.files import readable_size
     from mmie_tasks.results.report.page import counted
 
     tasks = {task for run in runs for task in run.tasks}
     samples = sum(len(task.samples) for run in runs for task in run.tasks.values())
-    size = in_words(target.stat().st_size)
+    size = readable_size(target.stat().st_size)
     found = (
         f"{counted(len(runs), 'run')}, {counted(len(tasks), 'task')}, {counted(samples, 'sample')}"
     )

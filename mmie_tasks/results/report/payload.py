@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from mmie_tasks import __version__
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.hub.archives import in_words
 from mmie_tasks.results.alignment import mixed, of_scored
 from mmie_tasks.results.report import tables
 from mmie_tasks.results.report.charts import charts
@@ -211,6 +211,6 @@ def _notes_on(pictures: Album, settings: Settings) -> Iterator[list[object]]:
     """That images are missing; who asked for none is not told."""
     if pictures.left_out and settings.samples_with_thumbnails:
         most = counted(settings.samples_with_thumbnails, "sample")
-        room = f"{most} of a task, and for {in_words(settings.budget_bytes)} of thumbnails"
+        room = f"{most} of a task, and for {readable_size(settings.budget_bytes)} of thumbnails"
         found = f"images of {counted(pictures.left_out, 'sample')} are not shown"
         yield [None, f"{found}: the report has room for those of {room} in all"]

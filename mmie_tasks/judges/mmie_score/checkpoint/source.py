@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.archives import turn, whole
 from mmie_tasks.hub.download import download_errors, without_urls
 from mmie_tasks.judges.base import JudgeMisconfigured
 
@@ -181,9 +181,9 @@ def _on_hub(repo: str, asked: str, environment: Mapping[str, str]) -> Located:
         return _downloaded(repo, commit)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
-        with turn(note.with_suffix(".lock"), f"downloading `{repo}`"):
+        with file_lock(note.with_suffix(".lock"), f"downloading `{repo}`"):
             found = _downloaded(repo, _noted(note) or asked)
-            with whole(note) as unfinished:
+            with atomic_write(note) as unfinished:
                 unfinished.write_text(f"{found.folder.name}\n", encoding="ascii")
     except OSError as error:
         raise not_written(note.parent, error) from error

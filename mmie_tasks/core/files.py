@@ -1,0 +1,81 @@
+"""Files on disk: atomic writes, locks between processes, free space and readable sizes."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from loguru import logger
+
+
+@contextmanager
+def atomic_write(target: Path) -> Iterator[Path]:
+    """A temporary path that replaces `target` in one step on success and is removed on failure.
+
+    Every writer has a temporary path of its own, so several processes may write the same target.
+
+    Raises:
+        OSError: The folder of `target` cannot be written.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def file_lock(lock_file: Path, activity: str) -> Iterator[None]:
+    """Hold a lock between processes; the system releases it when its holder dies.
+
+    Args:
+        lock_file: Created if missing, and left behind empty.
+        activity: What the current holder is doing, for the log line of a process that waits:
+            ``downloading `data.json```.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lock = FileLock(lock_file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        logger.info(f"Another process is {activity}; waiting for it.")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def nearest_existing(path: Path) -> Path:
+    """The path itself, or the nearest folder above it that exists."""
+    path = path.expanduser().absolute()
+    return next((parent for parent in (path, *path.parents) if parent.exists()), path)
+
+
+def free_bytes(path: Path) -> int:
+    """Free bytes on the disk that holds `path`, or would hold it.
+
+    Raises:
+        OSError: The file system does not report it.
+    """
+    return shutil.disk_usage(nearest_existing(path)).free
+
+
+def readable_size(size_bytes: float) -> str:
+    """A size for display, in binary units.
+
+    >>> readable_size(3_974_906_269), readable_size(2**20), readable_size(8204), readable_size(512)
+    ('3.7 GiB', '1.0 MiB', '8.0 KiB', '512 bytes')
+    """
+    for unit_bytes, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes >= unit_bytes:
+            return f"{size_bytes / unit_bytes:.1f} {name}"
+    return f"{size_bytes:.0f} bytes"
