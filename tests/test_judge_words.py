@@ -33,7 +33,7 @@ def test_a_line_without_a_judge_stays_as_it_is() -> None:
         ("--judge openai:x --judge_args tiemout=60", "no option `tiemout`"),
         ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
-        ("--judge openai:x --judge_args oops", "cannot be read"),
+        ("--judge openai:x --judge_args oops", "invalid form"),
         ("--judge", "`--judge` has no value"),
         ("--judge openai --judge openai", "given twice"),
         ("--judge_args a=b", "needs `--judge`"),

@@ -1,9 +1,9 @@
-"""Judges by name, and their options: ours, and those of other packages.
+"""Judges by name, and their options: built-in ones, and those of other packages.
 
-A kind of judge is a callable with keyword parameters; these are its options, their annotations its
-types, and it returns a `Judge`. A parameter called ``environment`` is no option: it is given the
-environment. To add one of ours: a module here, and a line in `BUILT_IN`. To add one from another
-package:
+A judge is registered as a callable with keyword parameters that returns a `Judge`. The parameters
+are its options, and their annotations the types. A parameter ``environment`` is not an option: it
+receives the environment. To add a built-in judge: a module here and an entry in `BUILT_IN`. To add
+one from another package:
 
     [project.entry-points."mmie_tasks.judges"]
     my_judge = "my_package:MyJudge"
@@ -15,6 +15,7 @@ import difflib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
@@ -29,36 +30,63 @@ from mmie_tasks.judges.base import Judge
 ENTRY_POINTS = "mmie_tasks.judges"
 ENVIRONMENT = "environment"
 
-BUILT_IN: Mapping[str, str] = {
-    "mmie_score": "mmie_tasks.judges.mmie_score:open_judge",
-    "openai": "mmie_tasks.judges.openai:open_judge",
-    "replay": "mmie_tasks.judges.replay:open_judge",
+
+@dataclass(frozen=True, slots=True)
+class BuiltInJudge:
+    """A judge of this package.
+
+    Attributes:
+        factory: Where its factory is, as ``module:function``.
+        model_variables: Environment variables that name its model, in order of precedence. They
+            replace the model of a benchmark's default, never one that the user chose.
+    """
+
+    factory: str
+    model_variables: tuple[str, ...] = ()
+
+
+BUILT_IN: Mapping[str, BuiltInJudge] = {
+    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score:open_judge"),
+    "openai": BuiltInJudge(
+        "mmie_tasks.judges.openai:open_judge",
+        model_variables=(
+            *("MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME"),
+            *("JUDGE_MODEL_VERSION", "MODEL_VERSION"),
+        ),
+    ),
+    "replay": BuiltInJudge("mmie_tasks.judges.replay:open_judge"),
 }
 
-Kind: TypeAlias = Callable[..., Judge]
+JudgeFactory: TypeAlias = Callable[..., Judge]
 
 _SECRETS = ("api_key", "key", "token", "password", "secret")
-_EITHER = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def names() -> tuple[str, ...]:
-    """Every judge there is, by name: ours first."""
+    """The names of all judges, built-in ones first."""
     return (*BUILT_IN, *sorted(_installed().keys() - BUILT_IN.keys()))
 
 
-def kind_named(name: str) -> Kind:
-    """The kind of judge that has this name.
+def model_variables(name: str) -> tuple[str, ...]:
+    """Environment variables that name a judge's model; none for judges of other packages."""
+    return BUILT_IN[name].model_variables if name in BUILT_IN else ()
+
+
+def factory_of(name: str) -> JudgeFactory:
+    """The factory of the judge with this name.
 
     Raises:
-        SettingWrong: There is none, or its package cannot be imported.
+        SettingWrong: There is no such judge, or its package cannot be imported.
     """
-    if place := BUILT_IN.get(name):
-        module, _, function = place.partition(":")
-        built_in: Kind = getattr(import_module(module), function)
-        return built_in
+    if built_in := BUILT_IN.get(name):
+        module, _, function = built_in.factory.partition(":")
+        factory: JudgeFactory = getattr(import_module(module), function)
+        return factory
     entry = _installed().get(name)
     if entry is None:
-        raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {_listed(names(), name)}")
+        hint = f"one of {_listed(names(), name)}"
+        raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
     return _loaded(entry)
 
 
@@ -66,52 +94,52 @@ def _installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
 
 
-def _loaded(entry: EntryPoint) -> Kind:
+def _loaded(entry: EntryPoint) -> JudgeFactory:
     try:
-        kind = entry.load()
+        factory = entry.load()
     except (ImportError, AttributeError) as error:
         raise SettingWrong(
             f"The judge `{entry.name}` cannot be loaded from `{entry.value}`: {error}.",
-            hint="install its package again, or look at what it imports",
+            hint="reinstall its package, or check what it imports",
         ) from error
-    if not callable(kind):
+    if not callable(factory):
         raise SettingWrong(
             f"The judge `{entry.name}` is `{entry.value}`, which cannot be called.",
             hint=f"name a class or function in `{ENTRY_POINTS}`",
         )
-    loaded: Kind = kind
+    loaded: JudgeFactory = factory
     return loaded
 
 
-def make(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
-    """A judge, made from options as they were typed. Asks nobody anything yet.
+def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
+    """Create a judge from options as the user typed them. Sends no request.
 
     Raises:
-        SettingWrong: No such judge, no such option, a value of the wrong type, or one missing.
+        SettingWrong: No such judge or option, a value of another type, or a missing option.
     """
-    kind = kind_named(name)
-    parameters = inspect.signature(kind).parameters
-    values = converted(name, options)
+    factory = factory_of(name)
+    arguments = parse_options(name, options)
+    parameters = inspect.signature(factory).parameters
+    if ENVIRONMENT in parameters:
+        arguments[ENVIRONMENT] = environment
     missing = [
         key
         for key, parameter in parameters.items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        and key not in values
-        and key != ENVIRONMENT
+        if parameter.kind in _OPTION_KINDS
+        and parameter.default is inspect.Parameter.empty
+        and key not in arguments
     ]
     if missing:
         needed = ", ".join(f"{key}=..." for key in missing)
         raise SettingWrong(f"The judge `{name}` needs `{needed}`.", hint=f"`name={name},{needed}`")
-    given = {ENVIRONMENT: environment} if ENVIRONMENT in parameters else {}
-    return kind(**values, **given)
+    return factory(**arguments)
 
 
-def converted(name: str, options: Mapping[str, str]) -> dict[str, object]:
-    """The options of a judge in the types it wants.
+def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
+    """The options of a judge in their declared types.
 
     Raises:
-        SettingWrong: It has no such option, or the value is not of the type; lists what there is.
+        SettingWrong: No such option, or a value of another type; lists the valid options.
     """
     types = option_types(name)
     if unknown := [key for key in options if key not in types]:
@@ -119,26 +147,26 @@ def converted(name: str, options: Mapping[str, str]) -> dict[str, object]:
         raise SettingWrong(
             f"The judge `{name}` has no option `{unknown[0]}`.", hint=f"its options: {listed}"
         )
-    return {key: _value(name, key, text, types[key]) for key, text in options.items()}
+    return {key: _parsed(name, key, text, types[key]) for key, text in options.items()}
 
 
 def check_options(name: str, options: Mapping[str, str]) -> None:
-    """See that a judge has these options, and that their values are of the right types.
+    """Check that a judge has these options, with values of the declared types.
 
     ``cache`` is an option of every judge.
 
     Raises:
-        SettingWrong: It is not so; lists what exists.
+        SettingWrong: No such option, or a value of another type; lists the valid options.
     """
     refuse_secrets(options)
-    converted(name, {key: value for key, value in options.items() if key != "cache"})
+    parse_options(name, {key: value for key, value in options.items() if key != "cache"})
 
 
 def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Refuse a key as an option: options are written into logs and results.
+    """Refuse an API key as an option: options are written into logs and results.
 
     Raises:
-        SettingWrong: There is one. The value is not repeated.
+        SettingWrong: An option is an API key; the message does not repeat its value.
     """
     if secret := next((name for name in _SECRETS if name in options), None):
         raise SettingWrong(
@@ -149,55 +177,55 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
 
 def option_types(name: str) -> dict[str, object]:
     """The options of a judge and their types; text where none is declared."""
-    kind = kind_named(name)
-    hints = _types(kind.__init__ if inspect.isclass(kind) else kind)
+    factory = factory_of(name)
+    hints = _type_hints(factory.__init__ if inspect.isclass(factory) else factory)
     return {
         key: hints.get(key, str)
-        for key, parameter in inspect.signature(kind).parameters.items()
-        if key != ENVIRONMENT and parameter.kind in (parameter.KEYWORD_ONLY, _EITHER)
+        for key, parameter in inspect.signature(factory).parameters.items()
+        if key != ENVIRONMENT and parameter.kind in _OPTION_KINDS
     }
 
 
-def _types(function: Callable[..., object]) -> dict[str, object]:
-    """The types of its parameters. Not of what it returns: that may be known to checkers only."""
-    declared = dict(getattr(function, "__annotations__", {}))
-    parameters = {key: hint for key, hint in declared.items() if key not in ("return", ENVIRONMENT)}
+def _type_hints(function: Callable[..., object]) -> dict[str, object]:
+    """The types of the options. The return type may be importable by type checkers only."""
+    annotations = dict(getattr(function, "__annotations__", {}))
+    for key in ("return", ENVIRONMENT):
+        annotations.pop(key, None)
     namespace = getattr(inspect.unwrap(function), "__globals__", {})
-    return typing.get_type_hints(SimpleNamespace(__annotations__=parameters), namespace)
+    return typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace)
 
 
-def _value(name: str, key: str, text: str, wanted: Any) -> object:  # noqa: ANN401 - a type
-    none_allowed = type(None) in typing.get_args(wanted)
-    if none_allowed and text.lower() == "none":
+def _parsed(name: str, key: str, text: str, hint: Any) -> object:  # noqa: ANN401 - a type
+    if text.lower() == "none" and type(None) in typing.get_args(hint):
         return None
     try:
-        return TypeAdapter(wanted).validate_python(text)
+        return TypeAdapter(hint).validate_python(text)
     except ValidationError:
         raise SettingWrong(
-            f"The judge `{name}` was given `{key}={text}`, and `{key}` is {_in_words(wanted)}.",
+            f"The judge `{name}` has the option `{key}={text}`, and `{key}` is {_spelled(hint)}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None
 
 
-def _in_words(wanted: Any) -> str:  # noqa: ANN401 - a type
-    if typing.get_origin(wanted) is typing.Literal:
-        return f"one of {', '.join(typing.get_args(wanted))}"
-    kind = getattr(wanted, "__name__", None) or str(wanted).replace(" | None", "")
+def _spelled(hint: Any) -> str:  # noqa: ANN401 - a type
+    if typing.get_origin(hint) is typing.Literal:
+        return f"one of {', '.join(typing.get_args(hint))}"
+    kind = getattr(hint, "__name__", None) or str(hint).replace(" | None", "")
     return f"a value of type {kind}"
 
 
-def _listed(known: Iterable[str], asked: str) -> str:
-    """The names that exist, the ones most like what was asked first."""
-    rest = sorted(known)
-    close = difflib.get_close_matches(asked, rest)
-    ordered = [*close, *(name for name in rest if name not in close)]
-    return ", ".join(f"`{name}`" for name in ordered)
+def _listed(valid_names: Iterable[str], name: str) -> str:
+    """The valid names, those most similar to a misspelt one first."""
+    ordered = sorted(valid_names)
+    similar = difflib.get_close_matches(name, ordered)
+    return ", ".join(f"`{n}`" for n in (*similar, *(n for n in ordered if n not in similar)))
 
 
-def warn_of_clashes() -> None:
-    """Say in the log which installed judges are hidden by ours of the same name."""
-    for name in BUILT_IN.keys() & _installed().keys():
+def warn_about_name_conflicts() -> None:
+    """Log a warning for each judge of another package that has the name of a built-in one."""
+    installed = _installed()
+    for name in BUILT_IN.keys() & installed.keys():
         logger.warning(
-            f"mmie-tasks: the judge `{name}` of `{_installed()[name].value}` is not used: ours has "
-            f"that name. hint: give it another in `{ENTRY_POINTS}`"
+            f"mmie-tasks: the judge `{name}` of `{installed[name].value}` is not used: a built-in "
+            f"judge has that name. hint: rename it in `{ENTRY_POINTS}`"
         )

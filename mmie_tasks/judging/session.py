@@ -1,17 +1,28 @@
-"""Putting requests before a judge and reading what it says.
+"""A judging session: the judge of a benchmark, the samples that wait for it, and their verdicts.
 
-The one place where a judge's failure becomes `Unscored`, and where a reply that cannot be meant is
-asked for once more.
+A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one
+object of it, and so its budget and its check. `judge_all` is the only function that turns the
+failure of a judge into `Unscored`.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from loguru import logger
+
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import (
+    InProcess,
     Judge,
     JudgeError,
     JudgeMisconfigured,
@@ -23,10 +34,19 @@ from mmie_tasks.judges.base import (
     OutOfBudget,
     RequestBroken,
     RequestUnfit,
+    SelfChecking,
 )
+from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge
+from mmie_tasks.judging.deferred import DeferredRows, MetricRow, MetricRows
+from mmie_tasks.judging.progress import Progress
 
-Reader: TypeAlias = Callable[[str], Verdict]
+SYNC_VARIABLE = "MMIE_TASKS_SYNC"
+CHECK_VALID_S = 900.0
+"""How long the check of a judge holds: later benchmarks of a run do not repeat it."""
 
+ReplyReader: TypeAlias = Callable[[str], Verdict]
+
+_JUDGE_VARIABLES = re.compile("JUDGE|API|ENDPOINT|MODEL|BASE|MMIE|CACHE")
 _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
     JudgeUnavailable: "unavailable",
     JudgeMisconfigured: "unavailable",
@@ -38,83 +58,92 @@ _REASONS: Mapping[type[JudgeError], UnscoredReason] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A request, and when its reply is worth a second one.
+class CheckedRequest:
+    """A request, and the check that its reply must pass.
 
     Attributes:
-        request: What the judge is asked.
-        impossible: Whether a reply says something that cannot be meant, such as more points than
-            there are. It is asked for once more, and only once.
+        request: The request to the judge.
+        is_impossible: Whether a reply's text gives an impossible verdict, such as more points than
+            the scale has. The request is then sent a second time, and only once.
     """
 
     request: JudgeRequest
-    impossible: Callable[[str], bool] = lambda _: False
+    is_impossible: Callable[[str], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What came of one question.
+class JudgeResult:
+    """The replies to a request, or the reason there is none.
 
     Attributes:
-        reply: The first reply; None where there is none.
-        second: The reply to the question asked once more.
+        reply: The first reply; None without one.
+        second_reply: The reply to the request when it was sent a second time.
         failure: Why there is no reply.
     """
 
     reply: JudgeReply | None = None
-    second: JudgeReply | None = None
+    second_reply: JudgeReply | None = None
     failure: Unscored | None = None
 
-    def first(self, read: Reader, *, unfinished: bool = False) -> Verdict:
-        """The verdict of the first reply, whatever it says: as a script that asks once.
+    def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
+        """The verdict of the first reply, as a script gives that sends each request once.
 
         Args:
             read: Makes a verdict of a reply's text.
-            unfinished: Also read a reply that ran into its limit of tokens, as a script does that
-                is not told.
+            read_cut_off: Also read a reply that reached its token limit, as a script does that
+                does not look at the finish reason.
         """
-        if unfinished and self.reply is not None:
+        if read_cut_off and self.reply is not None:
             return read(self.reply.text)
         return _verdict(self.reply, self.failure, read)
 
-    def best(self, read: Reader) -> Verdict:
-        """The verdict of the second reply where there is one, else of the first."""
-        return _verdict(self.second or self.reply, self.failure, read)
+    def verdict(self, read: ReplyReader) -> Verdict:
+        """The verdict of the second reply if there is one, else of the first."""
+        return _verdict(self.second_reply or self.reply, self.failure, read)
+
+
+def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:
+    if reply is None:
+        return failure or Unscored("unavailable", "no request was sent to the judge")
+    if reply.finish == "length":
+        return Unscored("cut_off", "the reply reached its token limit")
+    return read(reply.text)
 
 
 def judge_all(
     judge: Judge,
-    questions: Sequence[Question],
-    watch: Callable[[Outcome], None] = lambda _: None,
-) -> Iterator[tuple[int, Judged]]:
-    """Ask everything at once and give each question's result, with its index, as it is complete.
+    requests: Sequence[CheckedRequest],
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+) -> Iterator[tuple[int, JudgeResult]]:
+    """Send all requests at once and yield each result, with its index, as it is complete.
 
-    Every question gets exactly one result, also from a judge that gives none or too many.
+    Every request gets exactly one result, also from a judge that yields none or too many.
 
     Args:
-        judge: Who is asked.
-        questions: In any number; they are handed to the judge together.
-        watch: Told of every outcome, the second ones included.
+        judge: The judge.
+        requests: Any number; the judge gets them together.
+        on_outcome: Called with every outcome, those of second requests included.
     """
-    first: dict[int, JudgeReply] = {}
-    for index, outcome in _outcomes(judge, [question.request for question in questions]):
-        watch(outcome)
+    first_replies: dict[int, JudgeReply] = {}
+    for index, outcome in _outcomes(judge, [checked.request for checked in requests]):
+        on_outcome(outcome)
         if isinstance(outcome, JudgeError):
-            yield index, Judged(failure=unscored(outcome))
-        elif outcome.finish == "stop" and questions[index].impossible(outcome.text):
-            first[index] = outcome
+            yield index, JudgeResult(failure=unscored(outcome))
+        elif outcome.finish == "stop" and requests[index].is_impossible(outcome.text):
+            first_replies[index] = outcome
         else:
-            yield index, Judged(reply=outcome)
-    again = list(first)
-    requests = [replace(questions[index].request, attempt=1) for index in again]
-    for place, outcome in _outcomes(judge, requests):
-        watch(outcome)
-        second = outcome if isinstance(outcome, JudgeReply) else None
-        yield again[place], Judged(reply=first[again[place]], second=second)
+            yield index, JudgeResult(reply=outcome)
+    indices = list(first_replies)
+    second_requests = [replace(requests[index].request, attempt=1) for index in indices]
+    for position, outcome in _outcomes(judge, second_requests):
+        on_outcome(outcome)
+        index = indices[position]
+        second_reply = outcome if isinstance(outcome, JudgeReply) else None
+        yield index, JudgeResult(reply=first_replies[index], second_reply=second_reply)
 
 
 def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-    """The judge's outcomes, one for each request; what it leaves out is unavailable."""
+    """The judge's outcomes, one per request; a request without an outcome is unavailable."""
     missing = dict.fromkeys(range(len(requests)))
     if requests:
         for index, outcome in judge.ask(requests):
@@ -122,18 +151,265 @@ def _outcomes(judge: Judge, requests: Sequence[JudgeRequest]) -> Iterator[tuple[
                 del missing[index]
                 yield index, outcome
     for index in missing:
-        yield index, JudgeUnavailable("the judge gave neither a reply nor an error")
+        yield index, JudgeUnavailable("the judge returned neither a reply nor an error")
 
 
 def unscored(error: JudgeError) -> Unscored:
-    """The verdict a judge's error stands for."""
+    """The verdict for an error of a judge: its reason, and the first line of its message."""
     reasons = (reason for kind, reason in _REASONS.items() if isinstance(error, kind))
     return Unscored(next(reasons, "unavailable"), str(error).partition("\n")[0])
 
 
-def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: Reader) -> Verdict:
-    if reply is None:
-        return failure or Unscored("unavailable", "the judge was not asked")
-    if reply.finish == "length":
-        return Unscored("cut_off", "the reply ran into its limit of tokens")
-    return read(reply.text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingSample:
+    """A sample that waits for its judge.
+
+    Attributes:
+        request: The request to the judge.
+        make_rows: Makes the sample's rows, by metric, from the result.
+        metrics: The metrics that the sample has in any case; there may be more.
+    """
+
+    request: CheckedRequest
+    make_rows: Callable[[JudgeResult], MetricRows]
+    metrics: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    sample: PendingSample
+    rows: DeferredRows
+
+    def fill(self, result: JudgeResult) -> None:
+        self.rows.fill(self.sample.make_rows(result))
+
+
+class PendingQueue:
+    """The samples of one benchmark that wait for their judge.
+
+    Args:
+        open_judge: Returns the judge; called when the first sample is judged.
+        title: Names the progress bar.
+        on_outcome: Called with every outcome: for the runner's ledger of tokens.
+    """
+
+    def __init__(
+        self, open_judge: Callable[[], Judge], title: str, on_outcome: Callable[[Outcome], None]
+    ) -> None:
+        self._open_judge = open_judge
+        self._title = title
+        self._on_outcome = on_outcome
+        self._queue: list[_Pending] = []
+        self._queue_lock = threading.Lock()
+        self._judging_lock = threading.Lock()
+
+    def submit(self, sample: PendingSample) -> DeferredRows:
+        """Rows of a sample, which are filled in when they are read. Returns at once."""
+        rows = DeferredRows(sample.metrics, self.judge_pending)
+        with self._queue_lock:
+            self._queue.append(_Pending(sample, rows))
+        return rows
+
+    def judge_pending(self) -> None:
+        """Judge all samples of the queue together. Never raises: the run would be lost.
+
+        A second thread waits until the first has judged; then the queue is empty.
+        """
+        with self._judging_lock:
+            with self._queue_lock:
+                batch, self._queue = self._queue, []
+            if batch:
+                progress = Progress(self._title, len(batch), self._on_outcome)
+                _judge_batch(batch, self._open_judge, progress)
+
+    def judge_now(self, sample: PendingSample) -> dict[str, MetricRow]:
+        """Judge a sample before returning, and return its rows. Threads may do so in parallel."""
+        rows = DeferredRows(sample.metrics, lambda: None)
+        progress = Progress("", 1, self._on_outcome)
+        _judge_batch([_Pending(sample, rows)], self._open_judge, progress)
+        return {metric: row for metric, row in rows.items() if isinstance(row, dict)}
+
+
+def _judge_batch(
+    batch: Sequence[_Pending], open_judge: Callable[[], Judge], progress: Progress
+) -> None:
+    """Fill in every row, whatever the judge raises.
+
+    A judge may be code of another package. It runs as the only job of a thread: the future holds
+    any exception, which then costs the samples without a result, not the run.
+    """
+    unjudged = dict(enumerate(batch))
+    stop = threading.Event()
+
+    def judge_until_stopped() -> None:
+        requests = [pending.sample.request for pending in batch]
+        with progress:
+            for index, result in judge_all(open_judge(), requests, progress.update):
+                unjudged[index].fill(result)
+                del unjudged[index]
+                if stop.is_set():
+                    return
+
+    with ThreadPoolExecutor(1, thread_name_prefix="judging") as thread:
+        job = thread.submit(judge_until_stopped)
+        try:
+            error = job.exception()
+        finally:
+            stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
+    if error is not None:
+        logger.opt(exception=error).error(
+            "The judge ended early; {} samples left without a score.", len(unjudged)
+        )
+    for pending in unjudged.values():
+        detail = f"the judge ended early: {type(error).__name__}: {error}"
+        pending.fill(JudgeResult(failure=Unscored("unavailable", detail)))
+
+
+@dataclass(slots=True)
+class _OpenJudge:
+    """A judge, and until when, on the monotonic clock, its last check holds."""
+
+    judge: Judge
+    checked_until_s: float = 0.0
+
+
+_launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoice] = weakref.WeakKeyDictionary()
+_open_judges: dict[int, _OpenJudge] = {}
+_open_lock = threading.Lock()
+
+
+def register_launcher(launcher: object, choice: JudgeChoice) -> None:
+    """Use a launcher's choice as long as the launcher lives, that is for its evaluation."""
+    _launcher_choices[launcher] = choice
+
+
+def launcher_choice() -> JudgeChoice | None:
+    """The choice of the newest launcher that is alive; None without one."""
+    return next(reversed(list(_launcher_choices.values())), None)
+
+
+def close_judges() -> None:
+    """Free the memory of every judge that runs in this process; they can be used again."""
+    with _open_lock:
+        judges = [entry.judge for entry in _open_judges.values()]
+    for judge in judges:
+        if isinstance(judge, InProcess):
+            judge.close()
+
+
+def _shared(choice: JudgeChoice, environment: Mapping[str, str]) -> _OpenJudge:
+    """The judge of a choice: one object for all benchmarks of a run, with one budget.
+
+    A judge is opened again where an environment variable changed that judges may read.
+
+    Raises:
+        SettingWrong: No such judge or option, or an unusable value.
+    """
+    variables = {pair for pair in environment.items() if _JUDGE_VARIABLES.search(pair[0])}
+    key = hash((choice.name, frozenset(choice.options.items()), frozenset(variables)))
+    with _open_lock:
+        if key not in _open_judges:
+            _open_judges[key] = _OpenJudge(open_judge(choice, environment))
+        return _open_judges[key]
+
+
+class BenchmarkJudge:
+    """The judge of one benchmark.
+
+    Args:
+        title: Names the benchmark in the progress bar.
+        default: See below.
+        check_setup: Checks what else judging needs, such as the official prompts; raises a
+            `MmieTasksError`.
+
+    Attributes:
+        default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
+        sync: Whether each sample is judged before ``process_results`` returns.
+        on_outcome: Called with every outcome; set by the runner, which keeps a ledger of tokens.
+    """
+
+    def __init__(
+        self, title: str, default: str, check_setup: Callable[[], None] = lambda: None
+    ) -> None:
+        self.default = default
+        self._check_setup = check_setup
+        self.sync = False
+        self.on_outcome: Callable[[Outcome], None] = lambda _: None
+        self._queue = PendingQueue(self.judge, title, lambda outcome: self.on_outcome(outcome))
+
+    def choice(self) -> JudgeChoice:
+        """The judge that this run uses, and which setting chose it.
+
+        Raises:
+            SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
+        """
+        return choose_judge(self.default, os.environ, launcher_choice())
+
+    def judge(self) -> Judge:
+        """The judge itself. Sends no request.
+
+        Raises:
+            SettingWrong: No such judge or option, or an unusable value.
+        """
+        return _shared(self.choice(), os.environ).judge
+
+    def before_loading(self, callback: Callable[[], object]) -> None:
+        """Have a function called before the judge loads a model into this process, if it does.
+
+        Raises:
+            SettingWrong: No such judge or option, or an unusable value.
+        """
+        judge = self.judge()
+        if isinstance(judge, InProcess):
+            judge.before_loading(callback)
+
+    def signature(self) -> str:
+        """The judge's signature: everything of the judge that can move a score."""
+        return self.judge().signature
+
+    def check(self) -> None:
+        """Check that the judge can be used, before anything is generated.
+
+        A check that passed less than `CHECK_VALID_S` ago, for another benchmark or before the
+        tested model was loaded, is not repeated.
+
+        Raises:
+            SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid.
+            JudgeMisconfigured: The judge cannot reply as it is set up.
+            DataBroken: Its cache file is unusable.
+        """
+        is_sync(os.environ)
+        self._check_setup()
+        entry = _shared(self.choice(), os.environ)
+        if time.monotonic() < entry.checked_until_s:
+            return
+        if isinstance(entry.judge, SelfChecking):
+            entry.judge.check()
+        entry.checked_until_s = time.monotonic() + CHECK_VALID_S
+
+    def submit(
+        self, sample: PendingSample, plain: Callable[[MetricRows], Mapping[str, object]]
+    ) -> Mapping[str, object]:
+        """The rows of a sample: filled in when they are read, or before this returns if `sync`.
+
+        Args:
+            sample: The sample.
+            plain: Makes the plain numbers that a sample has beside its rows if `sync`.
+        """
+        if self.sync or is_sync(os.environ):
+            rows = self._queue.judge_now(sample)
+            return {**plain(rows), **rows}
+        return self._queue.submit(sample)
+
+
+def is_sync(environment: Mapping[str, str]) -> bool:
+    """Whether ``MMIE_TASKS_SYNC`` asks to judge samples one by one: 0 or 1, by default 0.
+
+    Raises:
+        SettingWrong: It has another value.
+    """
+    text = environment.get(SYNC_VARIABLE) or "0"
+    if text not in {"0", "1"}:
+        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
+        raise SettingWrong(f"`{SYNC_VARIABLE}` is {text!r}; it can be 0 or 1.", hint=hint)
+    return text == "1"

@@ -18,8 +18,8 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names,
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import SelfChecking
 from mmie_tasks.judges.cache_store import default_path
-from mmie_tasks.judges.choice import Choice, parse_choice, with_launcher_args
-from mmie_tasks.judging.selection import BenchmarkJudge, launch
+from mmie_tasks.judges.choice import JudgeChoice, parse_choice, with_launcher_args
+from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
 from mmie_tasks.preflight import machine
 from mmie_tasks.preflight.findings import Finding, folder, looked, ok, problem, problem_of
 
@@ -169,7 +169,7 @@ def _judge(
     yield from _cache(choice, environment)
 
 
-def _asked(judged: BenchmarkJudge, choice: Choice, before: Sequence[Finding]) -> str:
+def _asked(judged: BenchmarkJudge, choice: JudgeChoice, before: Sequence[Finding]) -> str:
     """Words for a judge that can be used.
 
     Raises:
@@ -187,7 +187,7 @@ def _asked(judged: BenchmarkJudge, choice: Choice, before: Sequence[Finding]) ->
     return f"`{choice.name}`, named by {choice.source}, can be used: {judged.signature()}"
 
 
-def _cache(choice: Choice, environment: Mapping[str, str]) -> Iterator[Finding]:
+def _cache(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
     """Where replies are kept."""
     subject = "replies' cache"
     wanted = choice.options.get("cache", "on")
@@ -240,7 +240,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
     chosen = rooms_of(tasks)
     launcher = _AsAsked()  # its judge counts as long as it lives
     if choice := _choice(asked.judge, asked.judge_args):
-        launch(launcher, choice)
+        register_launcher(launcher, choice)
     findings: list[Finding] = [*machine.look(environment)]
     for room in chosen:
         findings += (each for each in look(room, environment, tasks) if each not in findings)
@@ -248,7 +248,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
     return Report(text=text, status=int(any(each.status == "problem" for each in findings)))
 
 
-def _choice(judge: str | None, judge_args: str | None) -> Choice | None:
+def _choice(judge: str | None, judge_args: str | None) -> JudgeChoice | None:
     """The judge that is asked for; None where the benchmarks' own are."""
     words = [*(("--judge", judge) if judge is not None else ())]
     words += ("--judge_args", judge_args) if judge_args is not None else ()

@@ -22,7 +22,7 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, Sett
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Item
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import Choice, choose, parse_choice
+from mmie_tasks.judges.choice import JudgeChoice, choose_judge, parse_choice
 from mmie_tasks.judges.registry import names as judge_names
 from mmie_tasks.preflight.findings import free_bytes, gib, problem_of, standing
 
@@ -107,14 +107,14 @@ def look(
     if asked not in (None, DEFAULT):
         launched = parse_choice(asked, "`--judge`")
         registry.check_options(launched.name, launched.options)
-    choices: dict[tuple[str, tuple[tuple[str, str], ...]], Choice] = {}
+    choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
     notes: list[str] = []
     for room in rooms:
         judged = room.load().judge
         if judged is None:
             notes += [f"{room.name}: it has no judge."] if asked == DEFAULT else []
             continue
-        choice = choose(judged.default, environment, launched)
+        choice = choose_judge(judged.default, environment, launched)
         if asked is None:
             notes += _left_out(room, choice)
         else:
@@ -126,13 +126,13 @@ def look(
     return Found(items=items, notes=(*notes, *(note for each in found for note in each.notes)))
 
 
-def _left_out(room: BenchmarkEntry, choice: Choice) -> list[str]:
+def _left_out(room: BenchmarkEntry, choice: JudgeChoice) -> list[str]:
     if not _has_items(choice.name):
         return []
     return [f"{room.name}: its judge `{choice.name}` is not fetched; add `--judge` for that."]
 
 
-def _of(choice: Choice, environment: Mapping[str, str]) -> Found:
+def _of(choice: JudgeChoice, environment: Mapping[str, str]) -> Found:
     if not _has_items(choice.name):
         return Found(notes=(f"judge `{choice.name}`: nothing is to be fetched for it.",))
     part = import_module(f"mmie_tasks.judges.{choice.name}.assets")

@@ -16,11 +16,11 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Outcome
-from mmie_tasks.judging.selection import BenchmarkJudge
+from mmie_tasks.judging.session import BenchmarkJudge
 from mmie_tasks.runs.benchmark import Benchmark
 
 if TYPE_CHECKING:
-    from mmie_tasks.judges.choice import Choice
+    from mmie_tasks.judges.choice import JudgeChoice
 
 
 # What the runner does for a task with a judge: a check in time, and a ledger of tokens.
@@ -35,8 +35,8 @@ def check_judge(judged: BenchmarkJudge, task: Any, rank: int) -> None:  # noqa: 
         MmieTasksError: The judge, or what it is to be shown, cannot be used.
     """
     judged.sync = bool(getattr(getattr(task, "args", None), "baseline", None))
-    judged.report = note_usage
-    judged.make_room_with(_make_room)
+    judged.on_outcome = note_usage
+    judged.before_loading(_make_room)
     if rank == 0:
         judged.check()
     else:
@@ -256,12 +256,12 @@ def _checking_first(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 
 def _close_judges() -> None:
     """Let judges in this process give back their memory, if any was opened."""
-    if judged := sys.modules.get("mmie_tasks.judging.selection"):
-        judged.close_all()
+    if judged := sys.modules.get("mmie_tasks.judging.session"):
+        judged.close_judges()
 
 
 def _check_judges(asked: Mapping[str, Any]) -> None:
-    from mmie_tasks.judging.selection import launch
+    from mmie_tasks.judging.session import register_launcher
 
     index = getattr(asked.get("task_manager"), "task_index", None)
     chosen = sorted(set(_chosen(asked.get("tasks") or (), index or {})), key=lambda e: e.name)
@@ -270,7 +270,7 @@ def _check_judges(asked: Mapping[str, Any]) -> None:
         return
     launcher = _AsAsked()  # lives as long as the check; the real one comes later
     if choice := launcher_choice(asked.get("launcher_args")):
-        launch(launcher, choice)
+        register_launcher(launcher, choice)
     for judged in judges:
         judged.check()
 
@@ -279,7 +279,7 @@ class _AsAsked:
     """Stands for the launcher that the runner will make."""
 
 
-def launcher_choice(launcher_args: object) -> Choice | None:
+def launcher_choice(launcher_args: object) -> JudgeChoice | None:
     """The judge that ``--launcher_args`` names; None for a launcher of somebody else, or none.
 
     Raises:
@@ -289,7 +289,7 @@ def launcher_choice(launcher_args: object) -> Choice | None:
     from lmms_eval.llm_judge import launcher
     from lmms_eval.utils import simple_parse_args_string
 
-    from mmie_tasks.judges.choice import Choice
+    from mmie_tasks.judges.choice import JudgeChoice
     from mmie_tasks.judges.registry import check_options, names
 
     if not isinstance(launcher_args, str):
@@ -300,7 +300,7 @@ def launcher_choice(launcher_args: object) -> Choice | None:
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run where there is none
         return None
     check_options(name, options)
-    return Choice(name=name, options=options, source="`--launcher_args`")
+    return JudgeChoice(name=name, options=options, source="`--launcher_args`")
 
 
 def _chosen(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.judges.choice import Choice
+from mmie_tasks.judges.choice import JudgeChoice
 from mmie_tasks.judges.registry import check_options, names
-from mmie_tasks.judging.selection import launch
+from mmie_tasks.judging.session import register_launcher
 
 
 class JudgeLauncher:
@@ -32,12 +32,12 @@ class JudgeLauncher:
 
     def __init__(self, **options: object) -> None:
         typed = {key: str(value) for key, value in options.items()}
-        choice = Choice(name=self.name, options=typed, source="`--launcher_args`")
+        choice = JudgeChoice(name=self.name, options=typed, source="`--launcher_args`")
         try:
             check_options(choice.name, choice.options)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        launch(self, choice)
+        register_launcher(self, choice)
 
     def launch(self, *_: object) -> None:
         """Nothing is started."""

@@ -45,7 +45,7 @@ def add_launchers(launcher: ModuleType) -> None:
         return
     from mmie_tasks.judges import registry  # not at import: every start of the runner pays that
 
-    registry.warn_of_clashes()
+    registry.warn_about_name_conflicts()
     judges = ((name, f"{JUDGES}.{name}") for name in registry.names())
     for name, class_path in (*judges, *_installed()):
         taken_by = available.setdefault(name, class_path)

@@ -16,7 +16,7 @@ from mmie_tasks.judges.base import JudgeReply
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
-    from mmie_tasks.judging.selection import BenchmarkJudge
+    from mmie_tasks.judging.session import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
 """One sample as the runner hands it to a task's functions."""

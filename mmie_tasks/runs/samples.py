@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.judging.session import Judged
+from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment
 
 Record: TypeAlias = Mapping[str, object]
@@ -160,13 +160,13 @@ def _usage(value: Record) -> Usage:
     return Usage(**counts, cost_usd=number(value.get("cost_usd")))
 
 
-def judged(found: Sequence[JudgeReply]) -> Judged:
+def judged(found: Sequence[JudgeReply]) -> JudgeResult:
     """What came of a question, as it was before it was logged.
 
     Args:
         found: One reply or two.
     """
-    return Judged(reply=found[0], second=found[1] if len(found) > 1 else None)
+    return JudgeResult(reply=found[0], second_reply=found[1] if len(found) > 1 else None)
 
 
 def answer(line: Line) -> str:

@@ -7,7 +7,7 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.choice import Choice, choose, open_judge, parse_choice
+from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -24,7 +24,7 @@ DEFAULT = "openai:gpt-4o-2024-11-20"
     ],
 )
 def test_a_choice_in_words(text: str, name: str, options: dict[str, str]) -> None:
-    assert parse_choice(text, "here") == Choice(name=name, options=options, source="here")
+    assert parse_choice(text, "here") == JudgeChoice(name=name, options=options, source="here")
 
 
 @pytest.mark.parametrize("text", ["", ":gpt", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"])
@@ -33,12 +33,12 @@ def test_words_that_are_no_choice_are_refused_without_repeating_them(text: str) 
         parse_choice(text, "here")
 
 
-def model_of(environment: dict[str, str], launched: Choice | None = None) -> str | None:
-    return choose(DEFAULT, environment, launched).options.get("model")
+def model_of(environment: dict[str, str], launched: JudgeChoice | None = None) -> str | None:
+    return choose_judge(DEFAULT, environment, launched).options.get("model")
 
 
 def test_the_launcher_comes_before_the_variable_and_that_before_the_default() -> None:
-    launched = Choice(name="openai", options={"model": "launched"})
+    launched = JudgeChoice(name="openai", options={"model": "launched"})
     variable = {"MMIE_TASKS_JUDGE": "openai:variable"}
     assert model_of(variable, launched) == "launched"
     assert model_of(variable) == "variable"
@@ -47,8 +47,8 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
-    launched = Choice(name="openai", options={"max_cost": "2"})
-    assert choose(DEFAULT, {}, launched).options == {
+    launched = JudgeChoice(name="openai", options={"max_cost": "2"})
+    assert choose_judge(DEFAULT, {}, launched).options == {
         "model": "gpt-4o-2024-11-20",
         "max_cost": "2",
     }
@@ -77,12 +77,12 @@ def test_names_for_a_judges_model_come_before_the_default_only(
 
 
 def test_who_set_the_model_is_named() -> None:
-    assert "`MODEL_VERSION`" in choose(DEFAULT, {"MODEL_VERSION": "x"}, None).source
+    assert "`MODEL_VERSION`" in choose_judge(DEFAULT, {"MODEL_VERSION": "x"}, None).source
 
 
 def test_another_judge_takes_nothing_from_the_default() -> None:
-    replay = Choice(name="replay", options={"path": "x"})
-    assert choose(DEFAULT, {"MODEL_VERSION": "y"}, replay) == replay
+    replay = JudgeChoice(name="replay", options={"path": "x"})
+    assert choose_judge(DEFAULT, {"MODEL_VERSION": "y"}, replay) == replay
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_cache_is_around_every_judge_unless_it_is_switched_off(
 ) -> None:
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
-    judge = open_judge(Choice(name="openai", options=options), environment)
+    judge = open_judge(JudgeChoice(name="openai", options=options), environment)
     assert isinstance(judge, CachedJudge) == (file is not None)
     if isinstance(judge, CachedJudge):
         assert judge.path == tmp_path / str(file)
@@ -109,7 +109,7 @@ def test_a_cache_is_around_every_judge_unless_it_is_switched_off(
 
 def test_an_unknown_option_is_said_when_the_judge_is_opened() -> None:
     with pytest.raises(SettingWrong, match="no option `modle`"):
-        open_judge(Choice(name="openai", options={"modle": "x"}), {})
+        open_judge(JudgeChoice(name="openai", options={"modle": "x"}), {})
 
 
 def test_every_built_in_judge_can_be_named() -> None:

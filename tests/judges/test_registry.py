@@ -15,18 +15,18 @@ ANY = JudgeRequest(parts=("x",), max_tokens=9)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What installing packages with these entry points does."""
     values = {
-        "saying": "support.judges:open_saying",
-        "classy": "support.judges:SayingJudge",
+        "saying": "support.judges:open_word_judge",
+        "classy": "support.judges:FunctionJudge",
         "absent": "no_such_package:Judge",
         "number": "support.judges:__name__",
-        "openai": "support.judges:open_saying",
+        "openai": "support.judges:open_word_judge",
     }
     entries = [EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
     monkeypatch.setattr(registry, "entry_points", lambda **_group: entries)
 
 
 def said(**options: str) -> str:
-    judge = registry.make("saying", options, {"ENDING": "."})
+    judge = registry.create("saying", options, {"ENDING": "."})
     ((_, outcome),) = judge.ask([ANY])
     return outcome.text  # type: ignore[union-attr]
 
@@ -41,7 +41,7 @@ def test_ours_come_first_and_a_name_of_ours_is_ours() -> None:
         "number",
         "saying",
     )
-    assert registry.kind_named("openai").__module__.startswith("mmie_tasks.judges.openai")
+    assert registry.factory_of("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 
 def test_options_arrive_in_the_types_that_are_declared() -> None:
@@ -50,7 +50,7 @@ def test_options_arrive_in_the_types_that_are_declared() -> None:
 
 
 def test_a_class_is_a_kind_too_and_its_options_are_its_parameters() -> None:
-    assert list(registry.option_types("classy")) == ["say"]
+    assert list(registry.option_types("classy")) == ["reply_to"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_cannot_be_made_is_said_with_what_there_is(
     name: str, options: dict[str, str], found: str
 ) -> None:
     with pytest.raises(SettingWrong) as error:
-        registry.make(name, options, {})
+        registry.create(name, options, {})
     assert found in str(error.value)
 
 

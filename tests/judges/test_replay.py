@@ -16,7 +16,7 @@ from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken, content_key
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_command import run
 from mmie_tasks.judges.cache_store import CacheFile, default_path
-from mmie_tasks.judges.registry import make
+from mmie_tasks.judges.registry import create
 from mmie_tasks.judges.replay import ReplayJudge, open_judge
 
 A, B, C = (request(text) for text in "abc")
@@ -216,5 +216,5 @@ def test_without_a_path_the_usual_cache_is_replayed(tmp_path):
 
 def test_the_registry_makes_it_from_options(tmp_path):
     path = jsonl(tmp_path / "r.jsonl", some_reply("1"), some_reply("2", signature="other"))
-    judge = make("replay", {"path": str(path), "signature": "other"}, {})
+    judge = create("replay", {"path": str(path), "signature": "other"}, {})
     assert judge.signature.startswith("other|replayed:")

@@ -7,33 +7,33 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from loguru import logger
-from support.judges import SayingJudge, echo, reply, text_of
+from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
-from mmie_tasks.judging.deferred import Case, DeferredRows, Docket, Rows
-from mmie_tasks.judging.session import Judged, Question
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows
+from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingQueue, PendingSample
 
 
-def rows_of(judged: Judged) -> Rows:
-    if judged.reply is None:
-        assert judged.failure is not None
-        return {"points": {"unscored": judged.failure.reason}, "failed": {"why": "x"}}
-    return {"points": {"score": float(judged.reply.text)}}
+def make_rows(result: JudgeResult) -> MetricRows:
+    if result.reply is None:
+        assert result.failure is not None
+        return {"points": {"unscored": result.failure.reason}, "failed": {"why": "x"}}
+    return {"points": {"score": float(result.reply.text)}}
 
 
-def case(text: str) -> Case:
-    question = Question(request=JudgeRequest(parts=(text,), max_tokens=9))
-    return Case(question=question, rows_of=rows_of, metrics=("points",))
+def sample(text: str) -> PendingSample:
+    request = CheckedRequest(request=JudgeRequest(parts=(text,), max_tokens=9))
+    return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
 
 
-def docket(judge: Judge, seen: list[Outcome] | None = None) -> Docket:
-    return Docket(lambda: judge, "", (seen if seen is not None else []).append)
+def queue_for(judge: Judge, outcomes: list[Outcome] | None = None) -> PendingQueue:
+    return PendingQueue(lambda: judge, "", (outcomes if outcomes is not None else []).append)
 
 
-def test_submitting_asks_nobody_and_the_first_reading_asks_for_all_at_once() -> None:
-    judge = SayingJudge(echo)
-    waiting = docket(judge)
-    rows = [waiting.submit(case(str(n))) for n in range(50)]
+def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once() -> None:
+    judge = FunctionJudge(echo)
+    queue = queue_for(judge)
+    rows = [queue.submit(sample(str(n))) for n in range(50)]
     assert judge.calls == []
     assert dict(rows[7].items()) == {"points": {"score": 7.0}}
     assert [len(call) for call in judge.calls] == [50]
@@ -41,17 +41,17 @@ def test_submitting_asks_nobody_and_the_first_reading_asks_for_all_at_once() -> 
     assert len(judge.calls) == 1
 
 
-def test_a_copy_made_before_is_filled_in_too_and_is_json() -> None:
-    waiting = docket(SayingJudge(echo))
-    rows, logged = waiting.submit(case("3")), {}
+def test_a_copy_made_before_judging_is_filled_in_too_and_is_json() -> None:
+    queue = queue_for(FunctionJudge(echo))
+    rows, logged = queue.submit(sample("3")), {}
     logged.update(rows)
     assert logged == {"points": {}}
-    waiting.settle()
+    queue.judge_pending()
     assert json.dumps(logged) == '{"points": {"score": 3.0}}'
 
 
-def test_a_row_that_is_known_late_is_there_when_read() -> None:
-    rows = docket(SayingJudge(lambda _: JudgeUnavailable("down"))).submit(case("3"))
+def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
+    rows = queue_for(FunctionJudge(lambda _: JudgeUnavailable("down"))).submit(sample("3"))
     assert dict(rows.items()) == {"points": {"unscored": "unavailable"}, "failed": {"why": "x"}}
 
 
@@ -65,64 +65,64 @@ def test_a_row_that_is_known_late_is_there_when_read() -> None:
         pytest.param(lambda rows: pickle.loads(pickle.dumps(rows))["points"], id="pickle"),  # noqa: S301
     ],
 )
-def test_however_rows_are_read_they_are_judged_first(read: object) -> None:
-    assert read(docket(SayingJudge(echo)).submit(case("3"))) == {"score": 3.0}  # type: ignore[operator]
+def test_every_way_of_reading_rows_judges_first(read: object) -> None:
+    assert read(queue_for(FunctionJudge(echo)).submit(sample("3"))) == {"score": 3.0}  # type: ignore[operator]
 
 
-def test_what_is_gathered_from_other_processes_are_plain_dicts() -> None:
-    rows = docket(SayingJudge(echo)).submit(case("3"))
+def test_rows_gathered_from_other_processes_are_plain_dicts() -> None:
+    rows = queue_for(FunctionJudge(echo)).submit(sample("3"))
     assert type(pickle.loads(pickle.dumps(rows))) is dict  # noqa: S301
 
 
-def test_a_judge_that_breaks_costs_what_it_left_and_not_the_run() -> None:
+def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run() -> None:
     def say(request: JudgeRequest) -> Outcome:
         if text_of(request) == "1":
-            raise ZeroDivisionError("in somebody's judge")
+            raise ZeroDivisionError("in a judge of another package")
         return reply(text_of(request))
 
-    waiting, lines = docket(SayingJudge(say)), []
-    rows = [waiting.submit(case(str(n))) for n in range(4)]
+    queue, lines = queue_for(FunctionJudge(say)), []
+    rows = [queue.submit(sample(str(n))) for n in range(4)]
     sink = logger.add(lambda message: lines.append(str(message)))
-    found = [row["points"] for row in rows]
+    points = [row["points"] for row in rows]
     logger.remove(sink)
-    assert found == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
+    assert points == [{"unscored": "unavailable"}] * 2 + [{"score": 2.0}, {"score": 3.0}]
     assert "ZeroDivisionError" in "".join(lines)
     assert "2 samples left" in "".join(lines)
 
 
-def test_a_judge_that_cannot_even_be_opened_leaves_all_unscored() -> None:
+def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:
     def no_judge() -> Judge:
         raise ValueError("no judge")
 
-    rows = Docket(no_judge, "", lambda _: None).submit(case("3"))
+    rows = PendingQueue(no_judge, "", lambda _: None).submit(sample("3"))
     assert rows["points"] == {"unscored": "unavailable"}
 
 
-def test_several_threads_that_submit_and_read_lose_nothing() -> None:
-    waiting = docket(SayingJudge(echo))
+def test_threads_that_submit_and_read_lose_no_sample() -> None:
+    queue = queue_for(FunctionJudge(echo))
     with ThreadPoolExecutor(8) as threads:
-        rows = list(threads.map(lambda n: waiting.submit(case(str(n))), range(200)))
-        read = list(threads.map(lambda row: row["points"], rows))
-    assert read == [{"score": float(n)} for n in range(200)]
+        rows = list(threads.map(lambda n: queue.submit(sample(str(n))), range(200)))
+        points = list(threads.map(lambda row: row["points"], rows))
+    assert points == [{"score": float(n)} for n in range(200)]
 
 
-def test_judging_at_once_gives_plain_rows_and_runs_side_by_side() -> None:
+def test_judging_at_once_gives_plain_rows_and_runs_in_parallel() -> None:
     together = threading.Barrier(4, timeout=60)  # breaks unless four are judged at the same time
 
     def say(request: JudgeRequest) -> Outcome:
         together.wait()
         return reply(text_of(request))
 
-    now = docket(SayingJudge(say))
+    queue = queue_for(FunctionJudge(say))
     with ThreadPoolExecutor(4) as threads:
-        rows = list(threads.map(lambda n: now.judge_now(case(str(n))), range(4)))
+        rows = list(threads.map(lambda n: queue.judge_now(sample(str(n))), range(4)))
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)
 
 
 def test_every_outcome_is_reported() -> None:
-    seen: list[Outcome] = []
-    waiting = docket(SayingJudge(echo), seen)
-    waiting.submit(case("3"))
-    waiting.settle()
-    assert seen == [reply("3")]
+    outcomes: list[Outcome] = []
+    queue = queue_for(FunctionJudge(echo), outcomes)
+    queue.submit(sample("3"))
+    queue.judge_pending()
+    assert outcomes == [reply("3")]

@@ -14,31 +14,32 @@ def priced(usd: float | None) -> JudgeReply:
     return replace(reply("5"), usage=Usage(input_tokens=100, output_tokens=10, cost_usd=usd))
 
 
-def told(*outcomes: Outcome, seconds: float = 0.0) -> str:
-    """What is said of these outcomes that came in so many seconds."""
-    now = iter([0.0, 100.0])  # made at 0, entered at 100
+def summary_of(*outcomes: Outcome, seconds: float = 0.0) -> str:
+    """The summary of outcomes that arrived within `seconds`."""
+    now = iter([0.0, 100.0])  # created at 0, entered at 100
     progress = Progress("", len(outcomes), clock=lambda: next(now, 100.0 + seconds))
     with progress:
         for outcome in outcomes:
-            progress.saw(outcome)
+            progress.update(outcome)
         return progress.summary()
 
 
-def test_what_was_asked_answered_and_paid_is_told() -> None:
+def test_what_was_asked_answered_and_paid_is_summary_of() -> None:
     down = JudgeUnavailable("the server is down\n\nhint: start it")
-    summary = told(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), down, down)
+    summary = summary_of(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), down, down)
     assert summary == (
-        "5 asked, 1 of them answered from the cache, 2 failed; 200 tokens in, 20 out, 0.7500 USD\n"
+        "5 requests, 1 of them answered from the cache, 2 failed; "
+        "200 tokens in, 20 out, 0.7500 USD\n"
         "  2 x the server is down"
     )
 
 
-def test_one_unknown_price_makes_the_sum_unknown() -> None:
-    assert "cost unknown" in told(priced(0.25), priced(None), priced(0.5))
+def test_an_unknown_price_makes_the_total_unknown() -> None:
+    assert "cost unknown" in summary_of(priced(0.25), priced(None), priced(0.5))
 
 
-def test_tokens_a_second_are_of_replies_that_came_now() -> None:
-    summary = told(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), seconds=8.0)
+def test_the_rate_leaves_out_cached_replies() -> None:
+    summary = summary_of(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), seconds=8.0)
     assert "200 tokens in, 20 out, 28 tokens/s, 0.7500 USD" in summary
 
 
@@ -50,33 +51,33 @@ def test_tokens_a_second_are_of_replies_that_came_now() -> None:
     ],
 )
 def test_there_is_no_rate_without_tokens(outcomes: list[Outcome]) -> None:
-    assert told(*outcomes, seconds=8.0).partition("\n")[0].endswith("; 0 tokens in, 0 out")
+    assert summary_of(*outcomes, seconds=8.0).partition("\n")[0].endswith("; 0 tokens in, 0 out")
 
 
-def test_a_judge_that_costs_nothing_shows_no_money() -> None:
-    assert told(priced(0.0), seconds=2.0).endswith("100 tokens in, 10 out, 55 tokens/s")
+def test_a_free_judge_shows_no_cost() -> None:
+    assert summary_of(priced(0.0), seconds=2.0).endswith("100 tokens in, 10 out, 55 tokens/s")
 
 
 def test_the_bar_shows_the_rate_and_the_time_left(capfd: pytest.CaptureFixture[str]) -> None:
     now = iter([0.0, 0.0])
     with Progress("MMIE", 4, clock=lambda: next(now, 10.0)) as progress:
-        progress.saw(JudgeUnavailable("down"))
-        progress.saw(priced(0.0))
+        progress.update(JudgeUnavailable("down"))
+        progress.update(priced(0.0))
     shown = capfd.readouterr().err
     assert "failed 1, cached 0, 11 tokens/s]" in shown
     assert "2/4 [" in shown
 
 
 @pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])
-def test_one_process_of_a_run_shows_the_bar_and_each_logs_its_line(
+def test_rank_0_shows_the_bar_and_every_rank_logs_its_summary(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], rank: str, bars: int
 ) -> None:
     monkeypatch.setenv("RANK", rank)
     lines: list[str] = []
     sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
     with Progress("MIA-Bench", 1) as progress:
-        progress.saw(priced(0.25))
+        progress.update(priced(0.25))
     logger.remove(sink)
     shown = capfd.readouterr().err
     assert min(1, shown.count("Judging MIA-Bench: 100%")) == bars
-    assert lines[0].startswith("Judged MIA-Bench: 1 asked")
+    assert lines[0].startswith("Judged MIA-Bench: 1 requests")

@@ -8,7 +8,7 @@ import pytest
 from loguru import logger
 
 from mmie_tasks.judges import registry
-from mmie_tasks.judging.selection import launched
+from mmie_tasks.judging.session import launcher_choice
 from mmie_tasks.runner import judge_launchers, launchers
 
 
@@ -76,11 +76,11 @@ def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
     launcher = judge_launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
-    chosen = launched()
+    chosen = launcher_choice()
     assert chosen is not None
     assert (chosen.name, chosen.options) == ("openai", {"model": "m", "timeout": "60"})
     del launcher
-    assert launched() is None
+    assert launcher_choice() is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Judges for tests: of our own protocol, and in need of no server."""
+"""Judges for tests that need no server."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ def reply(text: str, **fields: object) -> JudgeReply:
     return JudgeReply(text=text, model="m", usage=Usage(input_tokens=3, output_tokens=2), **fields)
 
 
-class SayingJudge:
-    """Says what a function makes of each request, and keeps what it was asked, call by call."""
+class FunctionJudge:
+    """Replies with a function of each request, and records its calls."""
 
-    signature = "judge:saying|model:m"
+    signature = "judge:function|model:m"
 
-    def __init__(self, say: Callable[[JudgeRequest], Outcome]) -> None:
-        self.say = say
+    def __init__(self, reply_to: Callable[[JudgeRequest], Outcome]) -> None:
+        self.reply_to = reply_to
         self.calls: list[list[JudgeRequest]] = []
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         self.calls.append(list(requests))
         for index in reversed(range(len(requests))):
-            yield index, self.say(requests[index])
+            yield index, self.reply_to(requests[index])
 
 
 def echo(request: JudgeRequest) -> Outcome:
     return reply(text_of(request))
 
 
-def open_saying(
+def open_word_judge(
     *, environment: Mapping[str, str], word: str, times: int = 1, loud: bool = False
-) -> SayingJudge:
-    """A kind of judge with options."""
-    said = word.upper() if loud else word
-    return SayingJudge(lambda _: reply(said * times + environment.get("ENDING", "")))
+) -> FunctionJudge:
+    """A factory with options."""
+    text = word.upper() if loud else word
+    return FunctionJudge(lambda _: reply(text * times + environment.get("ENDING", "")))

@@ -12,8 +12,7 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import impossible, robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judging.selection import BenchmarkJudge
-from mmie_tasks.judging.session import Judged
+from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import samples as logged
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
@@ -32,13 +31,13 @@ from mmie_tasks.runs.samples import NOT_LOGGED, Record
 # Both readings of what came of one request.
 
 
-def grade(sample: Sample, judged: Judged) -> Grading:
+def grade(sample: Sample, judged: JudgeResult) -> Grading:
     """The official script reads the first reply; the robust reading is of the last."""
-    replies = [reply for reply in (judged.reply, judged.second) if reply is not None]
+    replies = [reply for reply in (judged.reply, judged.second_reply) if reply is not None]
     return Grading(
-        official=judged.first(lambda reply: read_official(sample.categories, reply)),
+        official=judged.first_verdict(lambda reply: read_official(sample.categories, reply)),
         official_text=replies[0].text if replies else "",
-        robust=judged.best(lambda reply: robust(sample, reply)),
+        robust=judged.verdict(lambda reply: robust(sample, reply)),
         robust_text=replies[-1].text if replies else "",
     )
 
@@ -250,7 +249,7 @@ def _prepare() -> None:
     task.check_prompt()
 
 
-JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, prepare=_prepare)
+JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=_prepare)
 
 
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents

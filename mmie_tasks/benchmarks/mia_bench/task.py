@@ -25,8 +25,8 @@ from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import mean_of, tally, verdict_of
 from mmie_tasks.hub.images import Opener, require
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.deferred import Case, Rows
-from mmie_tasks.judging.session import Judged, Question
+from mmie_tasks.judging.deferred import MetricRows
+from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
 from mmie_tasks.runner import official_prompts
 
 if TYPE_CHECKING:
@@ -120,12 +120,12 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     }
     if (grading := _not_judged(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
-    case = Case(
-        question=Question(
+    case = PendingSample(
+        request=CheckedRequest(
             request=request_of(doc, str(results[0])),
-            impossible=lambda reply: impossible(sample, reply),
+            is_impossible=lambda reply: impossible(sample, reply),
         ),
-        rows_of=lambda judged: _rows(sample, judged, logged),
+        make_rows=lambda judged: _rows(sample, judged, logged),
         metrics=metrics.certain(sample),
     )
     return JUDGE.submit(case, plain=_plain_score)
@@ -162,13 +162,13 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
     return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
 
 
-def _rows(sample: Sample, judged: Judged, logged: Mapping[str, object]) -> Rows:
-    replies = [reply for reply in (judged.reply, judged.second) if reply is not None]
+def _rows(sample: Sample, judged: JudgeResult, logged: Mapping[str, object]) -> MetricRows:
+    replies = [reply for reply in (judged.reply, judged.second_reply) if reply is not None]
     grading = grade(sample, judged)
     return metrics.rows(sample, grading, {**logged, "replies": [asdict(r) for r in replies]})
 
 
-def _plain_score(rows: Rows) -> Mapping[str, object]:
+def _plain_score(rows: MetricRows) -> Mapping[str, object]:
     """The official total as a plain fraction of 1, for ``--baseline``; nothing where unscored."""
     points = rows["official"].get("score")
     return {"score": points / 100} if isinstance(points, float) else {}

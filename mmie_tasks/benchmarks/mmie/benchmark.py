@@ -15,8 +15,7 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judging.selection import BenchmarkJudge
-from mmie_tasks.judging.session import Judged
+from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import samples as logged
 from mmie_tasks.runs.benchmark import (
     BadRecord,
@@ -35,10 +34,10 @@ from mmie_tasks.runs.samples import Record
 # Both readings of what came of one request.
 
 
-def grade(judged: Judged) -> Grading:
+def grade(judged: JudgeResult) -> Grading:
     """The official script reads whatever it gets, also a reply that ran into its limit."""
-    official = judged.first(read_official, unfinished=True)
-    return Grading(official=official, robust=judged.first(read_robust))
+    official = judged.first_verdict(read_official, read_cut_off=True)
+    return Grading(official=official, robust=judged.first_verdict(read_robust))
 
 
 _TITLES = {
@@ -266,7 +265,7 @@ def _prepare() -> None:
     request.check()
 
 
-JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, prepare=_prepare)
+JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, check_setup=_prepare)
 
 
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents

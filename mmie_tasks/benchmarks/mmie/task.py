@@ -27,8 +27,8 @@ from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.hub.images import Opener
-from mmie_tasks.judging.deferred import Case, Rows
-from mmie_tasks.judging.session import Judged, Question
+from mmie_tasks.judging.deferred import MetricRows
+from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
 
 if TYPE_CHECKING:
     import datasets
@@ -146,13 +146,13 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         grading = metrics.ungraded(asked.reason, asked.detail)
         return metrics.rows(sample, grading, asked.facts, {**logged, "replies": []})
 
-    def rows_of(judged: Judged) -> Rows:
+    def rows_of(judged: JudgeResult) -> MetricRows:
         facts = counted(asked.facts, judged.reply, judge)
         replies = [] if judged.reply is None else [asdict(judged.reply)]
         return metrics.rows(sample, grade(judged), facts, {**logged, "replies": replies})
 
-    question = Question(request=asked.request)
-    case = Case(question=question, rows_of=rows_of, metrics=metrics.certain(sample))
+    question = CheckedRequest(request=asked.request)
+    case = PendingSample(request=question, make_rows=rows_of, metrics=metrics.certain(sample))
     return JUDGE.submit(case, plain=_plain_score)
 
 
@@ -164,7 +164,7 @@ def _noted_signature(doc: Doc) -> str:
         return f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
 
 
-def _plain_score(rows: Rows) -> Mapping[str, object]:
+def _plain_score(rows: MetricRows) -> Mapping[str, object]:
     """The official points as a plain fraction of 1, for ``--baseline``; none where unscored."""
     percent = rows["official"].get("score")
     return {"score": percent / 100} if isinstance(percent, float) else {}

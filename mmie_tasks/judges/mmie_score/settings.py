@@ -9,7 +9,7 @@ from typing import Literal
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL
 from mmie_tasks.judges.mmie_score.memory import parse_bytes
-from mmie_tasks.judges.registry import converted
+from mmie_tasks.judges.registry import parse_options
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 
@@ -82,5 +82,5 @@ def settings_of(options: Mapping[str, str], environment: Mapping[str, str]) -> S
         JudgeMisconfigured: A value makes no sense.
     """
     own = {name: text for name, text in options.items() if name != "cache"}
-    typed = {"model": None, "max_memory": None, "max_rows": 64, **converted("mmie_score", own)}
+    typed = {"model": None, "max_memory": None, "max_rows": 64, **parse_options("mmie_score", own)}
     return read_settings(environment=environment, default_model=DEFAULT_MODEL, **typed)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.models import Price, price_of
@@ -116,10 +117,6 @@ def shown(url: str) -> str:
 
 DEFAULT_URL = "https://api.openai.com/v1"
 
-MODEL_VARIABLES = (
-    *("MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME"),
-    *("JUDGE_MODEL_VERSION", "MODEL_VERSION"),
-)
 _KEYS: Mapping[ApiType, Sequence[str]] = {
     "openai": ("MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY", "OPENAI_API_KEY"),
     "azure": (
@@ -198,7 +195,7 @@ def _first(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 def _model(given: str | None, environment: Mapping[str, str]) -> str:
     """The model; which one is the default is for a benchmark to say."""
-    model = given or _first(environment, MODEL_VARIABLES)
+    model = given or _first(environment, registry.model_variables("openai"))
     if model is None:
         raise SettingWrong("The judge `openai` is not told which model to ask.", hint="`model=...`")
     return model

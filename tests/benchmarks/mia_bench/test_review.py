@@ -15,7 +15,7 @@ from mmie_tasks.benchmarks.mia_bench.metrics import rows, ungraded
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.judging.session import Judged
+from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
 from mmie_tasks.runs.numbers import metric_value
 
@@ -47,7 +47,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
         categories=categories,
     )
     given = [JudgeReply(text=text, model="m") for text in texts]
-    judged = Judged(**dict(zip(("reply", "second"), given, strict=False)))
+    judged = JudgeResult(**dict(zip(("reply", "second_reply"), given, strict=False)))
     grading = grade(sample, judged) if texts else ungraded("unavailable", "down")
     made = rows(sample, grading, {"replies": [asdict(reply) for reply in given], "image": None})
     made["coverage"]["contradictory"] = contradictory

@@ -26,11 +26,11 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import loading
 from mmie_tasks.judges.mmie_score.judge import check_transformers
-from mmie_tasks.judges.registry import make
+from mmie_tasks.judges.registry import create
 
 
 def opened(model: Path = CHECKPOINT, **options: str):
-    return make("mmie_score", {"model": str(model), "device": "cpu", **options}, {})
+    return create("mmie_score", {"model": str(model), "device": "cpu", **options}, {})
 
 
 def request(*parts: str | Path, max_tokens: int = 40) -> JudgeRequest:

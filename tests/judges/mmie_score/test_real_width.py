@@ -128,7 +128,7 @@ def expected(
 
 def _judged(folder: Path, requests: Sequence[JudgeRequest], **options: str) -> list[Said]:
     given = {"model": str(folder), "device": "cpu", "dtype": "float32", **options}
-    judge = registry.make("mmie_score", given, {})
+    judge = registry.create("mmie_score", given, {})
     found = dict(judge.ask(requests))
     judge.close()  # type: ignore[attr-defined]
     replies = [found[index] for index in range(len(requests))]

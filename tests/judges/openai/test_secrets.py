@@ -13,7 +13,7 @@ from mmie_tasks.http.complaints import complaint
 from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import Choice
+from mmie_tasks.judges.choice import JudgeChoice
 from mmie_tasks.judges.openai import open_judge
 
 ODD_KEY = "4f9a-oddly/shaped+key"
@@ -62,7 +62,7 @@ def test_a_password_in_an_address_is_sent_and_not_shown(server, log, caplog):
 
 def test_a_key_is_no_option():
     with pytest.raises(SettingWrong) as caught:
-        choosing.open_judge(Choice(name="openai", options={"api_key": KEY}), {})
+        choosing.open_judge(JudgeChoice(name="openai", options={"api_key": KEY}), {})
     assert KEY not in str(caught.value)
     assert "api_key" not in registry.option_types("openai")
 

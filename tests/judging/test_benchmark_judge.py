@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+from support.judges import FunctionJudge, echo
+
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
+from mmie_tasks.judges.choice import JudgeChoice
+from mmie_tasks.judging import session
+from mmie_tasks.judging.deferred import DeferredRows
+from mmie_tasks.judging.session import (
+    BenchmarkJudge,
+    CheckedRequest,
+    PendingSample,
+    register_launcher,
+)
+
+
+class CheckCountingJudge(FunctionJudge):
+    """Counts its checks; misconfigured if its model is ``wrong``."""
+
+    checks: ClassVar[list[str]] = []
+
+    def __init__(self, *, model: str = "right") -> None:
+        super().__init__(echo)
+        self.signature = f"judge:counting|model:{model}"
+        self._model = model
+
+    def check(self) -> None:
+        self.checks.append(self._model)
+        if self._model == "wrong":
+            raise JudgeMisconfigured("There is no model `wrong`.", hint="take another")
+
+
+@pytest.fixture(autouse=True)
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(registry, "factory_of", lambda _: CheckCountingJudge)
+    monkeypatch.setattr(session, "_open_judges", {})
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:cache=off")
+    monkeypatch.setattr(CheckCountingJudge, "checks", [])
+    return CheckCountingJudge.checks
+
+
+def test_benchmarks_share_a_judge_and_its_check(checks: list[str]) -> None:
+    first, second = BenchmarkJudge("first", "counting"), BenchmarkJudge("second", "counting")
+    first.check()
+    second.check()
+    assert first.judge() is second.judge()
+    assert checks == ["right"]
+
+
+def test_a_failed_check_is_repeated(checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "counting:wrong,cache=off")
+    for _ in range(2):
+        with pytest.raises(JudgeMisconfigured):
+            BenchmarkJudge("first", "counting").check()
+    assert checks == ["wrong", "wrong"]
+
+
+def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
+    class Launcher:
+        pass
+
+    launcher, judge = Launcher(), BenchmarkJudge("first", "counting")
+    options = {"model": "launched", "cache": "off"}
+    register_launcher(launcher, JudgeChoice(name="counting", options=options))
+    assert judge.signature() == "judge:counting|model:launched"
+    del launcher
+    assert judge.signature() == "judge:counting|model:right"
+
+
+def sample() -> PendingSample:
+    return PendingSample(
+        request=CheckedRequest(request=JudgeRequest(parts=("x",), max_tokens=9)),
+        make_rows=lambda _: {"a": {"score": 1.0}},
+        metrics=("a",),
+    )
+
+
+@pytest.mark.parametrize("setting", ["variable", "attribute"])
+def test_synchronous_rows_are_plain_and_have_plain_numbers(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    judge = BenchmarkJudge("", "counting")
+    judge.sync = setting == "attribute"
+    monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")
+    rows = judge.submit(sample(), plain=lambda rows: {"score": rows["a"]["score"]})
+    assert rows == {"score": 1.0, "a": {"score": 1.0}}
+    assert not isinstance(rows, DeferredRows)
+
+
+def test_rows_are_deferred_by_default_and_every_outcome_is_reported() -> None:
+    judge, outcomes = BenchmarkJudge("", "counting"), list[Outcome]()
+    judge.on_outcome = outcomes.append
+    rows = judge.submit(sample(), plain=lambda _: {})
+    assert outcomes == []
+    assert dict(rows.items()) == {"a": {"score": 1.0}}
+    assert len(outcomes) == 1
+
+
+def test_the_benchmarks_own_setup_is_checked_too() -> None:
+    def fail() -> None:
+        raise JudgeMisconfigured("The prompt is gone.", hint="look for it")
+
+    with pytest.raises(JudgeMisconfigured, match="prompt is gone"):
+        BenchmarkJudge("first", "counting", check_setup=fail).check()
