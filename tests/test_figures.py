@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import TaskRun
@@ -132,8 +131,7 @@ HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=B
 def task_run(task, given, numbers):
     return TaskRun(
         task=task,
-        room=BenchmarkEntry(name="letters", package="letters"),
-        review=SimpleNamespace(numbers=numbers),
+        benchmark=SimpleNamespace(name="letters", metrics=numbers),
         log=Path("x"),
         samples=tuple(given),
     )

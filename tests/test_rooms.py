@@ -19,9 +19,10 @@ def package(tmp_path, monkeypatch):
 
     def install(**entries):
         for value in entries.values():
-            if value.isidentifier() and value != "no_such_package":
-                (tmp_path / value).mkdir(exist_ok=True)
-                (tmp_path / value / "__init__.py").touch()
+            package = value.partition(":")[0].partition(".")[0]
+            if package not in ("no_such_package", "no_such", "no_such_module", "json"):
+                (tmp_path / package).mkdir(exist_ok=True)
+                (tmp_path / package / "__init__.py").touch()
         found = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()]
         monkeypatch.setattr(module, "entry_points", lambda **_: found)
         return tmp_path
@@ -55,40 +56,48 @@ def test_ours_are_three_and_have_their_task_files():
 
 
 def test_another_package_adds_a_benchmark(package):
-    folder = package(sketch="sketch_package")
+    folder = package(sketch="sketch_package.benchmark:BENCHMARK")
     room = entry_of_task("sketch_hard")
-    assert room == BenchmarkEntry(name="sketch", package="sketch_package")
+    assert room == BenchmarkEntry(name="sketch", target="sketch_package.benchmark:BENCHMARK")
     assert not room.is_ours
     assert room.task_dir() == folder / "sketch_package" / "task_yamls"
-    assert room.part("review") is None
+    assert room.package == "sketch_package"
 
 
 def test_the_longer_name_wins(package):
-    package(mmie_own="own_package")
+    package(mmie_own="own_package.benchmark:BENCHMARK")
     assert entry_of_task("mmie_own_x").name == "mmie_own"
     assert entry_of_task("mmie_sa").name == "mmie"
 
 
 def test_no_package_takes_a_name_of_ours(package):
-    package(mmie="their_package")
+    package(mmie="their_package.benchmark:BENCHMARK")
     assert entry_of_task("mmie").is_ours
 
 
-@pytest.mark.parametrize("value", ["no_such_package", "no_such.package", "json:loads"])
+@pytest.mark.parametrize(
+    "value", ["no_such_package.benchmark:BENCHMARK", "no_such.package.x:Y", "no_such_module:X"]
+)
 def test_a_package_that_is_not_there_is_said_in_words(package, value):
     package(sketch=value)
     room = entry_of_task("sketch")
     with pytest.raises(SettingWrong, match="`sketch`"):
-        room.part("review")
-    with pytest.raises(SettingWrong, match="which is no package"):
+        room.load()
+    with pytest.raises(SettingWrong, match="not an installed package"):
         room.task_dir()
 
 
+def test_an_object_that_is_not_a_benchmark_is_refused(package):
+    package(sketch="json:loads")
+    with pytest.raises(SettingWrong, match="is not a `Benchmark`"):
+        entry_of_task("sketch").load()
+
+
 def test_a_part_that_cannot_be_imported_is_said_in_words(package):
-    folder = package(sketch="broken_package")
-    (folder / "broken_package" / "review.py").write_text("import no_such_module\n")
+    folder = package(sketch="broken_package.benchmark:BENCHMARK")
+    (folder / "broken_package" / "benchmark.py").write_text("import no_such_module\n")
     with pytest.raises(SettingWrong, match="no_such_module"):
-        entry_of_task("sketch").part("review")
+        entry_of_task("sketch").load()
 
 
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])

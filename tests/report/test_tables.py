@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from support.report_runs import SCALE, Sketch, run, sample
+from support.report_runs import SCALE, SKETCH, run, sample
 
 from mmie_tasks.results.report.command import join
 from mmie_tasks.results.report.tables import as_json, tables
@@ -83,7 +83,7 @@ def test_a_stored_number_is_shown_where_it_is_another(
 def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
     scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
     samples = [sample("1", 1), sample("2", 0)]
-    benchmark = replace(Sketch(), scale=scale)
+    benchmark = replace(SKETCH, scale=scale)
     same = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.5}))
     other = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.25}))
     stored = [found[0]["rows"][0]["cells"][0]["official"]["stored"] for found in (same, other)]

@@ -1,4 +1,4 @@
-"""Which judges are looked at before a model is loaded: those of the tasks that were asked for."""
+"""Which judges are checked before a model is loaded: those of the requested tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.paths import task_dir
-from mmie_tasks.runner import hooks as early_check
+from mmie_tasks.runner import hooks
 
 MMIE = "mmie_tasks.benchmarks.mmie.task"
 
@@ -19,29 +19,29 @@ def entry(path: Path) -> dict[str, object]:
 
 @pytest.fixture
 def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A task file of another package's benchmark, which names a room in a file it includes."""
-    package = tmp_path / "their_room"
+    """A task file of another package's benchmark; an included file names its functions."""
+    package = tmp_path / "their_package"
     (package / "task_yamls").mkdir(parents=True)
     (package / "__init__.py").touch()
     path = package / "task_yamls" / "theirs.yaml"
     path.write_text("include: _shared\ntask: theirs\n")
-    shared = "process_docs: !function their_room.task.docs\nx: !function somebody.task.docs\n"
+    shared = "process_docs: !function their_package.task.docs\nx: !function somebody.task.docs\n"
     path.with_name("_shared").write_text(shared)
     monkeypatch.syspath_prepend(str(tmp_path))
-    theirs = BenchmarkEntry(name="theirs", package="their_room")
-    ours = BenchmarkEntry(name="mmie", package="mmie_tasks.benchmarks.mmie")
-    broken = BenchmarkEntry(name="broken", package="not_there")
-    monkeypatch.setattr(early_check, "rooms", lambda: (ours, broken, theirs))
+    theirs = BenchmarkEntry(name="theirs", target="their_package.benchmark:BENCHMARK")
+    ours = BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
+    broken = BenchmarkEntry(name="broken", target="not_there.benchmark:BENCHMARK")
+    monkeypatch.setattr(hooks, "entries", lambda: (ours, broken, theirs))
     return path
 
 
-def test_a_judged_benchmark_of_another_package_is_looked_at_too(their_task: Path) -> None:
+def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) -> None:
     index = {"theirs": entry(their_task), "mmie": entry(task_dir() / "mmie" / "mmie.yaml")}
-    found = set(early_check._rooms(["theirs", "mmie", "unknown"], index))
-    assert found == {"their_room.task", MMIE}
+    chosen = {found.name for found in hooks._chosen(["theirs", "mmie", "unknown"], index)}
+    assert chosen == {"theirs", "mmie"}
 
 
-def test_groups_are_looked_into_and_strangers_files_are_not_read(
+def test_groups_are_expanded_and_files_outside_a_benchmark_are_not_read(
     their_task: Path, tmp_path: Path
 ) -> None:
     stranger = tmp_path / "stranger.yaml"
@@ -51,4 +51,4 @@ def test_groups_are_looked_into_and_strangers_files_are_not_read(
         "theirs": entry(their_task),
         "stranger": entry(stranger),
     }
-    assert set(early_check._rooms(["both"], index)) == {"their_room.task"}
+    assert {found.name for found in hooks._chosen(["both"], index)} == {"theirs"}

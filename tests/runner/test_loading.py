@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from support.report_runs import SKETCH
 
+from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.runner import hooks as loading
+from mmie_tasks.runs.benchmark import Benchmark
 
-ROOM = "mmie_tasks.benchmarks.sketch.task"
+PACKAGE = "their_package"
 
 
 class Task:
@@ -21,7 +26,7 @@ class Task:
         def process_docs(docs: Any) -> Any:
             return docs
 
-        process_docs.__module__ = ROOM
+        process_docs.__module__ = f"{PACKAGE}.task"
         self.config = SimpleNamespace(process_docs=process_docs, metadata={"version": "1-A"})
         self.eval_docs_no_media = [{"id": str(i)} for i in range(5)]
         self._metric_fn_list: dict[str, object] = {}
@@ -35,17 +40,30 @@ class Task:
         self.built += 1
 
 
+def benchmark(**fields: Any) -> Benchmark:
+    return replace(SKETCH, signature=lambda doc: f"judge:x|first:{doc['id']}", **fields)
+
+
 @pytest.fixture
-def room(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module = ModuleType(ROOM)
-    module.signature = lambda doc: f"judge:x|first:{doc['id']}"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, ROOM, module)
-    return module
+def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes a benchmark the one of our package `sketch`."""
+
+    def register(**fields: Any) -> None:
+        entry = BenchmarkEntry(name="sketch", target=f"{PACKAGE}.benchmark:BENCHMARK")
+        module = ModuleType(f"{PACKAGE}.benchmark")
+        module.BENCHMARK = benchmark(**fields)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, PACKAGE, ModuleType(PACKAGE))
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setattr(registry, "entries", lambda: (entry,))
+
+    return register
 
 
-@pytest.mark.usefixtures("room")
-def test_a_configuration_is_signed_when_requests_are_built_and_not_before() -> None:
+def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
+    register: Callable[..., None],
+) -> None:
     """The runner's cache of answers is keyed by what it dumps before: swapping judges keeps it."""
+    register()
     task = Task()
     loading.note_signature(task)
     dumped = task.dump_config()
@@ -55,8 +73,8 @@ def test_a_configuration_is_signed_when_requests_are_built_and_not_before() -> N
     assert task.built == 1
 
 
-@pytest.mark.usefixtures("room")
-def test_answers_only_are_not_signed() -> None:
+def test_answers_only_are_not_signed(register: Callable[..., None]) -> None:
+    register()
     task = Task()
     task._metric_fn_list = {"bypass": None}
     loading.note_signature(task)
@@ -74,18 +92,13 @@ def test_answers_only_are_not_signed() -> None:
         pytest.param("elsewhere.task", False, id="another"),
     ],
 )
-def test_a_benchmark_of_another_package_has_a_room_too(
-    monkeypatch: pytest.MonkeyPatch, module: str, found: bool
+def test_a_benchmark_of_another_package_is_known_by_its_modules(
+    register: Callable[..., None], module: str, found: bool
 ) -> None:
-    theirs = (BenchmarkEntry(name="theirs", package="their_package"),)
-    monkeypatch.setattr(loading, "rooms", lambda: theirs)
-    monkeypatch.setitem(sys.modules, module, ModuleType(module))
-    sys.modules[module].provenance = lambda doc: f"data:{doc['id']}"  # type: ignore[attr-defined]
+    register(provenance=lambda doc: f"data:{doc['id']}")
     task = Task()
     task.config.process_docs.__module__ = module
-    loading._packages.cache_clear()
     loading.note_provenance(task)
-    loading._packages.cache_clear()
     assert task.config.metadata.get("provenance") == ("data:0" if found else None)
 
 
@@ -101,10 +114,10 @@ def test_a_benchmark_of_another_package_has_a_room_too(
     ],
 )
 def test_only_the_images_of_the_run_are_looked_at(
-    room: ModuleType, asked: dict[str, int], looked_at: str
+    register: Callable[..., None], asked: dict[str, int], looked_at: str
 ) -> None:
     seen: list[str] = []
-    room.before_requests = lambda docs: seen.extend(doc["id"] for doc in docs)  # type: ignore[attr-defined]
+    register(check_data=lambda docs: seen.extend(doc["id"] for doc in docs))
     task = Task()
     loading.check_before_requests(task)
     task.build_all_requests(**asked)

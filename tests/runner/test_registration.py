@@ -128,16 +128,16 @@ def test_registering_twice_is_registering_once(log: list[str]) -> None:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes a package with a folder of task files, and its benchmark known."""
     known: list[BenchmarkEntry] = [
-        BenchmarkEntry(name="mmie", package="mmie_tasks.benchmarks.mmie")
+        BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     ]
-    monkeypatch.setattr(registration, "rooms", lambda: tuple(known))
+    monkeypatch.setattr(registration, "entries", lambda: tuple(known))
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def made(name: str, tasks: bool = True) -> Path:
         folder = tmp_path / name / "task_yamls"
         (folder if tasks else folder.parent).mkdir(parents=True)
         (tmp_path / name / "__init__.py").touch()
-        known.append(BenchmarkEntry(name=name, package=name))
+        known.append(BenchmarkEntry(name=name, target=f"{name}.benchmark:BENCHMARK"))
         return folder
 
     return made

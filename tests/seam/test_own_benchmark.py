@@ -75,8 +75,8 @@ def odd_one_out(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
         del sys.modules[name]
 
 
-def review() -> Benchmark:
-    from odd_one_out.review import BENCHMARK
+def benchmark() -> Benchmark:
+    from odd_one_out.benchmark import BENCHMARK
 
     found: Benchmark = BENCHMARK
     return found
@@ -119,10 +119,10 @@ def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
     (log,) = (log for log in find(str(place.folder / "out"))[0].logs if log.task == "odd_one_out")
     read = [numbered.line for numbered in lines(log.path) if numbered.line]
     for line in read:
-        sample = review().read(line)
-        assert review().reread(line) == {"official": sample.official, "robust": sample.robust}
+        sample = benchmark().read_line(line)
+        assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}
         assert Path(str(sample.question[0].image)).is_file()
-    assert [review().read(line).official for line in read][-1] == Unscored(
+    assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
         "no_answer", "no saved answer"
     )
 
@@ -151,7 +151,7 @@ def test_the_commands_that_look_at_results_take_its_log(place: Workplace) -> Non
 )
 def test_a_line_that_is_none_of_it_is_a_bad_record(line: dict[str, object]) -> None:
     with pytest.raises(BadRecord):
-        review().read(line)
+        benchmark().read_line(line)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: Mo
     odd_one_out._OPENER.open("00", lambda: Path("no such file"))
     doc = {"id": "00", "category": "colour", "gold": "C"}
     line = {**odd_one_out.process_results(doc, ["C"]), "filtered_resps": "C"}
-    again = review().reread(line)
+    again = benchmark().reread(line)
     assert again is not None
     assert not any(isinstance(verdict, Scored) for verdict in again.values())
 
@@ -213,15 +213,17 @@ def test_the_doctor_knows_it(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "told"),
+    ("target", "told"),
     [
-        pytest.param("not_there", "cannot be loaded from `not_there`", id="not-installed"),
-        pytest.param("mmie_tasks.judges", "no task file in", id="no-task-files"),
+        pytest.param(
+            "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
+        ),
+        pytest.param("support.sketch_benchmark:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
-def test_the_doctor_tells_of_a_broken_package_and_goes_on(package: str, told: str) -> None:
-    first, *_ = look(BenchmarkEntry(name="other", package=package), {})
-    assert (first.status, first.subject) == ("problem", "other")
+def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, told: str) -> None:
+    first, *_ = look(BenchmarkEntry(name="sketch", target=target), {})
+    assert (first.status, first.subject) == ("problem", "sketch")
     assert told in first.found
 
 
@@ -247,7 +249,11 @@ def test_a_missing_picture_stops_a_run_in_words_and_a_broken_neighbour_does_not(
     shutil.copytree(EXAMPLE / "odd_one_out", place.plugins / "odd_one_out")
     (place.plugins / "odd_one_out" / "images" / "03.png").unlink()
     write(place.plugins / "bare" / "__init__.py", "")
-    for name, package in (("odd_one_out", "odd_one_out"), ("bare", "bare"), ("gone", "not_there")):
+    for name, package in (
+        ("odd_one_out", "odd_one_out.benchmark:BENCHMARK"),
+        ("bare", "bare.benchmark:BENCHMARK"),
+        ("gone", "not_there.benchmark:BENCHMARK"),
+    ):
         place.install_entry_point(GROUP, name, package)
     ran = place.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
     assert ran.status == 1, ran.output

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
+from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import TaskRun
 
 
-class Letters:
-    title = "Letters"
-    scale = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2))
-    numbers = (
+def _not_logged(line):
+    raise NotImplementedError
+
+
+LETTERS = Benchmark(
+    name="letters",
+    title="Letters",
+    scale=Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(mean * 10, 2)),
+    metrics=(
         Metric(name="", title="AVG", kind="headline"),
         Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
         *(
@@ -21,13 +25,11 @@ class Letters:
             for each in "abc"
         ),
         Metric(name="style", title="Style", kind="part", part="style"),
-    )
-
-    def read(self, line):
-        raise NotImplementedError
-
-    def reread(self, line):
-        raise NotImplementedError
+    ),
+    read_line=_not_logged,
+    reread=_not_logged,
+    provenance=_not_logged,
+)
 
 
 def verdict(points):
@@ -51,5 +53,4 @@ def make_run(points, signatures=None, robust=None, styles=None, groups=None):
         )
         for name, value in points.items()
     )
-    room = BenchmarkEntry(name="letters", package="letters")
-    return TaskRun(task="letters", room=room, benchmark=Letters(), log=Path("x"), samples=samples)
+    return TaskRun(task="letters", benchmark=LETTERS, log=Path("x"), samples=samples)

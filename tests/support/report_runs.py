@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import Line, LoggedSample, Metric, Scale
+from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 SIGNATURE = "judge:made_up|model:nobody|task:sketch@1-A"
@@ -23,7 +22,7 @@ def _by_category(name: str) -> Metric:
     )
 
 
-NUMBERS = (
+METRICS = (
     Metric(name="", title="Total", kind="headline"),
     *(_by_category(name) for name in ("c", "a", "b")),
     *(
@@ -35,19 +34,19 @@ NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class Sketch:
-    """What the made-up room says."""
+def _not_logged(line: Line) -> NoReturn:
+    raise NotImplementedError
 
-    title: str = "Sketch"
-    scale: Scale = SCALE
-    numbers: Sequence[Metric] = NUMBERS
 
-    def read(self, line: Line) -> LoggedSample:
-        raise NotImplementedError
-
-    def reread(self, line: Line) -> Mapping[str, Verdict] | None:
-        raise NotImplementedError
+SKETCH = Benchmark(
+    name="sketch",
+    title="Sketch",
+    scale=SCALE,
+    metrics=METRICS,
+    read_line=_not_logged,
+    reread=_not_logged,
+    provenance=_not_logged,
+)
 
 
 def verdict(points: float | None) -> Verdict:
@@ -76,14 +75,13 @@ def run(
     name: str,
     samples: Iterable[LoggedSample],
     task: str = "sketch",
-    benchmark: Sketch | None = None,
+    benchmark: Benchmark = SKETCH,
     **fields: object,
 ) -> Run:
     """A run with one task."""
     of_task = TaskRun(
         task=task,
-        room=BenchmarkEntry(name="sketch", package="nowhere.sketch"),
-        benchmark=benchmark or Sketch(),
+        benchmark=benchmark,
         log=Path(f"{name}.jsonl"),
         samples=tuple(samples),
         **fields,  # type: ignore[arg-type]

@@ -65,7 +65,8 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
     """Add tasks (name to alias), all with the tag ``sketches``, to the copy of our package."""
     room = workplace.plugins / "mmie_tasks" / "benchmarks" / "sketch"
     write(room / "__init__.py", '"""Only in tests."""\n')
-    shutil.copy(TESTS / "support" / "sketch_room.py", room / "task.py")
+    shutil.copy(TESTS / "support" / "sketch_task.py", room / "task.py")
+    shutil.copy(TESTS / "support" / "sketch_benchmark.py", room / "benchmark.py")
     folder = workplace.task_dir / "sketch"
     write(folder / "samples.json", json.dumps(SAMPLES))
     for name, alias in tasks.items():

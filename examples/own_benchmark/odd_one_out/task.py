@@ -76,7 +76,7 @@ def picture(sample_id: str) -> Path:
     return _FOLDER / "images" / f"{sample_id}.png"
 
 
-def before_requests(docs: Sequence[Doc]) -> None:
+def check_data(docs: Sequence[Doc]) -> None:
     """Look at every picture before anything is generated; DataMissing where one is not there."""
     owners = {str(picture(doc["id"])): doc["id"] for doc in docs}
     require("odd_one_out", owners, "install `own-benchmark` again")

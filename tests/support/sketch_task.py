@@ -13,7 +13,7 @@ def process_docs(docs):
     return docs
 
 
-def before_requests(docs):
+def check_data(docs):
     if "SKETCH_BROKEN" in os.environ:
         raise DataMissing("2 of 4 images of `sketch` are not there.", hint="draw them")
     logger.info(f"sketch: looked at {len(docs)} samples before requests")

@@ -1,0 +1,79 @@
+"""The `Benchmark` object of Odd one out, which lmms-eval and the results commands read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs.benchmark import (
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    Metric,
+    Scale,
+)
+from odd_one_out import task
+
+
+def _category_metric(category: str) -> Metric:
+    return Metric(
+        name=category,
+        title=f"Odd {category}",
+        kind="category",
+        by="category",
+        weights={category: 1.0},
+    )
+
+
+def read_line(line: Line) -> LoggedSample:
+    """The sample of a log line: the row under ``coverage`` holds everything but the answer."""
+    record = logged.record_of(line)
+    sample_id, category = logged.text(record, "id"), logged.text(record, "category")
+    if category not in task.CATEGORIES:
+        raise BadRecord(f"`category` is `{category}`: not a sample of odd_one_out")
+    shapes = task.picture(sample_id.rpartition("/")[2])  # ids in a log are untrusted
+    return LoggedSample(
+        id=sample_id,
+        official=logged.verdict(record, "official", 1),
+        robust=logged.verdict(record, "robust", 1),
+        groups={"category": (category,)},
+        question=(LoggedSegment(image=str(shapes)), LoggedSegment(text=task.QUESTION)),
+        gold=(LoggedSegment(text=logged.text(record, "gold")),),
+        answer=(LoggedSegment(text=logged.answer(line)),),
+        signature=logged.text(record, "signature"),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """The saved answer, scored again; verdicts without an answer are returned as logged."""
+    sample = read_line(line)
+    if isinstance(sample.official, Unscored):
+        return {"official": sample.official, "robust": sample.robust}
+    if "filtered_resps" not in line:
+        return None
+    return task.read(line["filtered_resps"], sample.gold[0].text)
+
+
+BENCHMARK = Benchmark(
+    name="odd_one_out",
+    title="Odd one out",
+    scale=Scale(
+        full_marks=1,
+        unit="points, 0 or 1",
+        whole=True,
+        percent=lambda mean: 100 * mean,
+        tabled=1,
+    ),
+    metrics=(
+        Metric(name="", title="All samples", kind="headline"),
+        *map(_category_metric, task.CATEGORIES),
+    ),
+    read_line=read_line,
+    reread=reread,
+    check_data=task.check_data,
+    provenance=task.provenance,
+    signature=task.signature,
+)
