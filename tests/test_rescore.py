@@ -205,7 +205,12 @@ def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
     ("words", "kind", "said"),
     [
         pytest.param(["--top", "-1"], SettingWrong, "`--top` is -1", id="top"),
-        pytest.param(["--tasks", "mmmu"], SettingWrong, "no task of mmie-tasks", id="not-ours"),
+        pytest.param(
+            ["--tasks", "mmmu"],
+            SettingWrong,
+            "is not a task of a registered benchmark",
+            id="not-ours",
+        ),
         pytest.param(
             ["--tasks", "mia_bench"], AnswersUnusable, "none of mia_bench", id="not-there"
         ),

@@ -17,6 +17,8 @@ from mmie_tasks.preflight.prefetch import DEFAULT, asked_of, look, run
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+
 
 @pytest.fixture
 def at_hand(tmp_path: Path) -> dict[str, str]:
@@ -148,11 +150,14 @@ def test_a_benchmark_of_another_package_without_a_prefetch_is_named(
     package = tmp_path / "guest_bench"
     (package / "task_yamls").mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    (package / "task.py").write_text("")
+    source = (SUPPORT / "sketch_benchmark.py").read_text(encoding="utf-8")
+    (package / "benchmark.py").write_text(source.replace('name="sketch"', 'name="guest"'))
     info = tmp_path / "guest_bench-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest-bench\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[mmie_tasks.benchmarks]\nguest = guest_bench\n")
+    (info / "entry_points.txt").write_text(
+        "[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     told = run(["guest", "mia_bench", "--dry_run"], at_hand)
     assert "Note: guest: it names nothing to be fetched." in told

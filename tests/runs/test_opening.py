@@ -127,7 +127,7 @@ def test_a_log_of_another_benchmark_under_our_name_is_refused(tmp_path):
 
 
 def test_a_task_that_is_none_of_ours_is_refused(tmp_path):
-    with pytest.raises(SettingWrong, match="`mmmu` is no task of mmie-tasks"):
+    with pytest.raises(SettingWrong, match="`mmmu` is not a task of a registered benchmark"):
         open_run(str(tmp_path), ["mmmu"])
 
 
