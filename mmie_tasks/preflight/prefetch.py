@@ -273,7 +273,7 @@ _COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 
 def text(items: Sequence[Item], notes: Iterable[str] = ()) -> str:
     """Everything, its size first; what is not known is said to be so."""
-    lines = [table(HEADER, map(_row, items), words=4)] if items else []
+    lines = [table(HEADER, map(_row, items), text_columns=4)] if items else []
     lines += ["", _sum(items)] if items else []
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
 

@@ -296,7 +296,7 @@ def of_scored(task: TaskRun) -> tuple[str, ...]:
 def listed(found: Iterable[Difference]) -> str:
     """The differences as a table."""
     rows = [[each.key, " and ".join(each.a), " and ".join(each.b)] for each in found]
-    return table(["what", "A", "B"], rows, words=3)
+    return table(["what", "A", "B"], rows, text_columns=3)
 
 
 def refuse_unless_alike(

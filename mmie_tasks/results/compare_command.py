@@ -13,6 +13,7 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.results.alignment import Difference, listed, of_scored, refuse_unless_alike
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.compare import (
     EXACT,
     Apart,
@@ -22,7 +23,6 @@ from mmie_tasks.results.compare import (
     Resampling,
     compare,
 )
-from mmie_tasks.results.inputs import open_run
 from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 

@@ -15,7 +15,7 @@ from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
-from mmie_tasks.results.inputs import open_runs
+from mmie_tasks.results.commands import open_runs
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun, lines
 from mmie_tasks.runs.numbers import MetricValue, metric_value, metrics_of
@@ -218,7 +218,7 @@ def _numbers(rescored: Rescored) -> str:
         cells = [_percent(before), _percent(after), _difference(before, after), scored]
         rows.append([each.number.title, each.reading, *cells])
     header = ["number, percent", "reading", "before", "after", "difference", "scored"]
-    return table(header, rows, words=2)
+    return table(header, rows, text_columns=2)
 
 
 def _percent(found: MetricValue) -> str:
@@ -239,7 +239,7 @@ def _changes(changes: Sequence[Change], top: int) -> str:
     ]
     left = len(changes) - len(rows)
     more = f"\n\n{left} more; `--top` shows them." if left else ""
-    return table(header, rows, words=len(header)) + more
+    return table(header, rows, text_columns=len(header)) + more
 
 
 def _words(verdict: Verdict) -> str:

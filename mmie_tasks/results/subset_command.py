@@ -12,7 +12,7 @@ from pathlib import Path
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.results.alignment import Aligned, Difference, differences, of_scored
-from mmie_tasks.results.inputs import open_runs
+from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.subset import Fixed, Plan, Stray, Study, read_ids, study
 from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
@@ -89,7 +89,7 @@ def _headline(task: Task) -> str:
         for size, strays in task.study.strays.items()
     ]
     header = [*_names(task), "samples", "of all", "mean deviation", "95 % within", "worst"]
-    return table(header, rows, words=_words(task))
+    return table(header, rows, text_columns=_words(task))
 
 
 def _groups(task: Task) -> list[str]:
@@ -103,7 +103,7 @@ def _groups(task: Task) -> list[str]:
         for run in range(len(task.runs))
     ]
     header = [*_names(task), *(f"{size:,}" for size in sizes)]
-    return ["95 % within:\n\n" + table(header, rows, words=_words(task))]
+    return ["95 % within:\n\n" + table(header, rows, text_columns=_words(task))]
 
 
 def _places(task: Task, *, headline: bool) -> list[int]:
@@ -176,7 +176,7 @@ def _fixed(task: Task) -> str:
     header = ["subset", *_names(task), "samples", "in the subset", "deviation"]
     notes = [note for each in study.fixed if (note := _left(each))]
     return "\n".join(
-        [table(header, rows, words=1 + _words(task)), *([""] if notes else []), *notes]
+        [table(header, rows, text_columns=1 + _words(task)), *([""] if notes else []), *notes]
     )
 
 

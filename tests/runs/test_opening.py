@@ -8,7 +8,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.results.inputs import open_run, open_runs
+from mmie_tasks.results.commands import open_run, open_runs
 
 LINES = list(mmie_lines(6))
 BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}

@@ -17,7 +17,7 @@ from support.runner import Ran, Workplace, write
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.preflight.doctor import look
-from mmie_tasks.results.inputs import open_run
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
 from mmie_tasks.runs.log_files import find, lines
 from mmie_tasks.runs.numbers import metric_value

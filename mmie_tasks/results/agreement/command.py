@@ -1,34 +1,97 @@
-"""The command ``mmie-tasks agreement``."""
+"""The command ``mmie-tasks agreement``: how far judges, and people, agree on the same answers."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.results.agreement.analysis import Agreement, Compared, analyse, panel, reference_of
-from mmie_tasks.results.agreement.measures import Asked
-from mmie_tasks.results.agreement.page import page
-from mmie_tasks.results.agreement.ratings import Rater, gather
-from mmie_tasks.results.agreement.resampling import LEVEL, RESAMPLES, Measured
-from mmie_tasks.runs.benchmark import SCORE_KINDS, ScoreKind
+from mmie_tasks.core.tables import table
+from mmie_tasks.results.agreement.analysis import (
+    Agreement,
+    Panel,
+    RaterPair,
+    analyse,
+    panel_of,
+    reference_of,
+)
+from mmie_tasks.results.agreement.measures import (
+    DIFFERENCE_MEASURES,
+    GROUP_MEASURES,
+    NO_RESAMPLES,
+    PAPER_MEASURES,
+    RANK_MEASURES,
+    RESAMPLES,
+    Measurement,
+    MeasureOptions,
+    measure_titles,
+)
+from mmie_tasks.results.agreement.ratings import Rater, read_ratings
+from mmie_tasks.results.commands import require_range, result_parser, write_text
+from mmie_tasks.runs.benchmark import ScoreKind
 
-# What was found, for programs: null for what is not defined, with the reason beside it.
+_NONE = "n/a"
+_MAX_NAME = 60  # characters of an id or name in a table
+_MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 
 
-def as_json(found: Agreement, reading: ScoreKind) -> str:
-    """One object; its keys are the names used here."""
-    scale, panel = found.gathered.scale, found.panel
-    names = [rater.name for rater in found.gathered.raters]
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Compare judges, and people, on the same samples.
+
+    Args:
+        arguments: Behind ``agreement``.
+        environment: Not read.
+
+    Returns:
+        Tables in Markdown, or JSON.
+
+    Raises:
+        AnswersUnusable: A run or CSV cannot be read, or they have nothing in common.
+        SettingWrong: An option is out of range or names nothing.
+    """
+    parser = result_parser(
+        "agreement",
+        "How far judges, and people, agree on the same answers: the paper's cosine, MSE, MAE and "
+        "Pearson first, then rank correlations, kappa, Krippendorff's alpha, and the samples they "
+        "disagree on. Reads runs saved with `--log_samples`, and CSV files.",
+        runs="RUN_OR_CSV",
+        top=10,
+    )
+    parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
+    parser.add_argument(
+        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well")
+    options = parser.parse_args(arguments)
+    if 0 != options.resamples < _MIN_RESAMPLES:
+        message = f"{options.resamples} resamples are too few for an interval."
+        raise SettingWrong(message, hint=f"`--resamples {_MIN_RESAMPLES}` or more, or 0 for none")
+    require_range("--top", options.top, 0, None, hint="0 lists no sample")
+    ratings = read_ratings(options.runs, options.task or None, options.score_kind)
+    panel = panel_of(ratings)
+    reference = reference_of(panel, ratings, options.reference)
+    measure_options = MeasureOptions(scale=ratings.scale, resamples=options.resamples)
+    agreement = analyse(ratings, panel, reference, measure_options, options.top)
+    if options.output:
+        json_text = as_json(agreement, options.score_kind)
+        write_text(Path(options.output).expanduser(), json_text)
+    form = as_json if options.json else as_text
+    return form(agreement, options.score_kind)
+
+
+def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
+    """All results as one object; null for undefined values, with the reason beside it."""
+    scale, panel = agreement.ratings.scale, agreement.panel
+    names = [rater.name for rater in agreement.ratings.raters]
     document = {
-        "task": found.gathered.task,
-        "benchmark": found.gathered.benchmark.title,
-        "reading": reading,
+        "task": agreement.ratings.task,
+        "benchmark": agreement.ratings.benchmark.title,
+        "reading": score_kind,
         "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
-        "reference": found.reference,
+        "reference": agreement.reference,
         "intervals": {"method": "percentile bootstrap over samples", "level": LEVEL, "seed": 0},
         "samples": {
             "compared": len(panel.ids),
@@ -36,27 +99,27 @@ def as_json(found: Agreement, reading: ScoreKind) -> str:
             "other_answers": panel.other_answers,
             "unseen_answers": panel.unseen_answers,
         },
-        "raters": [_rater(rater) for rater in found.gathered.raters],
+        "raters": [_rater_json(rater) for rater in agreement.ratings.raters],
         "means": {mean.name: list(mean.members) for mean in panel.means},
-        "with_reference": [_pair(pair) for pair in found.with_reference],
-        "other_pairs": [_pair(pair) for pair in found.other_pairs],
+        "with_reference": [_pair_json(pair) for pair in agreement.with_reference],
+        "other_pairs": [_pair_json(pair) for pair in agreement.other_pairs],
         "krippendorff_alpha": [
-            {"who": each.who, "n": each.samples, "measures": _measures(each.measures)}
-            for each in found.alphas
+            {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)}
+            for a in agreement.alphas
         ],
         "in_groups": [
-            {"kind": each.kind, "group": each.group, **_pair(each.compared)}
-            for each in found.in_groups
+            {"kind": group.kind, "group": group.group, **_pair_json(group.pair)}
+            for group in agreement.group_pairs
         ],
         "disputed": [
             {"id": d.id, "points": dict(zip(names, d.points, strict=True)), "spread": d.spread}
-            for d in found.disputed
+            for d in agreement.disputed
         ],
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _rater(rater: Rater) -> dict[str, object]:
+def _rater_json(rater: Rater) -> dict[str, object]:
     return {
         "name": rater.name,
         "kind": rater.kind,
@@ -69,95 +132,222 @@ def _rater(rater: Rater) -> dict[str, object]:
     }
 
 
-def _pair(pair: Compared) -> dict[str, object]:
-    found: dict[str, object] = {
+def _pair_json(pair: RaterPair) -> dict[str, object]:
+    confusion = {"confusion": [list(row) for row in pair.confusion]} if pair.confusion else {}
+    return {
         "judge": pair.judge,
         "reference": pair.reference,
         "n": pair.samples,
-        "measures": _measures(pair.measures),
+        "measures": _measures_json(pair.measures),
+        **confusion,
     }
-    if pair.confusion:
-        found["confusion"] = [list(row) for row in pair.confusion]
-    return found
 
 
-def _measures(measures: Mapping[str, Measured]) -> dict[str, object]:
+def _measures_json(measures: Mapping[str, Measurement]) -> dict[str, object]:
     return {
         name: {
-            "value": each.value,
-            "low": each.interval and each.interval.low,
-            "high": each.interval and each.interval.high,
-            "resamples": each.resamples,
-            "why_not": each.why_not,
+            "value": measurement.value,
+            "low": measurement.interval and measurement.interval.low,
+            "high": measurement.interval and measurement.interval.high,
+            "resamples": measurement.resamples,
+            "why_not": measurement.why_not,
         }
-        for name, each in measures.items()
+        for name, measurement in measures.items()
     }
 
 
-_FEWEST = 100  # resamples: the ends of an interval are the 2nd or 3rd from the last
+def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
+    """All results as tables in Markdown."""
+    benchmark = agreement.ratings.benchmark
+    blocks = [
+        f"# Agreement on {benchmark.title} (`{agreement.ratings.task}`)",
+        f"The {score_kind} score, {benchmark.scale.unit}; intervals in brackets.",
+        *_measure_blocks(agreement),
+        _alpha_block(agreement),
+        *_confusion_blocks(agreement),
+        *_group_blocks(agreement),
+        _disputed_block(agreement),
+        "\n".join(_method_lines(agreement)),
+        "\n".join(_signature_lines(agreement.ratings.raters)),
+    ]
+    return "\n\n".join(block for block in blocks if block)
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
-    """Compare judges, and people, on the same samples.
-
-    Args:
-        arguments: What stands behind ``agreement``.
-        environment: Of this process; not read.
-
-    Returns:
-        Tables in Markdown, or JSON.
-
-    Raises:
-        AnswersUnusable: A run or CSV cannot be read, or they have nothing in common.
-        SettingWrong: An option cannot be obeyed.
-    """
-    asked = _parser().parse_args(arguments)
-    if asked.resamples < _FEWEST and asked.resamples != 0:
-        message = f"{asked.resamples} resamples make no interval."
-        raise SettingWrong(message, hint=f"`--resamples {_FEWEST}` or more, or 0 for no intervals")
-    if asked.top < 0:
-        raise SettingWrong(f"`--top {asked.top}` is below 0.", hint="0 shows none")
-    gathered = gather(asked.raters, asked.task, asked.reading)
-    points = panel(gathered)
-    reference = reference_of(points, gathered, asked.reference)
-    how = Asked(scale=gathered.scale, resamples=asked.resamples)
-    found = analyse(gathered, points, reference, how, asked.top)
-    if asked.output:
-        _write(Path(asked.output).expanduser(), as_json(found, asked.reading))
-    return as_json(found, asked.reading) if asked.json else page(found, asked.reading)
+def _measure_blocks(agreement: Agreement) -> Iterator[str]:
+    heading = f"## Against {_short(agreement.reference)}: the paper's table"
+    yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
+    yield "\n".join(_rater_lines(agreement))
+    if agreement.other_pairs:
+        pairs_table = _measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)
+        yield f"## The other pairs\n\n{pairs_table}"
+    pairs = [*agreement.with_reference, *agreement.other_pairs]
+    yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, RANK_MEASURES)}"
+    yield f"## Differences\n\n{_measure_table(agreement, pairs, DIFFERENCE_MEASURES)}"
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        message = f"`{path}` cannot be written: {error.strerror}."
-        raise SettingWrong(message, hint="name another file") from error
+def _rater_lines(agreement: Agreement) -> Iterator[str]:
+    yield "## Raters\n"
+    rows = []
+    for rater in agreement.ratings.raters:
+        points = rater.points.values()
+        mean = f"{sum(points) / len(points):.3f}" if points else _NONE
+        total = len(points) + len(rater.unscored)
+        rows.append([_short(rater.name), rater.kind, f"{total:,}", f"{len(points):,}", mean])
+    header = ["rater", "is a", "samples", "with points", "mean"]
+    yield table(header, rows, text_columns=2)
+    notes = [*_left_out(agreement.panel), *_unscored_notes(agreement.ratings.raters)]
+    if notes:
+        yield ""
+    yield from (f"- {note}" for note in notes)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks agreement",
-        description="How far judges, and people, agree on the same answers: the paper's cosine, "
-        "MSE, MAE and Pearson first, then rank correlations, kappa, Krippendorff's alpha, and "
-        "where they disagree. Reads what runs saved with `--log_samples`, and CSV files.",
-    )
-    parser.add_argument(
-        "raters",
-        nargs="+",
-        metavar="RUN_OR_CSV",
-        help="a run's folder, results file or sample log, or a CSV with the columns `id, score` "
-        "(and `rater`, for several people); NAME=PATH gives it a name",
-    )
-    parser.add_argument("--task", metavar="TASK", help="which, where the runs have several")
-    parser.add_argument("--reading", choices=SCORE_KINDS, default="official", help="of the replies")
-    parser.add_argument(
-        "--reference", metavar="NAME", help="default: the people, or else the first that is named"
-    )
-    parser.add_argument("--top", type=int, default=10, metavar="N", help="samples disagreed on")
-    parser.add_argument(
-        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well")
-    return parser
+def _left_out(panel: Panel) -> Iterator[str]:
+    for count, reason in (
+        (panel.in_one_only, "in one source only"),
+        (panel.other_answers, "left out: the judges judged different answers"),
+        (panel.unseen_answers, "compared although a log does not hold the judged answer"),
+    ):
+        if count:
+            yield f"{_samples(count)} {reason}"
+
+
+def _unscored_notes(raters: Iterable[Rater]) -> Iterator[str]:
+    for rater in raters:
+        if rater.unscored:
+            counts = sorted(Counter(rater.unscored.values()).items())
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts)
+            yield f"{rater.name}: {_samples(len(rater.unscored))} without points ({reasons})"
+        yield from (f"{rater.name}: {note}" for note in rater.notes)
+
+
+def _samples(count: int) -> str:
+    return f"{count:,} sample" if count == 1 else f"{count:,} samples"
+
+
+def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
+    """A table of pairs, and below it the reasons for missing values."""
+    titles = measure_titles(agreement.options)
+    header = ["judge", "reference", "n", *(titles[name] for name in names)]
+    rows = []
+    titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for pair in pairs:
+        cells = [_cell(pair.measures[name]) for name in names]
+        rows.append([_short(pair.judge), _short(pair.reference), f"{pair.samples:,}", *cells])
+        for name in names:
+            if reason := _missing(pair.measures[name]):
+                titles_by_reason[reason].append(titles[name])
+    notes = [f"- {why}: {', '.join(dict.fromkeys(of))}" for why, of in titles_by_reason.items()]
+    return "\n".join([table(header, rows, text_columns=2), *([""] if notes else []), *notes])
+
+
+def _missing(measurement: Measurement) -> str:
+    """Why a value or interval is missing; empty where none is, or none was requested."""
+    if not measurement.why_not or measurement.why_not == NO_RESAMPLES:
+        return ""
+    missing = _NONE if measurement.value is None else "no interval"
+    return f"{missing}, {measurement.why_not}"
+
+
+def _cell(measurement: Measurement) -> str:
+    if measurement.value is None:
+        return _NONE
+    if measurement.interval is None:
+        return f"{measurement.value:.3f}"
+    low, high = measurement.interval
+    return f"{measurement.value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _alpha_block(agreement: Agreement) -> str:
+    rows = [
+        [a.raters, f"{a.samples:,}", *(_cell(a.measures[level]) for level in a.measures)]
+        for a in agreement.alphas
+    ]
+    notes = {_missing(m) for a in agreement.alphas for m in a.measures.values()} - {""}
+    alpha_table = table(["of", "n", "interval data", "ordinal data"], rows)
+    listed = "".join(f"\n- {note}" for note in sorted(notes))
+    return f"## Krippendorff's alpha\n\n{alpha_table}" + (f"\n{listed}" if notes else "")
+
+
+def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
+    for pair in agreement.with_reference:
+        if pair.confusion and pair.samples:
+            points = [str(value) for value in range(len(pair.confusion))]
+            rows = [
+                [value, *(f"{count:,}" if count else "·" for count in row)]
+                for value, row in zip(points, pair.confusion, strict=True)
+            ]
+            down, across = _short(pair.reference), _short(pair.judge)
+            heading = f"## Points of {down} (down) and {across} (across)"
+            yield f"{heading}\n\n{table(['', *points], rows)}"
+
+
+def _group_blocks(agreement: Agreement) -> Iterator[str]:
+    titles = measure_titles(agreement.options)
+    several = len(agreement.with_reference) > 1
+    header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in GROUP_MEASURES)]
+    by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
+    for group in sorted(agreement.group_pairs, key=lambda group: group.group):
+        cells = [_cell(group.pair.measures[name]) for name in GROUP_MEASURES]
+        judge = [_short(group.pair.judge)] if several else []
+        row = [_short(group.group), *judge, f"{group.pair.samples:,}", *cells]
+        by_kind[group.kind].append(row)
+    for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):
+        heading = f"## By {kind}, against {_short(agreement.reference)}"
+        yield f"{heading}\n\n{table(header, by_kind[kind], text_columns=1 + several)}"
+
+
+def _disputed_block(agreement: Agreement) -> str:
+    if not agreement.disputed:
+        return ""
+    header = ["sample", *(_short(rater.name) for rater in agreement.ratings.raters), "spread"]
+    rows = [
+        [
+            _short(sample.id),
+            *("-" if p is None else f"{p:g}" for p in sample.points),
+            f"{sample.spread:g}",
+        ]
+        for sample in agreement.disputed
+    ]
+    return f"## Samples they disagree on most\n\n{table(header, rows)}"
+
+
+def _method_lines(agreement: Agreement) -> Iterator[str]:
+    yield "## How it was computed\n"
+    resamples = agreement.options.resamples
+    if resamples:
+        fewer = {
+            measurement.resamples
+            for pair in (*agreement.with_reference, *agreement.other_pairs)
+            for measurement in pair.measures.values()
+            if 0 < measurement.resamples < resamples
+        }
+        least = f" ({min(fewer):,} for the slowest measure)" if fewer else ""
+        yield (
+            f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} "
+            f"resamples{least}, seed 0."
+        )
+    yield "- Cosine: of the two vectors of points, sum of xy / (|x| |y|); the paper has no formula."
+    yield "- Bias: judge less reference, in points. Samples without points of both are left out."
+    if agreement.options.scale.whole:
+        yield (
+            "- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves "
+            "to the even one."
+        )
+    else:
+        tolerance = agreement.options.tolerance
+        yield f"- Within {tolerance:g}: differences up to a tenth of full marks."
+    for mean in agreement.panel.means:
+        yield f"- The {mean.name}: of those who rated a sample, among {', '.join(mean.members)}."
+
+
+def _signature_lines(raters: Sequence[Rater]) -> Iterator[str]:
+    yield "## Signatures\n"
+    for rater in raters:
+        for signature in rater.signatures or (str(rater.source),):
+            yield f"- {rater.name}: `{signature or 'no signature in the log'}`"
+
+
+def _short(name: str) -> str:
+    """A name for a cell, without characters that could move a terminal's cursor."""
+    name = name if name.isprintable() else ascii(name)
+    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"

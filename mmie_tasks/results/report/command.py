@@ -27,7 +27,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         MmieTasksError: A run cannot be read, or the report cannot be written.
     """
     del environment  # nothing in it matters to a report
-    from mmie_tasks.results.inputs import open_runs
+    from mmie_tasks.results.commands import open_runs
     from mmie_tasks.results.report.page import render
     from mmie_tasks.results.report.payload import Settings, payload
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from mmie_tasks.core.bootstrap import resample_counts
 from mmie_tasks.results.agreement import measures as module
-from mmie_tasks.results.agreement.measures import LEVELS, alpha, resampled, rows_of
-from mmie_tasks.results.agreement.resampling import draws
+from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas, rating_rows
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(
@@ -32,14 +32,14 @@ def by_library(points, level):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("limit", [module._BY_LIBRARY, 0], ids=["library", "own"])
+@pytest.mark.parametrize("limit", [module._ALPHA_CELLS, 0], ids=["library", "own"])
 @QUICK
 @given(rows=RATINGS)
 def test_the_value_is_what_the_library_says(limit, level, rows):
     points = np.array(rows, dtype=float)
     assume(usable(points))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BY_LIBRARY", limit)
+        patch.setattr(module, "_ALPHA_CELLS", limit)
         found = alpha(points, level, 0)
     assert found.value == pytest.approx(by_library(points, level), abs=1e-9)
 
@@ -48,12 +48,12 @@ def test_the_value_is_what_the_library_says(limit, level, rows):
 @QUICK
 @given(rows=RATINGS, seed=st.integers(0, 99))
 def test_a_resample_has_the_alpha_of_the_samples_it_draws(level, rows, seed):
-    found = rows_of(np.array(rows, dtype=float))
+    found = rating_rows(np.array(rows, dtype=float))
     assume(found.samples)
-    [drawn] = draws(found.counts, 1, seed)
+    [drawn] = resample_counts(found.counts, 1, seed)
     points = np.repeat(found.points, drawn[0].astype(int), axis=0)
     expected = by_library(points, level) if usable(points) else np.nan
-    assert resampled(found, drawn, level)[0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+    assert alphas(found, drawn, level)[0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)

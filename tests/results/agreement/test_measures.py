@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from mmie_tasks.results.agreement import measures, resampling
-from mmie_tasks.results.agreement import measures as weighted
-from mmie_tasks.results.agreement.measures import EVERY, Asked, measure
+from mmie_tasks.core import bootstrap
+from mmie_tasks.results.agreement import measures
+from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure
 from mmie_tasks.results.agreement.ratings import pairs_of
 from mmie_tasks.runs.benchmark import Scale
 
@@ -29,7 +29,7 @@ def pairs(rows):
 
 
 def values(rows, scale=SIX):
-    found = measure(pairs(rows), EVERY, Asked(scale=scale, resamples=0))
+    found = measure(pairs(rows), ALL_MEASURES, MeasureOptions(scale=scale, resamples=0))
     return {name: each.value for name, each in found.items()}
 
 
@@ -59,7 +59,7 @@ def test_the_weighted_statistics_are_the_libraries(rows):
     found, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
     expected = values(rows)
     for name in ("pearson", "spearman", "kendall", "kappa"):
-        value = getattr(weighted, name)(found, as_they_are)[0]
+        value = getattr(measures, name)(found, as_they_are)[0]
         assert value == pytest.approx(expected[name], abs=1e-9), name
 
 
@@ -68,11 +68,11 @@ def test_the_weighted_statistics_are_the_libraries(rows):
 @example([(0, 0), (0, 1), (1, 2)], 29)  # no spread is left, but for rounding
 def test_a_weighted_statistic_is_that_of_the_samples_it_draws(rows, seed):
     found = pairs(rows)
-    [drawn] = resampling.draws(found.counts, 1, seed)
+    [drawn] = bootstrap.resample_counts(found.counts, 1, seed)
     again = np.repeat(np.column_stack((found.judge, found.reference)), drawn[0].astype(int), axis=0)
-    expected = measure(pairs(again), EVERY, Asked(scale=SIX, resamples=0))
+    expected = measure(pairs(again), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=0))
     for name in ("cosine", "mse", "pearson", "spearman", "kendall", "kappa", "sd", "bias"):
-        value = getattr(weighted, name)(found, drawn)[0]
+        value = getattr(measures, name)(found, drawn)[0]
         wanted = expected[name].value
         assert value == pytest.approx(np.nan if wanted is None else wanted, abs=1e-9, nan_ok=True)
 
@@ -90,21 +90,23 @@ def test_only_the_bias_knows_who_is_the_judge(rows):
 def test_a_judge_agrees_with_itself(rows):
     ones = {"cosine", "pearson", "spearman", "kendall", "kappa", "exact", "within"}
     found = values([(x, x) for x, _ in rows])
-    assert found == pytest.approx({name: float(name in ones) for name in EVERY})
+    assert found == pytest.approx({name: float(name in ones) for name in ALL_MEASURES})
 
 
 @settings(max_examples=20, deadline=None)
 @given(VARIED, st.randoms(use_true_random=False))
 def test_the_order_of_samples_does_not_matter(rows, order):
-    asked = Asked(scale=SIX, resamples=100)
+    options = MeasureOptions(scale=SIX, resamples=100)
     shuffled = order.sample(rows, len(rows))
-    assert measure(pairs(shuffled), EVERY, asked) == measure(pairs(rows), EVERY, asked)
+    assert measure(pairs(shuffled), ALL_MEASURES, options) == measure(
+        pairs(rows), ALL_MEASURES, options
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "missing"),
     [
-        pytest.param([], dict.fromkeys(EVERY, "no sample"), id="none"),
+        pytest.param([], dict.fromkeys(ALL_MEASURES, "no sample"), id="none"),
         pytest.param(
             [(3, 4)],
             {"sd": "one sample", **dict.fromkeys(["pearson", "spearman", "kendall"], "one sample")},
@@ -127,8 +129,10 @@ def test_the_order_of_samples_does_not_matter(rows, order):
     ],
 )
 def test_what_is_not_defined_has_no_value_and_says_why(rows, missing):
-    found = measure(pairs(np.reshape(rows, (-1, 2))), EVERY, Asked(scale=SIX, resamples=100))
-    assert {name for name in EVERY if found[name].value is None} == set(missing)
+    found = measure(
+        pairs(np.reshape(rows, (-1, 2))), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=100)
+    )
+    assert {name for name in ALL_MEASURES if found[name].value is None} == set(missing)
     assert all(said in found[name].why_not for name, said in missing.items())
 
 
@@ -148,7 +152,9 @@ def test_without_whole_points_there_is_no_kappa_and_near_is_a_tenth():
     found = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
     assert found["kappa"] is None
     assert (found["exact"], found["within"]) == pytest.approx((1 / 3, 2 / 3))
-    assert measures.titles(Asked(scale=HUNDRED, resamples=0))["within"] == "within 10"
+    assert (
+        measures.measure_titles(MeasureOptions(scale=HUNDRED, resamples=0))["within"] == "within 10"
+    )
 
 
 def by_hand(x, y, statistic, resamples=2000):
@@ -157,7 +163,7 @@ def by_hand(x, y, statistic, resamples=2000):
     return np.quantile([statistic(x[each], y[each]) for each in drawn], (0.025, 0.975))
 
 
-@pytest.mark.parametrize("many", [resampling.MANY, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
 @pytest.mark.parametrize(
     ("name", "statistic"),
     [
@@ -167,11 +173,11 @@ def by_hand(x, y, statistic, resamples=2000):
     ],
 )
 def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, statistic):
-    monkeypatch.setattr(resampling, "MANY", many)
+    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     random = np.random.default_rng(3)
     x = random.integers(0, 7, 150).astype(float)
     y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
-    found = measure(pairs_of(x, y), [name], Asked(scale=SIX, resamples=2000))[name]
+    found = measure(pairs_of(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
     assert found.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
 
 
@@ -180,7 +186,9 @@ def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkey
     random = np.random.default_rng(4)
     x = random.random(120) * 100
     y = np.clip(x + random.normal(0, 30, 120), 0, 100)
-    found = measure(pairs_of(x, y), ["kendall", "mae"], Asked(scale=HUNDRED, resamples=300))
+    found = measure(
+        pairs_of(x, y), ["kendall", "mae"], MeasureOptions(scale=HUNDRED, resamples=300)
+    )
     assert (found["kendall"].resamples, found["mae"].resamples) == (100, 300)
     low, high = found["kendall"].interval
     assert low < found["kendall"].value == stats.kendalltau(x, y).statistic < high
@@ -189,24 +197,24 @@ def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkey
 def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
     random = np.random.default_rng(4)
     x, y = random.integers(0, 7, (2, 90)).astype(float)
-    asked = Asked(scale=SIX, resamples=100)
-    table = measure(pairs_of(x, y), ["kendall"], asked)["kendall"]
-    monkeypatch.setattr(measures, "_CELLS", 0)
-    one_by_one = measure(pairs_of(x, y), ["kendall"], asked)["kendall"]
+    options = MeasureOptions(scale=SIX, resamples=100)
+    table = measure(pairs_of(x, y), ["kendall"], options)["kendall"]
+    monkeypatch.setattr(measures, "_KENDALL_CELLS", 0)
+    one_by_one = measure(pairs_of(x, y), ["kendall"], options)["kendall"]
     assert one_by_one.interval == pytest.approx(table.interval)
 
 
 def test_where_many_resamples_are_not_defined_there_is_no_interval():
     rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples are without the only other one
-    found = measure(pairs(rows), ["pearson"], Asked(scale=SIX, resamples=500))["pearson"]
+    found = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
     assert (found.value, found.interval) == (pytest.approx(1), None)
     assert "not defined in 3" in found.why_not
 
 
 def test_chunks_only_bound_the_memory(monkeypatch):
-    asked = Asked(scale=SIX, resamples=101)
+    options = MeasureOptions(scale=SIX, resamples=101)
     rows = [(n % 7, n % 5) for n in range(80)]
-    whole = measure(pairs(rows), EVERY, asked)
-    monkeypatch.setattr(resampling, "_CHUNK", 200)
-    assert len(list(resampling.draws(pairs(rows).counts, 101))) > 10
-    assert measure(pairs(rows), EVERY, asked) == whole
+    whole = measure(pairs(rows), ALL_MEASURES, options)
+    monkeypatch.setattr(bootstrap, "_CHUNK", 200)
+    assert len(list(bootstrap.resample_counts(pairs(rows).counts, 101))) > 10
+    assert measure(pairs(rows), ALL_MEASURES, options) == whole

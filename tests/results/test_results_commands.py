@@ -181,7 +181,7 @@ def test_a_task_that_is_not_ours_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     option = "--tasks" if word in ("report", "rescore") else "--task"
     said = refused(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
-    assert "`mmmu_val` is no task of mmie-tasks" in said
+    assert "`mmmu_val` is not a task of a registered benchmark" in said
 
 
 @every_command

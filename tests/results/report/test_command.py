@@ -69,7 +69,7 @@ def test_a_folder_that_cannot_be_written_to_is_said_in_words(folder: Path) -> No
     ("words", "message"),
     [
         pytest.param(["nowhere"], "There is no", id="nothing-there"),
-        pytest.param(["good", "--tasks", "mmmu"], "no task of mmie-tasks", id="not-ours"),
+        pytest.param(["good", "--tasks", "mmmu"], "not a task of a registered", id="not-ours"),
         pytest.param(["good", "--tasks", "milebench"], "nothing to look at", id="not-in-the-run"),
     ],
 )

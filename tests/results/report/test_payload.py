@@ -14,7 +14,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.results.inputs import open_runs
+from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.payload import Settings, payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run

@@ -11,7 +11,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
-from mmie_tasks.results.agreement.measures import EVERY
+from mmie_tasks.results.agreement.measures import ALL_MEASURES
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"
@@ -50,7 +50,7 @@ def test_two_judges_have_every_measure_with_its_interval(judges):
         "model by gpt-4o-2024-11-20",
         "model by mmie-eval",
     )
-    assert set(pair["measures"]) == set(EVERY)
+    assert set(pair["measures"]) == set(ALL_MEASURES)
     assert all(m["low"] <= m["value"] <= m["high"] for m in pair["measures"].values())
     assert sum(map(sum, pair["confusion"])) == pair["n"]
 
@@ -71,7 +71,7 @@ def test_the_papers_table_comes_first_and_the_signatures_last(judges):
     text = agreement(*judges)
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert "the paper's table" in headings[0]
-    assert headings[-1] == "## Who was compared"
+    assert headings[-1] == "## Signatures"
     assert f"`{OURS}|paper_judge:no|prompt" in text.splitlines()[-1]
     assert "| cosine" in re.sub(" +", " ", text)
     assert "100 resamples" in text
@@ -258,10 +258,10 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
         pytest.param(["a"], {}, "two raters or more", id="alone"),
         pytest.param(["a", "absent"], {}, "There is no `.*absent`", id="no-run"),
         pytest.param(["a", "absent.csv"], {}, "Cannot read", id="no-csv"),
-        pytest.param(["a", "b"], {"reference": "nobody"}, "none of the raters", id="reference"),
-        pytest.param(["a", "b"], {"resamples": 7}, "7 resamples make no interval", id="few"),
-        pytest.param(["a", "b"], {"top": -1}, "below 0", id="top"),
-        pytest.param(["a", "b"], {"task": "mme"}, "no task of mmie-tasks", id="task"),
+        pytest.param(["a", "b"], {"reference": "unnamed"}, "none of the raters", id="reference"),
+        pytest.param(["a", "b"], {"resamples": 7}, "7 resamples are too few", id="few"),
+        pytest.param(["a", "b"], {"top": -1}, "`--top` is -1", id="top"),
+        pytest.param(["a", "b"], {"task": "mme"}, "not a task of a registered", id="task"),
         pytest.param(["a", "b"], {"task": "mmie_sa"}, "nothing to look at", id="not-in-run"),
         pytest.param(["a", "b"], {"output": "/"}, "cannot be written", id="output"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmie_tasks.core import bootstrap as intervals
+from mmie_tasks.core import bootstrap
 from mmie_tasks.core.bootstrap import bootstrap_interval
 
 POINTS = st.lists(st.integers(0, 6), min_size=2, max_size=60)
@@ -66,31 +66,31 @@ def test_of_many_points_it_is_what_the_normal_curve_says():
     assert (low, high) == pytest.approx((3 - half, 3 + half), abs=0.03 * half)
 
 
-@pytest.mark.parametrize("many", [intervals._MANY, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
 def test_both_ways_of_drawing_are_the_bootstrap_of_the_books(monkeypatch, many):
-    monkeypatch.setattr(intervals, "_MANY", many)
+    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     points = [0] * 30 + [1] * 5 + [4.5] * 3 + [6] * 2
     expected = by_hand(points, 4000, seed=1)
     assert bootstrap_interval(points, seed=2) == pytest.approx(expected, abs=0.12)
 
 
 def test_for_many_distinct_values_samples_are_drawn_and_not_counts(monkeypatch):
-    monkeypatch.delattr(intervals, "_by_count")
+    monkeypatch.delattr(bootstrap, "_multinomial_counts")
     points = [n / 1000 for n in range(1001)]
     low, high = bootstrap_interval(points, resamples=2000)
     half = 1.96 * 0.289 / math.sqrt(len(points))
     assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=0.15 * half)
 
 
-@pytest.mark.parametrize("many", [intervals._MANY, 0], ids=["by-count", "by-index"])
+@pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
 def test_chunks_only_bound_the_memory(monkeypatch, many):
     points = random.Random(3).choices(range(7), k=50)  # noqa: S311
-    monkeypatch.setattr(intervals, "_MANY", many)
+    monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     whole = bootstrap_interval(points, resamples=101)
-    monkeypatch.setattr(intervals, "_CHUNK", 60)
+    monkeypatch.setattr(bootstrap, "_CHUNK", 60)
     assert bootstrap_interval(points, resamples=101) == pytest.approx(whole, rel=1e-12)
-    assert list(intervals._chunks(101, 7)) == [8] * 12 + [5]
-    assert list(intervals._chunks(3, 10**9)) == [1, 1, 1]
+    assert list(bootstrap.chunk_sizes(101, 7)) == [8] * 12 + [5]
+    assert list(bootstrap.chunk_sizes(3, 10**9)) == [1, 1, 1]
 
 
 def test_another_seed_is_another_draw_and_the_same_one_the_same():

@@ -1,0 +1,172 @@
+"""What the commands on logged runs share: arguments and their checks, runs, and text files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.runs import log_files
+from mmie_tasks.runs.benchmark import SCORE_KINDS
+from mmie_tasks.runs.log_files import Run
+
+_RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
+_CSV = "; or a CSV with the columns `id, score` (and `rater`, for several people)"
+
+
+def result_parser(
+    command: str,
+    description: str,
+    *,
+    runs: Sequence[str] | Literal["RUN", "RUN_OR_CSV"] = "RUN",
+    tasks: Literal["one", "several"] = "one",
+    top: int | None = None,
+) -> argparse.ArgumentParser:
+    """A parser with the arguments that the commands share.
+
+    The parsed arguments are ``runs`` (or one per name in `runs`), and ``task`` with ``score_kind``,
+    or ``tasks``. Every command but ``report`` has ``json``.
+
+    Args:
+        command: Behind ``mmie-tasks``.
+        description: Above the list of arguments.
+        runs: Names of single runs, or what a list of one or more holds.
+        tasks: ``--task`` and ``--reading``, or ``--tasks A,B``.
+        top: Default of ``--top``, the number of samples to list; None for no such option.
+    """
+    parser = argparse.ArgumentParser(prog=f"mmie-tasks {command}", description=description)
+    name_hint = "; NAME=PATH gives it a name"
+    if isinstance(runs, str):
+        help_text = f"{_RUN}{_CSV if runs == 'RUN_OR_CSV' else ''}{name_hint}"
+        parser.add_argument("runs", nargs="+", metavar=runs, help=help_text)
+    else:
+        for name in runs:
+            parser.add_argument(name, metavar=name.upper(), help=f"{_RUN}{name_hint}")
+    if tasks == "several":
+        parser.add_argument("--tasks", default="", metavar="A,B", help="only these; default: all")
+    else:
+        parser.add_argument("--task", default="", help="only this task; default: all in common")
+        parser.add_argument(
+            "--reading",
+            dest="score_kind",
+            choices=SCORE_KINDS,
+            default="official",
+            help="the official score (default), or the robust score",
+        )
+    if top is not None:
+        help_text = "list at most N samples; default: %(default)s"
+        parser.add_argument("--top", type=int, default=top, metavar="N", help=help_text)
+    if command != "report":
+        parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def require_range(option: str, number: int, lowest: int, highest: int | None, hint: str) -> None:
+    """Check an option that is a number.
+
+    Raises:
+        SettingWrong: It is below `lowest` or above `highest`.
+    """
+    if number < lowest or (highest is not None and number > highest):
+        raise SettingWrong(f"`{option}` is {number}.", hint=hint)
+
+
+def listed_names(text: str) -> list[str]:
+    """The names of an option like ``--tasks A,B``.
+
+    >>> listed_names("mmie, mia_bench,")
+    ['mmie', 'mia_bench']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
+    """The runs that a command line names, each with its own name.
+
+    Args:
+        sources: ``PATH`` or ``NAME=PATH``; one path may hold several runs.
+        tasks: The tasks to read; all tasks of registered benchmarks if none is named.
+
+    Raises:
+        AnswersUnusable: A run cannot be read, or has none of the tasks.
+        SettingWrong: A task does not belong to a registered benchmark.
+    """
+    _require_registered(tasks)
+    return log_files.open_runs(sources, benchmark_of_task, tasks)
+
+
+def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
+    """The single run that ``PATH`` or ``NAME=PATH`` names.
+
+    Raises:
+        AnswersUnusable: The run cannot be read, or has none of the tasks.
+        SettingWrong: The path holds several runs, or a task does not belong to a registered
+            benchmark.
+    """
+    _require_registered(tasks)
+    return log_files.open_run(source, benchmark_of_task, tasks)
+
+
+def _require_registered(tasks: Iterable[str]) -> None:
+    for task in tasks:
+        if entry_of_task(task) is None:
+            raise SettingWrong(
+                f"`{task}` is not a task of a registered benchmark.",
+                hint=f"task names begin with {entry_names(entries())}",
+            )
+
+
+def common_tasks(runs: Mapping[str, Run]) -> list[str]:
+    """The tasks that all runs have, in the order of the first.
+
+    Args:
+        runs: By the name that messages use; at least one.
+
+    Raises:
+        AnswersUnusable: They have no task in common.
+    """
+    first, *others = runs.values()
+    common = [task for task in first.tasks if all(task in run.tasks for run in others)]
+    if not common:
+        tasks = "; ".join(f"{label} has {', '.join(run.tasks)}" for label, run in runs.items())
+        raise AnswersUnusable(
+            f"The runs have no task in common: {tasks}.",
+            hint="run the same task with all models, or name one run at a time",
+        )
+    return common
+
+
+def read_text(path: Path, hint: str) -> str:
+    """The text of a file that a user names.
+
+    Args:
+        path: The file, in UTF-8, with or without a byte order mark.
+        hint: What the file should be.
+
+    Raises:
+        AnswersUnusable: It cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        message = f"Cannot read `{path}`: {error.strerror}."
+        raise AnswersUnusable(message, hint="check the path and its permissions") from error
+    except UnicodeDecodeError as error:
+        message = f"`{path}` is not UTF-8 at byte {error.start}."
+        raise AnswersUnusable(message, hint=f"save it in UTF-8; {hint}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, with a line break at its end.
+
+    Raises:
+        SettingWrong: It cannot be written.
+    """
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        message = f"`{path}` cannot be written: {error.strerror}."
+        raise SettingWrong(message, hint="name another file") from error
