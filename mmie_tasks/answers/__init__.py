@@ -1,1 +1,1 @@
-"""Answers somebody saved: reading their files, finding the one for a sample."""
+"""Answers of tested models: parse them in any shape, read saved ones and match them to samples."""

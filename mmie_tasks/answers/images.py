@@ -1,8 +1,8 @@
-"""The image files of an answer: where a reference leads, and whether a judge can be shown it.
+"""Resolve the image references of an answer to files that a judge can be shown.
 
-As the official ``dataset.py:26,43`` (Lillianwei-h/MMIE at eb0fd6e), an absolute path is taken as it
-is and a relative one is joined to a folder. Beyond it: several folders, which a relative path must
-not leave; addresses of files, data URIs; and nothing that is named here ever stops a run.
+As in the official ``dataset.py:26,43`` (Lillianwei-h/MMIE at eb0fd6e), an absolute path is used as
+it is and a relative one is joined to a folder. Beyond it: several folders, which a relative path
+must not leave; ``file://`` URLs and data URIs; and no reference ever stops a run.
 """
 
 from __future__ import annotations
@@ -23,105 +23,306 @@ from urllib.parse import unquote
 
 from loguru import logger
 
-from mmie_tasks.answers.parsing import Reading
-from mmie_tasks.answers.placement import Segment
+from mmie_tasks.answers.parsing import ParsedAnswer
+from mmie_tasks.answers.segments import Segment
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import inside, open_bounded, size_px
 
-# Whether a file is an image that a judge can be shown, told without decoding it.
-
-Problem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
+ImageProblem: TypeAlias = Literal[
+    "", "missing", "outside", "unreadable", "too_large", "remote"
+]
 
 MAX_PIXELS = 178_956_970
 """Width times height above which Pillow raises (twice its `MAX_IMAGE_PIXELS`), and with it MMIE's
 official script."""
 
+MAX_DATA_BYTES = 64 * 1024 * 1024
+"""Size limit of a data URI, decoded."""
+
 _PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
+_ROW_IMAGE = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
+_MAX_METADATA_BYTES = 4 * 1024 * 1024
+_URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+_DATA_URI = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
+_SHOWN_CHARACTERS = 200
+_MAX_DETAIL_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What is wrong with a file, both empty for nothing; and its width and height, in pixels."""
+class ImageFile:
+    """The file of an image reference, or why it cannot be used.
 
-    problem: Problem = ""
+    Attributes:
+        path: A complete image file; None if there is a problem.
+        problem: Empty if there is none. ``missing``: no such file. ``outside``: a relative path
+            that leaves its folder. ``unreadable``: no image, or a damaged one. ``too_large``: too
+            many pixels or bytes. ``remote``: a URL, which is never fetched.
+        detail: The problem for people.
+        size_px: Width and height of the image; zeros if there is a problem.
+    """
+
+    path: Path | None = None
+    problem: ImageProblem = ""
     detail: str = ""
     size_px: tuple[int, int] = (0, 0)
 
 
-def checked(path: Path, max_pixels: int = MAX_PIXELS) -> Checked:
-    """Whether a file is an image that can be shown, by its kind, its header and its end.
+@dataclass(frozen=True, slots=True)
+class ResolvedSegment:
+    """A segment of an answer with the file of its image.
 
-    Decoded is only a file that does not end as its format ends: that it was cut off while it was
-    written is the one damage worth the look. Nothing but a regular file is ever opened.
+    Attributes:
+        text: As the model wrote it, without its thinking; None if absent.
+        image: How the model refers to the image; None if absent.
+        file: The image's file, or why it cannot be used; None if there is no image.
+    """
+
+    text: str | None = None
+    image: str | None = None
+    file: ImageFile | None = None
+
+
+def resolve_images(
+    answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int
+) -> tuple[ResolvedSegment, ...]:
+    """The segments of an answer, in order, with every image resolved. Never raises.
+
+    Args:
+        answer: The parsed answer.
+        resolver: Knows the folders that images may be in.
+        task: Name of the task; some models leave images in files that are named after it.
+        row: The sample's row in the task's dataset, from 0, which those names also hold.
+    """
+    segments = [
+        resolved for segment in answer.segments for resolved in _resolve(segment, resolver, row)
+    ]
+    if not any(segment.image for segment in segments):
+        references = resolver.metadata_images(task, row)
+        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in references]
+    return tuple(segments)
+
+
+def _resolve(segment: Segment, resolver: ImageResolver, row: int) -> Iterator[ResolvedSegment]:
+    if segment.image is None:
+        yield ResolvedSegment(segment.text)
+        return
+    file = resolver.resolve(segment.image)
+    row_images = [] if file.path else resolver.row_images(segment.image, row)
+    if not row_images:
+        yield ResolvedSegment(segment.text, segment.image, file)
+        return
+    if segment.text is not None:
+        yield ResolvedSegment(segment.text)
+    for path in row_images:
+        yield ResolvedSegment(None, str(path), resolver.resolve(str(path)))
+
+
+class ImageResolver:
+    """Resolves the image references of a tested model.
+
+    Args:
+        roots: Folders to which relative paths are joined; the first that has such a file wins.
+        data_uri_dir: Folder for images that came as data URIs; created when it is needed.
+        max_pixels: Width times height, in pixels, above which an image is not used.
+    """
+
+    def __init__(
+        self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS
+    ) -> None:
+        self._roots = tuple(roots)
+        self._data_uri_dir = data_uri_dir
+        self._max_pixels = max_pixels
+        self._row_images: dict[Path, tuple[int, Mapping[int, list[Path]]]] = {}
+
+    def resolve(self, reference: str) -> ImageFile:
+        """The file of a reference. Raises nothing, whatever it is.
+
+        Args:
+            reference: A path, a ``file://`` URL or a data URI of an image.
+        """
+        if reference[:5].lower() == "data:":
+            return self._write_data_uri(reference)
+        path = self._existing_path(reference)
+        return check_image(path, self._max_pixels) if isinstance(path, Path) else path
+
+    def is_folder(self, reference: str) -> bool:
+        """Whether a reference names a folder."""
+        path = self._existing_path(reference)
+        status = file_status(path) if isinstance(path, Path) else None
+        return status is not None and stat.S_ISDIR(status.st_mode)
+
+    def row_images(self, folder: str, row: int) -> list[Path]:
+        """The images of one sample in a folder that a model answered with, by seed.
+
+        As ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them: ``0007_s0.png``. A folder
+        is listed once until it changes.
+
+        Args:
+            folder: The reference to the folder.
+            row: The sample's row, from 0.
+        """
+        path = self._existing_path(folder)
+        status = file_status(path) if isinstance(path, Path) else None
+        if not isinstance(path, Path) or status is None or not stat.S_ISDIR(status.st_mode):
+            return []
+        listed_at, images = self._row_images.get(path, (None, {}))
+        if listed_at != status.st_mtime_ns:
+            images = _list_row_images(path)
+            self._row_images[path] = (status.st_mtime_ns, images)
+        return images.get(row, [])
+
+    def metadata_images(self, task: str, row: int) -> list[str]:
+        """References to images that a model left on disk beside an answer of text only.
+
+        As ``models/simple/ovis_u1.py`` and ``illume_plus.py`` of lmms-eval 0.7.3 note them, under
+        ``generated_images`` in ``<root>/<task>/<row>_metadata.json``; the first root with such a
+        file wins. One that cannot be read is logged and skipped.
+
+        Args:
+            task: Name of the task.
+            row: The sample's row, from 0.
+        """
+        for root in self._roots:
+            path = _inside(root, f"{task}/{row}_metadata.json")
+            if isinstance(path, Path) and file_status(path):
+                images = _read_metadata_images(path)
+                if images is not None:
+                    return images
+        return []
+
+    def _existing_path(self, reference: str) -> Path | ImageFile:
+        """The file or folder of a reference, or the problem with it."""
+        scheme = _URL_SCHEME.match(reference)
+        if scheme and scheme[1].lower() != "file":
+            return ImageFile(problem="remote", detail=f"{_shortened(reference)} is a URL")
+        if scheme:
+            reference = unquote(reference[len("file://") :].removeprefix("localhost"))
+        try:
+            named = Path(reference)
+            if named.parts[:1] == ("~",):
+                named = named.expanduser()
+            path = named if named.is_absolute() else self._below_a_root(str(named))
+        except (DataBroken, ValueError, RuntimeError) as error:
+            problem: ImageProblem = "outside" if isinstance(error, DataBroken) else "missing"
+            return _problem(problem, str(error).partition("\n")[0])
+        if path is None or not file_status(path):
+            return ImageFile(problem="missing", detail=f"{_shortened(reference)} does not exist")
+        return path
+
+    def _below_a_root(self, relative: str) -> Path | None:
+        """The first existing file; None if no root has one.
+
+        Raises:
+            DataBroken: What exists is outside its root; or nothing exists, and the path leads out.
+        """
+        name = posixpath.normpath(relative.replace("\\", "/"))
+        # Existence first: following links takes longer, and most roots have no such file.
+        roots = [root for root in self._roots if file_status(root / name)] or self._roots[:1]
+        candidates = [_inside(root, relative) for root in roots]
+        paths = [candidate for candidate in candidates if isinstance(candidate, Path)]
+        for error in candidates if not paths else ():
+            if isinstance(error, DataBroken):
+                raise error
+        return paths[0] if paths else None
+
+    def _write_data_uri(self, reference: str) -> ImageFile:
+        """Write the image of a data URI to a file that is named by its content."""
+        head = _DATA_URI.match(reference)
+        encoded = unquote(reference[head.end() :]) if head else ""
+        if len(encoded) > MAX_DATA_BYTES // 3 * 4 + 4:
+            return ImageFile(problem="too_large", detail="a data URI of more than 64 MiB")
+        try:
+            content = base64.b64decode(encoded, validate=True)
+        except ValueError:
+            return ImageFile(problem="unreadable", detail="a data URI with damaged base64")
+        if not (suffix := image_suffix(content)):
+            return ImageFile(problem="unreadable", detail="a data URI without an image in base64")
+        path = self._data_uri_dir / f"{hashlib.sha256(content).hexdigest()}{suffix}"
+        try:
+            if not path.is_file():
+                with atomic_write(path) as part:
+                    part.write_bytes(content)
+            file = check_image(path, self._max_pixels)
+            if file.problem:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            logger.warning(f"The image of an answer could not be written to `{path}`: {error}.")
+            return ImageFile(
+                problem="unreadable", detail=f"it could not be written: {error.strerror}"
+            )
+        return file
+
+
+def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
+    """Check that a file is a complete image, by its type, its header and its last bytes.
+
+    A file is decoded only if it does not end as its format ends: the damage to expect is a file
+    that was cut off while it was written. Only regular files are opened.
 
     Args:
         path: It need not exist.
         max_pixels: Width times height, in pixels, above which an image is not used.
     """
-    found = status(path)
-    if found is None:
-        return Checked(problem="missing", detail=f"`{path}` is not there")
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-        return Checked(problem="unreadable", detail=f"`{path}` is {kind}")
-    if not found.st_size:
-        return Checked(problem="unreadable", detail=f"`{path}` is empty")
+    status = file_status(path)
+    if status is None:
+        return _problem("missing", f"`{path}` does not exist")
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        return _problem("unreadable", f"`{path}` is {kind}")
+    if not status.st_size:
+        return _problem("unreadable", f"`{path}` is empty")
     try:
-        return _looked_into(path, max_pixels)
+        width, height = size_px(path)
+        if width * height > max_pixels:
+            pixels = f"{width} x {height} pixels, more than {max_pixels:,}"
+            return _problem("too_large", f"`{path}` has {pixels}")
+        if not _has_complete_end(path):
+            open_bounded(path, max_pixels)
     except (DataMissing, DataBroken) as error:
-        return Checked(problem="unreadable", detail=str(error).partition("\n")[0])
+        return _problem("unreadable", str(error).partition("\n")[0])
     except OSError as error:
-        return Checked(problem="unreadable", detail=f"`{path}` cannot be read: {error}")
+        return _problem("unreadable", f"`{path}` cannot be read: {error}")
+    return ImageFile(path=path, size_px=(width, height))
 
 
-def _looked_into(path: Path, max_pixels: int) -> Checked:
-    width, height = size_px(path)
-    if width * height > max_pixels:
-        detail = f"`{path}` has {width} x {height} pixels, more than {max_pixels:,}"
-        return Checked(problem="too_large", detail=detail)
-    if not _ends_as_it_should(path):
-        open_bounded(path, max_pixels)
-    return Checked(size_px=(width, height))
-
-
-def status(path: Path) -> os.stat_result | None:
-    """What the file system says of a path; None where it knows none, as `os.path.exists`."""
+def file_status(path: Path) -> os.stat_result | None:
+    """What `os.stat` returns for a path; None if it does not exist, as `os.path.exists`."""
     try:
         return path.stat()
     except (OSError, ValueError):  # ValueError: a NUL, or characters no file name has
         return None
 
 
-def ending_of(data: bytes) -> str | None:
-    r"""The usual ending of an image file that begins so; None where it is no image.
+def image_suffix(content: bytes) -> str | None:
+    r"""The usual file suffix of an image, by its first bytes; None if it is no image.
 
-    >>> ending_of(b"\xff\xd8\xff\xe0")
+    >>> image_suffix(b"\xff\xd8\xff\xe0")
     '.jpg'
     """
-    if data[:4] == b"RIFF":
-        return ".webp" if data[8:12] == b"WEBP" else None
-    if data[4:12] == b"ftypavif":
+    if content[:4] == b"RIFF":
+        return ".webp" if content[8:12] == b"WEBP" else None
+    if content[4:12] == b"ftypavif":
         return ".avif"
-    beginnings = (
-        (b"\x89PNG\r\n\x1a\n", ".png"),
-        (b"\xff\xd8\xff", ".jpg"),
-        (b"GIF8", ".gif"),
-        (b"BM", ".bmp"),
-        (b"II*\0", ".tif"),
-        (b"MM\0*", ".tif"),
-    )
-    return next((ending for start, ending in beginnings if data.startswith(start)), None)
+    suffix_by_start = {
+        b"\x89PNG\r\n\x1a\n": ".png",
+        b"\xff\xd8\xff": ".jpg",
+        b"GIF8": ".gif",
+        b"BM": ".bmp",
+        b"II*\0": ".tif",
+        b"MM\0*": ".tif",
+    }
+    return next((s for start, s in suffix_by_start.items() if content.startswith(start)), None)
 
 
-def _ends_as_it_should(path: Path) -> bool:
-    """False also where a format's end cannot be told."""
+def _has_complete_end(path: Path) -> bool:
+    """Whether a file ends as its format ends; False also where the format does not tell."""
     with path.open("rb") as file:
         head = file.read(12)
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(_PNG_END)))
         tail = file.read()
-    match ending_of(head):
+    match image_suffix(head):
         case ".png":
             return tail == _PNG_END
         case ".jpg":
@@ -136,284 +337,44 @@ def _ends_as_it_should(path: Path) -> bool:
             return False
 
 
-# What models of lmms-eval leave on disk beside their answers.
-
-_NUMBERED = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
-_MAX_NOTE_BYTES = 4 * 1024 * 1024
-
-
-class Listing:
-    """Numbered images of folders, each folder read once until it changes."""
-
-    def __init__(self) -> None:
-        self._folders: dict[Path, tuple[int, Mapping[int, list[Path]]]] = {}
-
-    def of(self, folder: Path, index: int) -> list[Path]:
-        """The files ``<index in four digits>_s<seed>.png`` in a folder, by seed."""
-        found = status(folder)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            return []
-        known = self._folders.get(folder)
-        if known is None or known[0] != found.st_mtime_ns:
-            known = (found.st_mtime_ns, _numbered(folder))
-            self._folders[folder] = known
-        return known[1].get(index, [])
-
-
-def _numbered(folder: Path) -> Mapping[int, list[Path]]:
-    by_index: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+def _list_row_images(folder: Path) -> Mapping[int, list[Path]]:
+    by_row: dict[int, list[tuple[int, Path]]] = defaultdict(list)
     try:
         for path in folder.iterdir():
-            if match := _NUMBERED.fullmatch(path.name):
-                by_index[int(match[1])].append((int(match[2]), path))
+            if match := _ROW_IMAGE.fullmatch(path.name):
+                by_row[int(match[1])].append((int(match[2]), path))
     except OSError as error:
         logger.warning(f"The folder `{folder}` of an answer cannot be read: {error}.")
-    return {index: [path for _, path in sorted(found)] for index, found in by_index.items()}
+    return {row: [path for _, path in sorted(seeds)] for row, seeds in by_row.items()}
 
 
-def generated_images(path: Path) -> list[str] | None:
-    """The images a model noted in a ``<index>_metadata.json``; None where it cannot be read."""
+def _read_metadata_images(path: Path) -> list[str] | None:
+    """The images in a ``<row>_metadata.json``; None if it cannot be read."""
     try:
-        value = json.loads(_note(path))
-        images = value["generated_images"]
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_METADATA_BYTES:
+            raise ValueError("not a regular file, or a very large one")
+        images = json.loads(path.read_bytes())["generated_images"]
     except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
-        logger.warning(f"`{path}`, a model's note of its images, is passed over: {error!r:.200}.")
+        logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")
         return None
     if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
-        logger.warning(f"`{path}` is passed over: `generated_images` is not a list of paths.")
+        logger.warning(f"`{path}` was skipped: `generated_images` is not a list of paths.")
         return None
     return [image for image in images if image.strip()]
 
 
-def _note(path: Path) -> bytes:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_NOTE_BYTES:
-        raise ValueError("not a regular file, or a very large one")
-    return path.read_bytes()
-
-
-MAX_DATA_BYTES = 64 * 1024 * 1024
-"""Of a data URI, decoded."""
-
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-_DATA = re.compile(r"data:[^,]{0,300};base64,", re.IGNORECASE)
-_SHOWN_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The file of a reference, or why there is none.
-
-    Attributes:
-        path: An image file that is whole; None where there is a problem.
-        problem: ``missing``: no such file. ``outside``: a relative path that leaves its folder.
-            ``unreadable``: no image, or a damaged one. ``too_large``: too many pixels or bytes.
-            ``remote``: an address, which is never fetched.
-        detail: The problem in words, for people.
-        size_px: Width and height of the image.
-    """
-
-    path: Path | None = None
-    problem: Problem = ""
-    detail: str = ""
-    size_px: tuple[int, int] = (0, 0)
-
-
-class Finder:
-    """Finds the images that a tested model names.
-
-    Args:
-        roots: Folders to which relative paths are joined, in this order; the first in which such a
-            file is there wins.
-        keep: Folder for images that came as data URIs; made when it is needed.
-        max_pixels: Width times height, in pixels, above which an image is not used.
-    """
-
-    def __init__(self, roots: Sequence[Path], keep: Path, max_pixels: int = MAX_PIXELS) -> None:
-        self._roots = tuple(roots)
-        self._keep = keep
-        self._max_pixels = max_pixels
-        self._listing = Listing()
-
-    def find(self, reference: str) -> Found:
-        """The file a reference names. Raises nothing, whatever it is.
-
-        Args:
-            reference: A path, a ``file://`` address or a data URI of an image.
-        """
-        if reference[:5].lower() == "data:":
-            return self._of_data(reference)
-        located = self._located(reference)
-        if not isinstance(located, Path):
-            return _problem(located)
-        seen = checked(located, self._max_pixels)
-        return _problem(seen) if seen.problem else Found(path=located, size_px=seen.size_px)
-
-    def is_folder(self, reference: str) -> bool:
-        """Whether a reference names a folder."""
-        located = self._located(reference)
-        found = status(located) if isinstance(located, Path) else None
-        return found is not None and stat.S_ISDIR(found.st_mode)
-
-    def find_folder(self, reference: str, index: int) -> list[Path]:
-        """The images of one sample in a folder that a model answered with, by seed.
-
-        As ``models/simple/wan2_1_t2i.py`` of lmms-eval 0.7.3 names them: ``0007_s0.png``.
-
-        Args:
-            reference: The folder.
-            index: The sample's row, from 0.
-        """
-        located = self._located(reference)
-        return self._listing.of(located, index) if isinstance(located, Path) else []
-
-    def side_files(self, task: str, index: int) -> list[str]:
-        """References to images that a model left on disk beside an answer of text only.
-
-        As ``models/simple/ovis_u1.py`` and ``illume_plus.py`` of lmms-eval 0.7.3 note them, in
-        ``<root>/<task>/<index>_metadata.json``; the first root that has such a file wins. One that
-        cannot be read is logged and passed over.
-
-        Args:
-            task: Name of the task.
-            index: The sample's row, from 0.
-        """
-        for root in self._roots:
-            note = _place(root, f"{task}/{index}_metadata.json")
-            if isinstance(note, DataBroken) or not status(note):
-                continue
-            if (images := generated_images(note)) is not None:
-                return images
-        return []
-
-    def _located(self, reference: str) -> Path | Checked:
-        """What is there under this name, of whatever kind."""
-        scheme = _SCHEME.match(reference)
-        if scheme and scheme[1].lower() != "file":
-            return Checked(problem="remote", detail=f"{_shown(reference)} is an address")
-        try:
-            named = Path(_local(reference, is_address=bool(scheme)))
-            if named.parts[:1] == ("~",):
-                named = named.expanduser()
-            there = named if named.is_absolute() else self._below_a_root(str(named))
-        except (DataBroken, ValueError, RuntimeError) as error:
-            detail = str(error).partition("\n")[0]
-            problem: Problem = "outside" if isinstance(error, DataBroken) else "missing"
-            return Checked(problem=problem, detail=detail)
-        if there is None or not status(there):
-            return Checked(problem="missing", detail=f"{_shown(reference)} is not there")
-        return there
-
-    def _below_a_root(self, relative: str) -> Path | None:
-        """The first that is there; None where none is.
-
-        Raises:
-            DataBroken: What is there is outside its root; or nothing is, and the name leads out.
-        """
-        name = posixpath.normpath(relative.replace("\\", "/"))
-        # First what is there: to follow links takes longer, and most roots have no such file.
-        roots = [root for root in self._roots if status(root / name)] or self._roots[:1]
-        places = [_place(root, relative) for root in roots]
-        inner = [place for place in places if isinstance(place, Path)]
-        for refused in places if not inner else ():
-            if isinstance(refused, DataBroken):
-                raise refused
-        return inner[0] if inner else None
-
-    def _of_data(self, reference: str) -> Found:
-        head = _DATA.match(reference)
-        packed = unquote(reference[head.end() :]) if head else ""
-        if len(packed) > MAX_DATA_BYTES // 3 * 4 + 4:
-            return Found(problem="too_large", detail="a data URI of more than 64 MiB")
-        try:
-            data = base64.b64decode(packed, validate=True)
-        except ValueError:
-            return Found(problem="unreadable", detail="a data URI whose base64 is damaged")
-        if not (ending := ending_of(data)):
-            return Found(problem="unreadable", detail="a data URI that holds no image in base64")
-        path = self._keep / f"{hashlib.sha256(data).hexdigest()}{ending}"
-        try:
-            return self._kept(path, data)
-        except OSError as error:
-            logger.warning(f"The image of an answer cannot be written to `{path}`: {error}.")
-            return Found(problem="unreadable", detail=f"it cannot be written: {error.strerror}")
-
-    def _kept(self, path: Path, data: bytes) -> Found:
-        if not path.is_file():
-            with atomic_write(path) as part:
-                part.write_bytes(data)
-        seen = checked(path, self._max_pixels)
-        if seen.problem:
-            path.unlink(missing_ok=True)
-            return _problem(seen)
-        return Found(path=path, size_px=seen.size_px)
-
-
-def _place(root: Path, relative: str) -> Path | DataBroken:
+def _inside(root: Path, relative: str) -> Path | DataBroken:
     try:
         return inside(root, relative)
     except DataBroken as error:
         return error
 
 
-def _local(reference: str, *, is_address: bool) -> str:
-    if not is_address:
-        return reference
-    return unquote(reference[len("file://") :].removeprefix("localhost"))
+def _problem(problem: ImageProblem, detail: str) -> ImageFile:
+    return ImageFile(problem=problem, detail=detail[:_MAX_DETAIL_CHARACTERS])
 
 
-def _problem(wrong: Checked) -> Found:
-    return Found(problem=wrong.problem, detail=wrong.detail[: 5 * _SHOWN_CHARACTERS])
-
-
-def _shown(reference: str) -> str:
-    cut = reference[:_SHOWN_CHARACTERS]
-    return ascii(cut) if len(cut) == len(reference) else f"{cut!a}..."
-
-
-# From what a tested model said to text and files that a judge can be shown.
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A segment of an answer, and the file its image is.
-
-    Attributes:
-        text: As the model wrote it, without its thinking; None where there is none.
-        image: How the model refers to the image; None where there is none.
-        found: The file, or why there is none; None where there is no image.
-    """
-
-    text: str | None = None
-    image: str | None = None
-    found: Found | None = None
-
-
-def resolve(reading: Reading, finder: Finder, task: str, index: int) -> tuple[Piece, ...]:
-    """The pieces of an answer, in order, with every image looked for. Never raises.
-
-    Args:
-        reading: What was said.
-        finder: Where images may lie.
-        task: Name of the task; some models leave images in files that are named after it.
-        index: The sample's row in the task's dataset, from 0, which those names also hold.
-    """
-    pieces = [piece for segment in reading.segments for piece in _pieces(segment, finder, index)]
-    if not any(piece.image for piece in pieces):
-        pieces += [Piece(None, each, finder.find(each)) for each in finder.side_files(task, index)]
-    return tuple(pieces)
-
-
-def _pieces(segment: Segment, finder: Finder, index: int) -> Iterator[Piece]:
-    if segment.image is None:
-        yield Piece(segment.text)
-        return
-    found = finder.find(segment.image)
-    of_folder = [] if found.path else finder.find_folder(segment.image, index)
-    if not of_folder:
-        yield Piece(segment.text, segment.image, found)
-        return
-    if segment.text is not None:
-        yield Piece(segment.text)
-    for path in of_folder:
-        yield Piece(None, str(path), finder.find(str(path)))
+def _shortened(reference: str) -> str:
+    start = reference[:_SHOWN_CHARACTERS]
+    return ascii(start) if len(start) == len(reference) else f"{start!a}..."

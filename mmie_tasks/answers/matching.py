@@ -1,167 +1,253 @@
-"""Finding the saved answer of each sample: by its id, else by what it asks, else by its number.
+"""Match saved answers to samples: by id, otherwise by the question, otherwise by number.
 
-A number alone says little: data grow, shrink and are sorted anew, and every later answer would be
-scored against another question without a word. So a number counts only where gold answer and
-input agree, or at least do not speak against it.
+A number alone is weak evidence: data grow, shrink and are sorted anew, and every later answer
+would be scored against another question without notice. So a number counts only where gold answer
+and input agree, or at least do not contradict it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from mmie_tasks.answers.saved import (
-    MISSING,
-    Agreement,
-    ContentKey,
-    Format,
-    RequestedSample,
-    SavedAnswer,
-    agreement,
-    key_of_saved,
-    keys_of_requested,
-)
+from mmie_tasks.answers.saved import MISSING, Format, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
-# What came of the search for saved answers, and how it is said.
+MatchKind: TypeAlias = Literal["id", "content", "position"]
+ContentKey: TypeAlias = tuple[str, ...]
+"""What a question is looked up by: a digest of its text with the gold answer, or the runner's
+hash."""
 
-How = Literal["id", "content", "position"]
+_IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
+_MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinReport:
-    """How the answers to one task were found, in numbers of samples."""
+class RequestedSample:
+    """A sample that needs an answer.
+
+    Attributes:
+        task: Name of its task.
+        doc_id: The runner's number of it.
+        ids: Candidates for its id, the most reliable first.
+        input: The text that the tested model is sent.
+        target: The gold answer as text.
+    """
+
+    task: str
+    doc_id: int
+    ids: tuple[str, ...] = ()
+    input: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchReport:
+    """How the answers to one task were matched, in numbers of samples.
+
+    Attributes:
+        task: Name of the task.
+        formats: Formats of the matched answers.
+        by_id: Matched by an id.
+        by_content: Input and gold answer are the same.
+        by_position: The runner's number is the same; the input is not, or is unknown.
+        missing: Without a saved answer.
+        mismatched: The answer saved at the sample's number belongs to another question.
+        unused: Saved answers, of this task or of no task in particular, without a sample.
+        null: Matched, and null.
+    """
 
     task: str
     formats: tuple[Format, ...]
     by_id: int
-    by_content: int  # input and gold answer are the same
-    by_position: int  # the runner's number is the same, the input is not, or is not known
-    missing: int  # nothing saved
-    mismatched: int  # what was saved at the sample's number answers another question
-    unused: int  # saved answers, of this task or of no task in particular, nobody asked for
-    null: int = 0  # found, and null
+    by_content: int
+    by_position: int
+    missing: int
+    mismatched: int
+    unused: int
+    null: int = 0
 
     @property
     def matched(self) -> int:
-        """Samples with an answer, whatever it was found by."""
+        """Samples with an answer."""
         return self.by_id + self.by_content + self.by_position
 
     @property
     def requested(self) -> int:
-        """All samples asked for."""
+        """All requested samples."""
         return self.matched + self.missing + self.mismatched
 
     @property
     def doubtful(self) -> bool:
-        """Whether a reader should look twice: something is missing, or was found by number only."""
+        """Whether a user should check it: an answer is missing, null, or matched by number only."""
         return self.matched < self.requested or self.by_position > 0 or self.null > 0
 
     def text(self) -> str:
         """The report as one line.
 
-        >>> print(JoinReport(task="mmie", formats=("id and answer",), by_id=9, by_content=0,
-        ...                  by_position=0, missing=1, mismatched=0, unused=0).text())
+        >>> print(MatchReport(task="mmie", formats=("id and answer",), by_id=9, by_content=0,
+        ...                   by_position=0, missing=1, mismatched=0, unused=0).text())
         mmie: 9 of 10 answers found (9 by id; id and answer); 1 missing
         """
-        ways = [
-            f"{count} by {way}"
-            for count, way in (
-                (self.by_id, "id"),
-                (self.by_content, "content"),
-                (self.by_position, "position only, with another or unknown input"),
-            )
-            if count
-        ]
-        found = f"{self.matched} of {self.requested} answers found"
-        how = "; ".join([", ".join(ways), *self.formats]) if ways else "none"
-        rest = [
-            f"{count} {what}"
-            for count, what in (
-                (self.missing, "missing"),
-                (self.mismatched, "saved for another question"),
-                (self.null, "null"),
-                (self.unused, "saved answers not asked for"),
-            )
-            if count
-        ]
-        return "; ".join([f"{self.task}: {found} ({how})", *rest])
+        kinds = (
+            (self.by_id, "by id"),
+            (self.by_content, "by content"),
+            (self.by_position, "by position only, with another or unknown input"),
+        )
+        problems = (
+            (self.missing, "missing"),
+            (self.mismatched, "saved for another question"),
+            (self.null, "null"),
+            (self.unused, "saved answers not requested"),
+        )
+        matches = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
+        total = f"{self.matched} of {self.requested} answers found"
+        details = "; ".join([matches, *self.formats]) if matches else "none"
+        counted = [f"{count} {problem}" for count, problem in problems if count]
+        return "; ".join([f"{self.task}: {total} ({details})", *counted])
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
-    """The answers in the order of the samples, None where there is none, and the report."""
+class MatchedAnswers:
+    """The answers in the order of the samples, None if there is none, and the report."""
 
     answers: tuple[SavedAnswer | None, ...]
-    report: JoinReport
+    report: MatchReport
 
 
-def nothing_found(
+def no_match_error(
     requested: Sequence[RequestedSample], saved: Sequence[SavedAnswer]
 ) -> AnswersUnusable:
     """The error for a task without a single answer; shows how both sides name their samples."""
     sample, answer = requested[0], saved[0]
-    wanted = f"id `{sample.ids[0]}`" if sample.ids else f"`{sample.task}`, number {sample.doc_id}"
-    if answer.ids:
-        has = f"id `{answer.ids[0]}`"
+    if sample.ids:
+        requested_name = f"id `{sample.ids[0]}`"
     else:
-        has = f"`{answer.task or 'a task that is not named'}`, number {answer.doc_id}"
+        requested_name = f"`{sample.task}`, number {sample.doc_id}"
+    if answer.ids:
+        saved_name = f"id `{answer.ids[0]}`"
+    else:
+        saved_name = f"`{answer.task or 'a task that is not named'}`, number {answer.doc_id}"
     return AnswersUnusable(
         f"None of the {len(saved)} saved answers is to `{sample.task}` "
-        f"({len(requested)} samples). Wanted: {wanted}. Saved, for example: {has} "
-        f"({answer.where}).",
+        f"({len(requested)} samples). Requested: {requested_name}. Saved, for example: "
+        f"{saved_name} ({answer.location}).",
         hint="if the task had another name, `rename=TASK_NOW:TASK_IN_THE_LOG`; "
         "else point `path` at the answers to this task",
     )
 
 
-def is_null(answer: SavedAnswer | None) -> bool:
-    """Whether an answer was found, and was null."""
-    return answer is not None and answer.answer == MISSING
+def runner_hash(text: str) -> str:
+    """The runner's hash of a request's text (``caching/response_cache.py`` of lmms-eval)."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-_SHARE_OF_GOLDS = 0.9
-"""Below this share of agreeing gold answers, the numbers of a task are not believed."""
+def normalised(text: str) -> str:
+    r"""The text without image placeholders and surplus white space, which differ by model.
+
+    >>> normalised("<image 1> What is [image 2]\n this?")
+    'What is this?'
+    """
+    return " ".join(_IMAGE_PLACEHOLDER.sub(" ", text).split())
 
 
-class Joiner:
-    """Saved answers, ready to be looked up."""
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """Whether gold answer and input are the same; None if one side does not know."""
+
+    target: bool | None
+    input: bool | None
+
+    @classmethod
+    def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _Agreement:
+        known = saved.target is not None and sample.target is not None
+        same_target = saved.target == sample.target if known else None
+        return cls(target=same_target, input=_same_input(saved, sample))
+
+    @property
+    def same_question(self) -> bool:
+        """The input is the same, and the gold answer does not contradict."""
+        return self.input is True and self.target is not False
+
+    @property
+    def contradicts(self) -> bool:
+        return self.input is False or self.target is False
+
+
+def _same_input(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
+    if sample.input is None:
+        return None
+    if saved.input is not None:
+        return saved.input == sample.input or normalised(saved.input) == normalised(sample.input)
+    return None if saved.input_hash is None else saved.input_hash == runner_hash(sample.input)
+
+
+def _saved_key(saved: SavedAnswer) -> ContentKey | None:
+    """The key of a saved answer's question; None if its file does not tell."""
+    if saved.input is not None and saved.target is not None:
+        return _text_key(saved.input, saved.target)
+    return None if saved.input_hash is None else ("hash", saved.input_hash)
+
+
+def _requested_keys(sample: RequestedSample) -> tuple[ContentKey, ...]:
+    """The keys that a saved answer to the sample may have."""
+    if sample.input is None:
+        return ()
+    hash_key: ContentKey = ("hash", runner_hash(sample.input))
+    if sample.target is None:
+        return (hash_key,)
+    return (_text_key(sample.input, sample.target), hash_key)
+
+
+def _text_key(text: str, target: str) -> ContentKey:
+    digest = hashlib.sha256(normalised(text).encode("utf-8", "surrogatepass")).hexdigest()
+    return ("text", digest, target)
+
+
+class AnswerMatcher:
+    """Saved answers, indexed for matching.
+
+    Args:
+        saved: All of them, in the order they were read.
+    """
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
-        self._saved = saved
+        self.saved = saved
         self._by_id: defaultdict[str, list[int]] = defaultdict(list)
         self._by_number: defaultdict[tuple[str | None, int], list[int]] = defaultdict(list)
         self._by_content: defaultdict[ContentKey, list[int]] | None = None
         for index, answer in enumerate(saved):
-            for each in answer.ids:
-                self._by_id[each].append(index)
+            for sample_id in answer.ids:
+                self._by_id[sample_id].append(index)
             if answer.doc_id is not None:
                 self._by_number[answer.task, answer.doc_id].append(index)
 
-    def knows(self, ids: Iterable[str], *, logged_as: str) -> bool:
-        """Whether there is anything for the task: one of the ids, or its name in a log."""
-        return any(each in self._by_id for each in ids) or any(
-            answer.task == logged_as for answer in self._saved
+    def has_answers(self, ids: Iterable[str], *, logged_as: str) -> bool:
+        """Whether any answer has one of the ids, or is from a log of the task's name."""
+        return any(sample_id in self._by_id for sample_id in ids) or any(
+            answer.task == logged_as for answer in self.saved
         )
 
-    def join(
+    def match(
         self,
         requested: Sequence[RequestedSample],
         *,
         logged_as: str | None = None,
         all_ids: Collection[str] = (),
-    ) -> Joined:
-        """Find the answers to samples of one task.
+    ) -> MatchedAnswers:
+        """Match the answers to samples of one task.
 
         Args:
-            requested: The samples, each once.
-            logged_as: The task's name in the logs, where it is another one.
+            requested: The samples, without repeats.
+            logged_as: The task's name in the logs, if it is another one.
             all_ids: The ids of all samples of the task, also of those not requested here.
 
         Raises:
-            AnswersUnusable: Two answers claim the same sample; names both places.
+            AnswersUnusable: Two answers claim the same sample; names both locations.
         """
         task = requested[0].task if requested else ""
         search = _Search(self, requested, logged_as or task, all_ids)
@@ -172,122 +258,124 @@ class Joiner:
         return search.result(task)
 
     def with_id(self, sample_id: str) -> Sequence[int]:
-        """Where in the saved answers this id occurs."""
+        """Indices of the saved answers with this id."""
         return self._by_id.get(sample_id, ())
 
     def with_number(self, task: str, doc_id: int) -> Sequence[int]:
-        """Where the runner's number occurs, in logs of the task or in one that names none."""
+        """Indices of the answers with the runner's number, in logs of the task or of no task."""
         own = self._by_number.get((task, doc_id), [])
         return [*own, *self._by_number.get((None, doc_id), [])]
 
     def with_content(self, key: ContentKey) -> Sequence[int]:
-        """Where the same question was answered."""
+        """Indices of the answers to the same question."""
         if self._by_content is None:
             self._by_content = defaultdict(list)
-            for index, answer in enumerate(self._saved):
-                if (own := key_of_saved(answer)) is not None:
-                    self._by_content[own].append(index)
+            for index, answer in enumerate(self.saved):
+                if (saved_key := _saved_key(answer)) is not None:
+                    self._by_content[saved_key].append(index)
         return self._by_content.get(key, ())
-
-    @property
-    def saved(self) -> Sequence[SavedAnswer]:
-        """All of them, in the order they were read."""
-        return self._saved
 
 
 class _Search:
-    """The search for the answers to one task's samples; each step leaves less to the next."""
+    """The search for the answers to one task's samples; each step leaves less to the next.
+
+    Samples are identified by their position in `requested`, answers by their index in the
+    matcher's `saved`.
+    """
 
     def __init__(
         self,
-        joiner: Joiner,
+        matcher: AnswerMatcher,
         requested: Sequence[RequestedSample],
         logged_as: str,
         all_ids: Collection[str],
     ) -> None:
-        self._joiner = joiner
-        self._saved = joiner.saved
+        self._matcher = matcher
+        self._saved = matcher.saved
         self._requested = requested
         self._logged_as = logged_as
-        self._found: dict[int, tuple[int, How]] = {}
+        self._matches: dict[int, tuple[int, MatchKind]] = {}
         self._used: set[int] = set()
-        self._asked: Counter[ContentKey] = Counter()
-        self._disputed: set[int] = set()  # saved at a number whose sample asks something else
+        self._requested_counts: Counter[ContentKey] = Counter()
+        self._disputed: set[int] = set()  # saved at the number of a sample with another question
         self._confirmed = 0  # numbers whose content agreed
-        self._rivals: dict[int, tuple[int, Agreement]] = {}  # at the same number, not believed yet
-        known = all_ids or [each for sample in requested for each in sample.ids]
-        prefixes = {each.rpartition("/")[0] for each in known if "/" in each}
-        self._one_dataset = len(prefixes) == 1
+        self._unconfirmed: dict[int, tuple[int, _Agreement]] = {}  # same number, content unknown
+        ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
+        prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
+        self._has_one_dataset = len(prefixes) == 1
 
     def by_id(self) -> None:
         for position, sample in enumerate(self._requested):
-            for sample_id in self._spellings(sample):
-                hits = self._eligible(self._joiner.with_id(sample_id), sample)
-                if hits:
-                    self._take(position, self._only(hits, f"id `{sample_id}`"), "id")
+            for sample_id in self._id_spellings(sample):
+                indices = self._eligible(self._matcher.with_id(sample_id), sample)
+                if indices:
+                    self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
                     break
 
     def by_number(self) -> None:
-        """Believe the runner's number where the content agrees; remember the rest."""
-        ids_speak = bool(self._found)  # who has an id, and was not found by it, is another sample
-        for position, sample in self._left():
-            hits = self._joiner.with_number(self._logged_as, sample.doc_id)
-            hits = [i for i in hits if not (ids_speak and self._saved[i].ids and sample.ids)]
-            if not hits or hits[0] in self._used:
+        """Accept the runner's number where the content agrees; remember the rest."""
+        # If ids match at all, an answer with an id that did not match is to another sample.
+        has_id_matches = bool(self._matches)
+        for position, sample in self._unmatched():
+            indices = [
+                index
+                for index in self._matcher.with_number(self._logged_as, sample.doc_id)
+                if not (has_id_matches and self._saved[index].ids and sample.ids)
+            ]
+            if not indices or indices[0] in self._used:
                 continue
-            index = self._only(hits, f"`{sample.task}`, number {sample.doc_id}")
-            agreed = agreement(self._saved[index], sample)
-            if agreed.content:
+            index = self._only(indices, f"`{sample.task}`, number {sample.doc_id}")
+            agreement = _Agreement.of(self._saved[index], sample)
+            if agreement.same_question:
                 self._confirmed += 1
-                self._take(position, index, "content")
+                self._assign(position, index, "content")
             else:
-                self._rivals[position] = (index, agreed)
+                self._unconfirmed[position] = (index, agreement)
                 self._disputed.add(index)
 
     def by_content(self) -> None:
-        """Search elsewhere, if the number turned out wrong or another task was logged.
+        """Search by question, if the number turned out wrong or another task was logged.
 
-        Only where a question was asked once and answered once: many share text and gold answer
+        Only for questions that were asked once and answered once: many share text and gold answer
         and differ in the image.
         """
-        left = self._left()
-        if not left:
+        unmatched = self._unmatched()
+        if not unmatched:
             return
-        keys = {
-            position: keys_of_requested(sample) for position, sample in enumerate(self._requested)
-        }
-        self._asked = asked = Counter(key for each in keys.values() for key in each)
-        for position, _ in left:
+        keys = [_requested_keys(sample) for sample in self._requested]
+        counts = Counter(key for sample_keys in keys for key in sample_keys)
+        self._requested_counts = counts
+        for position, _ in unmatched:
             for key in keys[position]:
-                hits = self._joiner.with_content(key)
-                if len(hits) == 1 and asked[key] == 1 and self._may_move(position, hits[0]):
-                    self._take(position, hits[0], "content")
+                indices = self._matcher.with_content(key)
+                if len(indices) == 1 and counts[key] == 1 and self._may_move(position, indices[0]):
+                    self._assign(position, indices[0], "content")
                     break
 
     def by_number_alone(self) -> None:
-        """Believe the number against another input text, which may differ from model to model."""
-        right = self._confirmed
-        wrong = 0
-        for position, (index, agreed) in self._rivals.items():
-            moved = position in self._found or index in self._used
-            right += agreed.target is True and not moved
-            wrong += agreed.target is False or moved
-        if right < _SHARE_OF_GOLDS * (right + wrong):
+        """Accept the number with another input text, which may differ from model to model."""
+        agreeing = self._confirmed
+        contradicting = 0
+        for position, (index, agreement) in self._unconfirmed.items():
+            moved = position in self._matches or index in self._used
+            agreeing += agreement.target is True and not moved
+            contradicting += agreement.target is False or moved
+        if agreeing < _MIN_SHARE_OF_GOLDS * (agreeing + contradicting):
             return
-        for position, (index, agreed) in self._rivals.items():
-            unclaimed = position not in self._found and index not in self._used
-            anothers = key_of_saved(self._saved[index]) in self._asked
-            if unclaimed and not anothers and agreed.target is not False:
-                self._take(position, index, "position")
+        for position, (index, agreement) in self._unconfirmed.items():
+            is_free = position not in self._matches and index not in self._used
+            is_anothers = _saved_key(self._saved[index]) in self._requested_counts
+            if is_free and not is_anothers and agreement.target is not False:
+                self._assign(position, index, "position")
 
-    def result(self, task: str) -> Joined:
-        counts = Counter(how for _, how in self._found.values())
+    def result(self, task: str) -> MatchedAnswers:
+        counts = Counter(kind for _, kind in self._matches.values())
         answers = tuple(
-            self._saved[self._found[position][0]] if position in self._found else None
+            self._saved[self._matches[position][0]] if position in self._matches else None
             for position in range(len(self._requested))
         )
-        mismatched = sum(position not in self._found for position in self._rivals)
-        report = JoinReport(
+        mismatched = sum(position not in self._matches for position in self._unconfirmed)
+        report = MatchReport(
             task=task,
             formats=tuple(sorted({answer.format for answer in answers if answer})),
             by_id=counts["id"],
@@ -295,44 +383,46 @@ class _Search:
             by_position=counts["position"],
             mismatched=mismatched,
             missing=answers.count(None) - mismatched,
-            null=sum(map(is_null, answers)),
+            null=sum(answer is not None and answer.answer == MISSING for answer in answers),
             unused=sum(
                 answer.task in {None, self._logged_as} and index not in self._used
                 for index, answer in enumerate(self._saved)
             ),
         )
-        return Joined(answers, report)
+        return MatchedAnswers(answers, report)
 
-    def _spellings(self, sample: RequestedSample) -> list[str]:
-        bare = [each.rpartition("/")[2] for each in sample.ids if "/" in each]
-        return [*sample.ids, *bare] if self._one_dataset else list(sample.ids)
+    def _id_spellings(self, sample: RequestedSample) -> list[str]:
+        bare = [sample_id.rpartition("/")[2] for sample_id in sample.ids if "/" in sample_id]
+        return [*sample.ids, *bare] if self._has_one_dataset else list(sample.ids)
 
-    def _eligible(self, hits: Sequence[int], sample: RequestedSample) -> list[int]:
-        """Answers to this task, or to none in particular; else to the same question in another.
+    def _eligible(self, indices: Sequence[int], sample: RequestedSample) -> list[int]:
+        """Answers to this task or to none in particular; otherwise to the same question elsewhere.
 
-        Ids such as ``17`` are those of many tasks, so there the content must not contradict.
+        Ids such as ``17`` occur in many tasks, so there the content must not contradict.
         """
-        own = [i for i in hits if self._saved[i].task in {None, self._logged_as}]
-        return own or [i for i in hits if not agreement(self._saved[i], sample).contradicts]
+        own = [i for i in indices if self._saved[i].task in {None, self._logged_as}]
+        return own or [
+            i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts
+        ]
 
     def _may_move(self, position: int, index: int) -> bool:
-        """A log of this task may be read out of order only where its order is seen to be wrong."""
-        other_task = self._saved[index].task not in {None, self._logged_as}
-        wrong = other_task or index in self._disputed or position in self._rivals
-        return wrong and index not in self._used
+        """Whether an answer may be used out of order: only if the order of its log is wrong."""
+        is_other_task = self._saved[index].task not in {None, self._logged_as}
+        order_is_wrong = is_other_task or index in self._disputed or position in self._unconfirmed
+        return order_is_wrong and index not in self._used
 
-    def _left(self) -> list[tuple[int, RequestedSample]]:
-        return [each for each in enumerate(self._requested) if each[0] not in self._found]
+    def _unmatched(self) -> list[tuple[int, RequestedSample]]:
+        return [pair for pair in enumerate(self._requested) if pair[0] not in self._matches]
 
-    def _take(self, position: int, index: int, how: How) -> None:
-        self._found[position] = (index, how)
+    def _assign(self, position: int, index: int, kind: MatchKind) -> None:
+        self._matches[position] = (index, kind)
         self._used.add(index)
 
-    def _only(self, hits: Sequence[int], what: str) -> int:
-        if len(hits) > 1:
-            first, second = (self._saved[index].where for index in hits[:2])
+    def _only(self, indices: Sequence[int], sample_name: str) -> int:
+        if len(indices) > 1:
+            first, second = (self._saved[index].location for index in indices[:2])
             raise AnswersUnusable(
-                f"Two saved answers to {what}: {first}, and {second}.",
+                f"Two saved answers to {sample_name}: {first}, and {second}.",
                 hint="remove one of them, or point `path` at one file or folder",
             )
-        return hits[0]
+        return indices[0]

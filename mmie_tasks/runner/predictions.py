@@ -16,8 +16,14 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import Joined, Joiner, nothing_found
-from mmie_tasks.answers.saved import MISSING, Answer, RequestedSample
+from mmie_tasks.answers.matching import (
+    AnswerMatcher,
+    MatchedAnswers,
+    RequestedSample,
+    no_match_error,
+)
+from mmie_tasks.answers.saved import MISSING, Answer
+from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
@@ -47,7 +53,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
 
     Args:
         path: A file or folder of saved answers, or several joined by ``;``. See
-            `mmie_tasks.answers.files.UNDERSTOOD`.
+            `mmie_tasks.answers.files.SUPPORTED_FILES`.
         rename: ``TASK_NOW:TASK_IN_THE_LOG``, several joined by ``;``.
         batch_size: Passed by the runner, not used; so are the next two.
         max_batch_size: Not used.
@@ -76,10 +82,10 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         try:
             _refuse(unknown)
             self._rename = _renames(str(rename))
-            reading = read_answers(str(path))
+            reading = read_answers(str(path), _dataset_names())
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        self._joiner = Joiner(reading.answers)
+        self._matcher = AnswerMatcher(reading.answers)
         if self.accelerator.is_main_process:
             for note in reading.notes:
                 logger.warning("predictions: {}", note)
@@ -119,7 +125,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
     def _answers(self, task: str, wanted: Sequence[_Wanted]) -> dict[int, Answer]:
         docs = getattr(wanted[0].owner, "eval_docs_no_media", None)
         columns = _id_columns(docs)
-        targets = any(answer.target is not None for answer in self._joiner.saved)
+        targets = any(answer.target is not None for answer in self._matcher.saved)
         samples = [
             RequestedSample(
                 task=task,
@@ -135,7 +141,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         found = zip(samples, joined.answers, strict=True)
         return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in found}
 
-    def _join(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> Joined:
+    def _join(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> MatchedAnswers:
         """Join, report in one line, and stop where nothing was found.
 
         Where the samples are shared among ranks, one rank's share may well be empty-handed; then
@@ -143,14 +149,19 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         """
         task = samples[0].task
         logged_as = self._rename.get(task, task)
-        joined = self._joiner.join(samples, logged_as=logged_as, all_ids=all_ids)
-        shared = self.world_size > 1 and self._joiner.knows(all_ids, logged_as=logged_as)
+        joined = self._matcher.match(samples, logged_as=logged_as, all_ids=all_ids)
+        shared = self.world_size > 1 and self._matcher.has_answers(all_ids, logged_as=logged_as)
         if not joined.report.matched and not shared:
-            raise nothing_found(samples, self._joiner.saved)
+            raise no_match_error(samples, self._matcher.saved)
         level = "WARNING" if joined.report.doubtful else "INFO"
         rank = f"rank {self.rank} of {self.world_size}"
         logger.log(level, "predictions ({}): {}", rank, joined.report.text())
         return joined
+
+
+def _dataset_names() -> frozenset[str]:
+    """The datasets of all benchmarks: folders of these names identify saved answers."""
+    return frozenset(name for entry in entries() for name in entry.load().datasets)
 
 
 def _refuse(unknown: Mapping[str, object]) -> None:

@@ -194,6 +194,8 @@ class Benchmark:
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
         add_answer_folder: Adds a folder to search for images that answers refer to.
+        datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers
+            with bare ids in a folder of such a name belong to that dataset.
         export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a
             `MmieTasksError`.
     """
@@ -213,4 +215,5 @@ class Benchmark:
     provenance: Callable[[Doc], str]
     signature: Callable[[Doc], str] | None = None
     add_answer_folder: Callable[[Path], None] | None = None
+    datasets: tuple[str, ...] = ()
     export: Callable[[Sequence[str], Environment], str] | None = None

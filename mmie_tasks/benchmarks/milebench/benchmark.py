@@ -201,6 +201,7 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
+    datasets=DATASETS,
     check_data=_check_data,
     provenance=_provenance,
     signature=_signature,

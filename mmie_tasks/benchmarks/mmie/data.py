@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks.answers.saved import encodable
+from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.benchmarks.mmie.assets import (
     ANNOTATION,
     OutsideFolder,
@@ -217,7 +217,7 @@ class _Reader:
         return self._encodable(value)
 
     def _encodable(self, text: str) -> str:
-        clean = encodable(text)
+        clean = replace_surrogates(text)
         if clean is not text:
             self._note(_LONE_SURROGATES)
         return clean

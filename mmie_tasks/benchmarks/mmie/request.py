@@ -11,8 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.images import Checked, Finder, Piece, checked, resolve
-from mmie_tasks.answers.parsing import Reading, read
+from mmie_tasks.answers.images import (
+    ImageFile,
+    ImageResolver,
+    ResolvedSegment,
+    check_image,
+    resolve_images,
+)
+from mmie_tasks.answers.parsing import ParsedAnswer, parse_answer
 from mmie_tasks.answers.saved import NOT_TEXT
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import Templates, templates
@@ -35,8 +41,8 @@ def facts_of(
     sample: Sample,
     assembled: Assembled,
     shape: str,
-    pieces: Sequence[Piece],
-    looks: Mapping[str, Checked],
+    pieces: Sequence[ResolvedSegment],
+    looks: Mapping[str, ImageFile],
 ) -> Facts:
     """What is known of a request before anybody is asked.
 
@@ -47,7 +53,7 @@ def facts_of(
         pieces: The answer, its images looked for.
         looks: What was seen of the files, as the request names them.
     """
-    found = [piece.found for piece in pieces if piece.found]
+    found = [piece.file for piece in pieces if piece.file]
     unusable = sum(each.problem in ("unreadable", "too_large") for each in found)
     absent = sum(segment.missing for segment in sample.question)
     shown = [image for image in assembled.images if not looks[image].problem]
@@ -198,7 +204,7 @@ def ask(sample: Sample, results: Sequence[object], task: str) -> Asked:
     if reading.failure:
         reason: UnscoredReason = "not_text" if reading.shape == "not text" else "no_answer"
         return Asked(reason=reason, detail=reading.failure, facts=Facts(shape=reading.shape))
-    pieces = resolve(reading, _finder(), task, sample.index)
+    pieces = resolve_images(reading, _finder(), task, sample.index)
     try:
         return _asked(sample, reading, pieces)
     except MmieTasksError as error:  # the words are not there, and no check came before
@@ -206,32 +212,32 @@ def ask(sample: Sample, results: Sequence[object], task: str) -> Asked:
         return Asked(reason="unavailable", detail=_first_line(error), facts=facts)
 
 
-def _reading(results: Sequence[object]) -> Reading:
+def _reading(results: Sequence[object]) -> ParsedAnswer:
     """The answer; of a saved one that is no text, its JSON."""
     match list(results):
         case [str(text)] if text.startswith(NOT_TEXT):
             said = text.removeprefix(NOT_TEXT).strip()
             if said == "[]":  # an answer without segments is judged, as official
-                return Reading(segments=(), shape="json:parts")
-            found = read([said])
+                return ParsedAnswer(segments=(), shape="json:parts")
+            found = parse_answer([said])
             if found.shape == "text":
-                return Reading(segments=(), shape="not text", failure=said[:80])
+                return ParsedAnswer(segments=(), shape="not text", failure=said[:80])
             return found
-    return read(results, _finder().is_folder)
+    return parse_answer(results, _finder().is_folder)
 
 
-def _finder() -> Finder:
+def _finder() -> ImageResolver:
     named = os.environ.get(OUTPUT_ROOT, "").split(os.pathsep)
     roots = [Path(), *(Path(each).expanduser() for each in named if each), *_written_to]
     return _finder_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
 
 
 @functools.lru_cache(maxsize=4)
-def _finder_in(roots: tuple[Path, ...], keep: Path) -> Finder:
-    return Finder(roots, keep)
+def _finder_in(roots: tuple[Path, ...], keep: Path) -> ImageResolver:
+    return ImageResolver(roots, keep)
 
 
-def _asked(sample: Sample, reading: Reading, pieces: Sequence[Piece]) -> Asked:
+def _asked(sample: Sample, reading: ParsedAnswer, pieces: Sequence[ResolvedSegment]) -> Asked:
     full = full_assembly(os.environ)
     template = judge_words().texts[sample.category]
     asked_of = replace(sample, question=tuple(map(_looked_for, sample.question)))
@@ -259,45 +265,45 @@ def _looked_for(segment: Segment) -> Segment:
     return replace(segment, missing=not os.path.isfile(segment.image))  # noqa: PTH113 - 4x quicker
 
 
-def _segment(piece: Piece, *, full: bool) -> Segment:
+def _segment(piece: ResolvedSegment, *, full: bool) -> Segment:
     """As the assembly takes it. A file that is no image is there, for the official script.
 
     It ends when it opens that file; with ``full`` the file counts as one that is not there.
     """
-    if piece.found is None:
+    if piece.file is None:
         return Segment(piece.text)
-    there = piece.found.path is not None or (not full and _named(piece) is not None)
+    there = piece.file.path is not None or (not full and _named(piece) is not None)
     return Segment(piece.text, _named(piece) or piece.image, missing=not there)
 
 
-def _named(piece: Piece) -> str | None:
+def _named(piece: ResolvedSegment) -> str | None:
     """What the assembly calls the file of a piece; None where there is none, usable or not."""
-    if piece.found is None or piece.image is None:
+    if piece.file is None or piece.image is None:
         return None
-    if piece.found.path is not None:
-        return str(piece.found.path)
-    is_file = piece.found.problem in _NO_IMAGE and not piece.image.startswith("data:")
+    if piece.file.path is not None:
+        return str(piece.file.path)
+    is_file = piece.file.problem in _NO_IMAGE and not piece.image.startswith("data:")
     return piece.image if is_file else None
 
 
-def _looks(question: Iterable[Segment], pieces: Iterable[Piece]) -> dict[str, Checked]:
+def _looks(question: Iterable[Segment], pieces: Iterable[ResolvedSegment]) -> dict[str, ImageFile]:
     """What is seen of every file that is there, under the name that the assembly has for it.
 
     Those of the answer were looked at when they were found.
     """
     there = (segment.image for segment in question if segment.image and not segment.missing)
-    looks = {image: checked(Path(image)) for image in there}
+    looks = {image: check_image(Path(image)) for image in there}
     for piece in pieces:
-        found, named = piece.found, _named(piece)
+        found, named = piece.file, _named(piece)
         if found is not None and named is not None:
-            looks[named] = Checked(
+            looks[named] = ImageFile(
                 problem=found.problem, detail=found.detail, size_px=found.size_px
             )
     return looks
 
 
 def _not_judged(
-    assembled: Assembled, looks: Mapping[str, Checked]
+    assembled: Assembled, looks: Mapping[str, ImageFile]
 ) -> tuple[UnscoredReason | None, str]:
     """Why the judge is not asked; None where it is."""
     if assembled.left_out:
@@ -308,13 +314,13 @@ def _not_judged(
     return ("bad_image", broken[0]) if broken else (None, "")
 
 
-def _as_logged(piece: Piece) -> dict[str, object]:
+def _as_logged(piece: ResolvedSegment) -> dict[str, object]:
     logged: dict[str, object] = {"text": piece.text, "image": None}
-    if piece.found is not None and piece.image is not None:
-        path = piece.found.path
+    if piece.file is not None and piece.image is not None:
+        path = piece.file.path
         logged["image"] = str(path) if path else piece.image[:_LOGGED]
-        if piece.found.problem:
-            logged["problem"] = piece.found.problem
+        if piece.file.problem:
+            logged["problem"] = piece.file.problem
     return logged
 
 

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.parsing import read
-from mmie_tasks.answers.placement import Segment
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.segments import Segment
 from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 
 
-def flat(reading):
+def flat(parsed):
     """Texts as they are, images after an ``@``; a pair gives both."""
-    pieces = [(s.text, s.image and f"@{s.image}") for s in reading.segments]
+    pieces = [(s.text, s.image and f"@{s.image}") for s in parsed.segments]
     return [piece for pair in pieces for piece in pair if piece is not None]
 
 
@@ -128,8 +128,8 @@ SHAPES = [
     ("answer", "shape", "pieces"), [pytest.param(*case, id=case[0][:50]) for case in SHAPES]
 )
 def test_every_shape_is_read(answer, shape, pieces) -> None:
-    reading = read([answer])
-    assert (reading.shape, flat(reading), reading.failure) == (shape, pieces, "")
+    parsed = parse_answer([answer])
+    assert (parsed.shape, flat(parsed), parsed.failure) == (shape, pieces, "")
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ def test_every_shape_is_read(answer, shape, pieces) -> None:
     ],
 )
 def test_what_is_no_shape_is_text_to_the_letter(text) -> None:
-    reading = read([text])
-    assert (reading.segments, reading.shape) == ((Segment(text=text),), "text")
+    parsed = parse_answer([text])
+    assert (parsed.segments, parsed.shape) == ((Segment(text=text),), "text")
 
 
 def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
-    (segment,) = read(['[{"text": " A \\n", "image": "/o/a.png"}]']).segments
+    (segment,) = parse_answer(['[{"text": " A \\n", "image": "/o/a.png"}]']).segments
     assert segment == Segment(text=" A \n", image=A)
-    (empty,) = read(['[{"text": "", "image": "/o/a.png"}]']).segments
+    (empty,) = parse_answer(['[{"text": "", "image": "/o/a.png"}]']).segments
     assert empty == Segment(text="", image=A)
 
 
@@ -200,8 +200,8 @@ def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
     ],
 )
 def test_what_is_no_answer_has_a_reason_and_no_segments(results, failure) -> None:
-    reading = read(results)
-    assert (reading.segments, reading.failure) == ((), failure)
+    parsed = parse_answer(results)
+    assert (parsed.segments, parsed.failure) == ((), failure)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_what_is_no_answer_has_a_reason_and_no_segments(results, failure) -> Non
     ],
 )
 def test_an_answer_that_says_nothing_is_one(results, shape, texts) -> None:
-    reading = read(results)
-    assert (reading.shape, reading.failure) == (shape, "")
-    assert [segment.text for segment in reading.segments] == texts
+    parsed = parse_answer(results)
+    assert (parsed.shape, parsed.failure) == (shape, "")
+    assert [segment.text for segment in parsed.segments] == texts
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_an_answer_that_says_nothing_is_one(results, shape, texts) -> None:
     ],
 )
 def test_rounds_are_read_one_after_the_other(results) -> None:
-    reading = read(results)
-    assert (reading.shape, flat(reading)) == ("rounds", ["one", "two", f"@{A}"])
+    parsed = parse_answer(results)
+    assert (parsed.shape, flat(parsed)) == ("rounds", ["one", "two", f"@{A}"])
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_rounds_are_read_one_after_the_other(results) -> None:
     ],
 )
 def test_objects_are_read_without_being_text(value) -> None:
-    assert flat(read([value])) == ["t", f"@{A}"]
+    assert flat(parse_answer([value])) == ["t", f"@{A}"]
 
 
 def nested(levels, wrap):
@@ -269,25 +269,25 @@ def nested(levels, wrap):
     ],
 )
 def test_no_depth_of_objects_raises(wrap) -> None:
-    assert not any(one.text or one.image for one in read([nested(100_000, wrap)]).segments)
-    assert read([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
+    assert not any(one.text or one.image for one in parse_answer([nested(100_000, wrap)]).segments)
+    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
 
 
 def test_bytes_become_a_data_uri() -> None:
-    assert flat(read([{"text": None, "images": [b"\0\0\0"]}])) == [f"@{DATA}"]
+    assert flat(parse_answer([{"text": None, "images": [b"\0\0\0"]}])) == [f"@{DATA}"]
 
 
 def test_a_folder_is_left_to_whoever_knows_the_row(tmp_path) -> None:
-    assert read([str(tmp_path)]).shape == "folder"
-    assert flat(read([f"{tmp_path}/\n"])) == [f"@{tmp_path}/"]
-    assert read([f"{tmp_path}/no"]).shape == "text"
-    assert read(["out/x"], is_folder=lambda path: path == "out/x").shape == "folder"
+    assert parse_answer([str(tmp_path)]).shape == "folder"
+    assert flat(parse_answer([f"{tmp_path}/\n"])) == [f"@{tmp_path}/"]
+    assert parse_answer([f"{tmp_path}/no"]).shape == "text"
+    assert parse_answer(["out/x"], is_folder=lambda path: path == "out/x").shape == "folder"
 
 
 def test_what_cannot_be_written_is_replaced() -> None:
-    assert flat(read(["a\ud800b"])) == ["a�b"]
+    assert flat(parse_answer(["a\ud800b"])) == ["a�b"]
     answer = '{"content": [{"text": "a\\ud800", "image": "b\\udfff.png"}]}'
-    assert flat(read([answer])) == ["a�", "@b�.png"]
+    assert flat(parse_answer([answer])) == ["a�", "@b�.png"]
 
 
 JSON = st.recursive(
@@ -313,9 +313,9 @@ JSON = st.recursive(
 )
 
 
-def check(reading) -> None:
-    assert not (reading.failure and reading.segments)
-    for segment in reading.segments:
+def check(parsed) -> None:
+    assert not (parsed.failure and parsed.segments)
+    for segment in parsed.segments:
         assert segment.image is None or segment.image
         (segment.text or "").encode()
         assert segment.image != ""
@@ -324,19 +324,19 @@ def check(reading) -> None:
 
 @given(st.lists(JSON, max_size=3))
 def test_any_object_is_read_without_an_exception(results) -> None:
-    check(read(results))
+    check(parse_answer(results))
 
 
 @given(JSON, st.sampled_from([json.dumps, repr, as_answer]), st.integers(0, 3))
 def test_any_object_as_text_is_read_without_an_exception(value, write, cut) -> None:
     written = write(value)
-    check(read([written[cut:] if isinstance(written, str) else written]))
+    check(parse_answer([written[cut:] if isinstance(written, str) else written]))
 
 
 @given(st.text() | st.text(alphabet="{}[]()'\"\\,:<>!/ \n`ud8think image1.png"))
 def test_any_text_is_read_without_an_exception(text) -> None:
-    check(read([text]))
-    check(read([f'{{"text": {json.dumps(text)}, "images": ["a.png", "b.png"]}}']))
+    check(parse_answer([text]))
+    check(parse_answer([f'{{"text": {json.dumps(text)}, "images": ["a.png", "b.png"]}}']))
 
 
 @given(st.text(alphabet="abc .\n", min_size=1).filter(str.strip))
@@ -346,4 +346,4 @@ def test_words_are_the_same_in_every_shape_of_parts(text) -> None:
         [repr([{"text": text, "image": None}])],
         [[{"text": text}, {"text": "x"}][:1]],
     ):
-        assert flat(read(shape)) == [text]
+        assert flat(parse_answer(shape)) == [text]

@@ -1,4 +1,4 @@
-"""Images of a list go to their places in the text."""
+"""Images of a list go to their placeholders in the text."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.placement import woven
+from mmie_tasks.answers.segments import interleave
 
 IMAGES = ["A", "B", "C"]
-PLACES = [
+PLACEHOLDERS = [
     "<image>", "<img>", "<|image|>", "<IMAGE>", "[image]", "[IMG]",
     "<image_1>", "<image 1>", "<image1>", "<image-1>", "<Image1>", "<img1>", "<|image_1|>",
     "[IMG1]", "[image 1]", "[Image_01]",
 ]  # fmt: skip
 
 
-def flat(found):
-    return [segment.text or f"@{segment.image}" for segment in found.segments]
+def flat(interleaved):
+    return [segment.text or f"@{segment.image}" for segment in interleaved.segments]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_every_spelling_of_a_place_takes_an_image(place) -> None:
-    assert flat(woven(f" x {place}\ny ", ["A"])) == ["x", "@A", "y"]
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_every_spelling_of_a_placeholder_takes_an_image(placeholder) -> None:
+    assert flat(interleave(f" x {placeholder}\ny ", ["A"])) == ["x", "@A", "y"]
 
 
 @pytest.mark.parametrize("words", ["<images>", "image 1", "<image 1", "(image)", "<imagery>"])
-def test_what_is_no_place_stays(words) -> None:
-    assert flat(woven(f"x {words}", ["A"])) == [f"x {words}", "@A"]
+def test_other_text_is_no_placeholder(words) -> None:
+    assert flat(interleave(f"x {words}", ["A"])) == [f"x {words}", "@A"]
 
 
 @pytest.mark.parametrize(
@@ -48,23 +48,23 @@ def test_what_is_no_place_stays(words) -> None:
         pytest.param("", ["@A", "@B", "@C"], 0, id="no text"),
     ],
 )
-def test_who_takes_which_image(text, pieces, left) -> None:
-    found = woven(text, IMAGES)
-    assert (flat(found), found.places_left) == (pieces, left)
+def test_every_placeholder_takes_its_image(text, pieces, left) -> None:
+    interleaved = interleave(text, IMAGES)
+    assert (flat(interleaved), interleaved.unfilled_placeholders) == (pieces, left)
 
 
-def test_without_images_every_place_is_left() -> None:
-    found = woven("a <image> b <image 2>", [])
-    assert (flat(found), found.places_left) == (["a <image> b <image 2>"], 2)
+def test_without_images_every_placeholder_stays_in_the_text() -> None:
+    interleaved = interleave("a <image> b <image 2>", [])
+    assert (flat(interleaved), interleaved.unfilled_placeholders) == (["a <image> b <image 2>"], 2)
 
 
 @given(
-    st.lists(st.sampled_from([*PLACES, "<image 2>", "[image 0]", "word", " ", "![x](A)"])),
+    st.lists(st.sampled_from([*PLACEHOLDERS, "<image 2>", "[image 0]", "word", " ", "![x](A)"])),
     st.lists(st.sampled_from("ABCDEF"), max_size=5),
 )
 def test_every_image_is_shown_once_and_no_word_is_lost(pieces, images) -> None:
-    found = woven("".join(pieces), images)
-    assert sorted(s.image for s in found.segments if s.image) == sorted(images)
-    words = "".join(s.text or "" for s in found.segments)
+    interleaved = interleave("".join(pieces), images)
+    assert sorted(s.image for s in interleaved.segments if s.image) == sorted(images)
+    words = "".join(s.text or "" for s in interleaved.segments)
     assert words.count("word") == pieces.count("word")
-    assert found.places_left <= len(pieces)
+    assert interleaved.unfilled_placeholders <= len(pieces)

@@ -1,0 +1,269 @@
+"""Ordered text and images: the segments of an answer, and how a text refers to its images.
+
+``{"text", "images"}``, which image models of lmms-eval 0.7.3 return, says no order except by
+placeholders in the text. A placeholder with a number takes the image of that number, counted from
+1, or from 0 where a placeholder of the text has the number 0. A placeholder without a number takes
+the next image that no number names. Every image is shown once: a placeholder whose image is used
+already, or does not exist, stays in the text and is counted. Images without a placeholder follow
+at the end. A markdown image is a placeholder if it names one of the images.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+IMAGE_SUFFIXES = tuple(".png .jpg .jpeg .webp .gif .bmp .tif .tiff .avif .jfif".split())
+
+_PLACEHOLDER = re.compile(
+    r"<\|?(?:image|img)[ _-]?(\d{0,6})\|?>"
+    r"|(?<!!)\[(?:image|img)[ _-]?(\d{0,6})\](?!\()",
+    re.IGNORECASE | re.ASCII,
+)
+# Every part is bounded, so that no text makes the search slow.
+_MARKUP = re.compile(
+    r"""
+    (?P<code>```.*?```|`[^`\n]*`)
+    | !\[[^\]\n]{0,300}\]\(\s*
+      (?:<(?P<angled>[^<>\n]{1,1024})>
+        |(?P<data>data:image/[\w.+-]{1,20};base64,[A-Za-z0-9+/=]+)
+        |(?P<bare>(?:[^()\s]|\([^()\s]{0,300}\)){1,1024}))
+      (?:\s+(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'))?\s*\)
+    | <img\s[^<>]{0,300}?src\s*=\s*["'](?P<src>[^"'<>\n]{1,1024}|data:image/[^"'<>\s]+)["']
+      [^<>]{0,300}>
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
+_MAX_DEPTH = 4
+_REFERENCE_KEYS = ("image_url", "url", "path", "image", "file", "file_name", "file_path", "source")
+_BASE64_KEYS = ("b64_json", "data", "result")  # of OpenAI's images, Anthropic's, OpenAI's responses
+_MAY_HAVE_SPACES = re.compile(r"(?:/|~/|\.{1,2}/|file://|[A-Za-z]:[\\/])")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of an answer: a text, then an image, either of which may be absent.
+
+    Attributes:
+        text: As the model wrote it; None if absent.
+        image: How the model refers to the image: a path, a URL, a data URI; None if absent. Never
+            the empty text.
+    """
+
+    text: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interleaved:
+    """A text and its images in order.
+
+    Attributes:
+        segments: Each a text or an image; texts without white space at their ends.
+        unfilled_placeholders: How many placeholders stayed in the text.
+    """
+
+    segments: tuple[Segment, ...]
+    unfilled_placeholders: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSpan:
+    """Characters ``start`` to ``end`` of a text that stand for an image, and its reference."""
+
+    start: int
+    end: int
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Placeholder:
+    """Which image belongs at a position: by number, by reference, or, with neither, the next."""
+
+    start: int
+    end: int
+    number: int | None = None
+    reference: str | None = None
+
+
+def interleave(text: str, images: Sequence[str]) -> Interleaved:
+    """Put images at their placeholders in a text (the rules are in the module's docstring).
+
+    >>> for segment in interleave("Cut. <image_2> Fold. <image_1>", ["a.png", "b.png"]).segments:
+    ...     print(segment.text or segment.image)
+    Cut.
+    b.png
+    Fold.
+    a.png
+    """
+    placeholders = _placeholders(text, images)
+    index_of = _image_indices(placeholders, images)
+    spans = [
+        ImageSpan(placeholder.start, placeholder.end, images[index_of[placeholder]])
+        for placeholder in placeholders
+        if placeholder in index_of
+    ]
+    shown = set(index_of.values())
+    surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
+    return Interleaved(
+        segments=(*split_at_images(text, spans), *surplus),
+        unfilled_placeholders=len(placeholders) - len(spans),
+    )
+
+
+def image_spans(text: str) -> list[ImageSpan]:
+    """Every markdown or HTML image of a text, outside code."""
+    if "![" not in text and "<img" not in text.lower():
+        return []
+    return [
+        ImageSpan(match.start(), match.end(), reference)
+        for match in _MARKUP.finditer(text)
+        if (reference := match["angled"] or match["data"] or match["bare"] or match["src"])
+    ]
+
+
+def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...]:
+    """The text split at the images in it; texts without white space at their ends."""
+    segments, end = [], 0
+    for span in spans:
+        segments += [Segment(text=text[end : span.start].strip()), Segment(image=span.reference)]
+        end = span.end
+    segments.append(Segment(text=text[end:].strip()))
+    return tuple(segment for segment in segments if segment.text or segment.image)
+
+
+def _placeholders(text: str, images: Sequence[str]) -> list[_Placeholder]:
+    """In order, none inside another."""
+    references = set(images)
+    candidates = [
+        _Placeholder(span.start, span.end, reference=span.reference)
+        for span in (image_spans(text) if references else ())
+        if span.reference in references
+    ]
+    for match in _PLACEHOLDER.finditer(text):
+        digits = match[1] or match[2]
+        number = int(digits) if digits else None
+        candidates.append(_Placeholder(match.start(), match.end(), number=number))
+    placeholders: list[_Placeholder] = []
+    for candidate in sorted(candidates, key=lambda candidate: candidate.start):
+        if not placeholders or candidate.start >= placeholders[-1].end:
+            placeholders.append(candidate)
+    return placeholders
+
+
+def _image_indices(
+    placeholders: Sequence[_Placeholder], images: Sequence[str]
+) -> dict[_Placeholder, int]:
+    """The index of the image of every placeholder that gets one."""
+    first_number = 0 if any(placeholder.number == 0 for placeholder in placeholders) else 1
+    index_by_reference = {image: i for i, image in reversed(list(enumerate(images)))}
+    index_of: dict[_Placeholder, int] = {}
+    unused = dict.fromkeys(range(len(images)))
+    for placeholder in placeholders:
+        if placeholder.reference is not None:
+            index = index_by_reference[placeholder.reference]
+        else:
+            index = -1 if placeholder.number is None else placeholder.number - first_number
+        if index in unused:
+            del unused[index]
+            index_of[placeholder] = index
+    next_unused = iter(list(unused))
+    for placeholder in placeholders:
+        if placeholder.number is None and placeholder.reference is None:
+            index = next(next_unused, -1)
+            if index >= 0:
+                index_of[placeholder] = index
+    return index_of
+
+
+def image_reference(value: object, depth: int = 0) -> str | None:
+    """The reference to an image in a value; None where it holds none.
+
+    A text is the reference itself, unless it is blank. Of an object, the first of the usual keys
+    counts: ``{"image_url": {"url": "a.png"}}``. Bytes and base64 become a data URI, whose media
+    type is not checked: the kind of image is read from the bytes later.
+
+    >>> image_reference({"type": "image", "path": "out/1.png"})
+    'out/1.png'
+    >>> image_reference("  ") is None
+    True
+    """
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, (bytes, bytearray)):
+        return _data_uri(base64.b64encode(value).decode()) if value else None
+    if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
+        return None
+    for key in _REFERENCE_KEYS:
+        if reference := image_reference(value.get(key), depth + 1):
+            return reference
+    for key in _BASE64_KEYS:
+        if isinstance(encoded := value.get(key), str) and encoded.strip():
+            return encoded if encoded.startswith("data:") else _data_uri(encoded)
+    return image_reference(value.get("bytes"), depth + 1)
+
+
+def _data_uri(encoded: str) -> str:
+    return f"data:image/png;base64,{encoded}"
+
+
+def is_image_reference(text: str) -> bool:
+    """Whether a text that may be prose is written like a reference to an image.
+
+    A data URI of an image, or a path or URL that ends like an image's. Only a text that begins as
+    a path may contain spaces.
+
+    >>> is_image_reference("out/a 1.png"), is_image_reference("./out/a 1.png")
+    (False, True)
+    """
+    if text.startswith("data:image/"):
+        return "\n" not in text
+    return is_single_path(text) and text.rstrip().lower().endswith(IMAGE_SUFFIXES)
+
+
+def is_single_path(text: str) -> bool:
+    """Whether a text can be one path or URL: one line, not too long, no unexpected spaces."""
+    bare = text.strip()
+    if not bare or len(bare) > _MAX_PATH_CHARACTERS or "\n" in bare or "\0" in bare:
+        return False
+    return not any(c.isspace() for c in bare) or _MAY_HAVE_SPACES.match(bare) is not None
+
+
+def replace_surrogates(text: str) -> str:
+    r"""The text with every lone surrogate replaced by U+FFFD.
+
+    A lone surrogate cannot be written as UTF-8; the runner would fail on it when it saves its
+    samples, after all the work.
+
+    >>> replace_surrogates("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
+    True
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def write_answer(parts: Iterable[str | Path]) -> str:
+    r"""Write texts and image files, in order, as the JSON text that a model should return.
+
+    Args:
+        parts: A string is a text; a `Path` is an image. A relative path is resolved against the
+            working directory and the folders of ``MMIE_OUTPUT_ROOT``.
+
+    >>> write_answer(["Cut.", Path("1.png")])
+    '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
+    """
+    content = [
+        {"type": "image", "path": str(part)}
+        if isinstance(part, Path)
+        else {"type": "text", "text": part}
+        for part in parts
+    ]
+    return replace_surrogates(json.dumps({"content": content}, ensure_ascii=False))
