@@ -256,9 +256,7 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
         return []
     answers = []
     for entry in records:
-        source = Source(
-            path=file.path, position=entry.position, task=file.task, datasets=datasets
-        )
+        source = Source(path=file.path, position=entry.position, task=file.task, datasets=datasets)
         if answer := reader(require_reader(entry.value, reader, source), source):
             answers.append(answer)
     return _without_shared_names(answers)

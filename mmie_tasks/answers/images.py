@@ -29,9 +29,7 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import inside, open_bounded, size_px
 
-ImageProblem: TypeAlias = Literal[
-    "", "missing", "outside", "unreadable", "too_large", "remote"
-]
+ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
 
 MAX_PIXELS = 178_956_970
 """Width times height above which Pillow raises (twice its `MAX_IMAGE_PIXELS`), and with it MMIE's
@@ -350,10 +348,11 @@ def _list_row_images(folder: Path) -> Mapping[int, list[Path]]:
 
 def _read_metadata_images(path: Path) -> list[str] | None:
     """The images in a ``<row>_metadata.json``; None if it cannot be read."""
+    status = file_status(path)
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_METADATA_BYTES:
+        logger.warning(f"`{path}` was skipped: not a regular file, or a very large one.")
+        return None
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_METADATA_BYTES:
-            raise ValueError("not a regular file, or a very large one")
         images = json.loads(path.read_bytes())["generated_images"]
     except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")

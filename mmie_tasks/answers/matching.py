@@ -401,9 +401,7 @@ class _Search:
         Ids such as ``17`` occur in many tasks, so there the content must not contradict.
         """
         own = [i for i in indices if self._saved[i].task in {None, self._logged_as}]
-        return own or [
-            i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts
-        ]
+        return own or [i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts]
 
     def _may_move(self, position: int, index: int) -> bool:
         """Whether an answer may be used out of order: only if the order of its log is wrong."""

@@ -111,7 +111,8 @@ def parse_answer(
         results: One or more texts or objects of one sample.
         is_folder: Whether a path names a folder; by default relative to the working directory.
 
-    >>> for segment in parse_answer(['{"text": "Cut. <image> Fold.", "images": ["a.png"]}']).segments:
+    >>> answer = parse_answer(['{"text": "Cut. <image> Fold.", "images": ["a.png"]}'])
+    >>> for segment in answer.segments:
     ...     print(segment.text or segment.image)
     Cut.
     a.png
@@ -373,8 +374,8 @@ def _is_repr(text: str) -> bool:
 # * ``[part, ...]``: nothing but parts, otherwise it is no answer
 # * ``{"text": "...", "images": [...]}`` and the pair ``("...", [...])``: see `interleave`
 # * a part: ``{"text", "image"}`` as in MMIE's ``data.json``; ``{"type": "text", "text"}`` and
-#   ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message with a role and
-#   ``content``; ``{"text", "images"}``; a string, which is a reference to an image or a text
+#   ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message with a role
+#   and ``content``; ``{"text", "images"}``; a string, which is an image reference or a text
 #
 # Texts of parts stay as they are. Messages of other roles (``"role": "user"``) are left out.
 

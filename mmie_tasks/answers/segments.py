@@ -17,7 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-IMAGE_SUFFIXES = tuple(".png .jpg .jpeg .webp .gif .bmp .tif .tiff .avif .jfif".split())
+IMAGE_SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".webp", ".gif"),
+    *(".bmp", ".tif", ".tiff", ".avif", ".jfif"),
+)
 
 _PLACEHOLDER = re.compile(
     r"<\|?(?:image|img)[ _-]?(\d{0,6})\|?>"

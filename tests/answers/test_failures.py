@@ -1,4 +1,4 @@
-"""Failures are told from answers."""
+"""Failures are distinguished from answers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ JSON = st.recursive(
         pytest.param("\n [ERROR]", id="after white space"),
     ],
 )
-def test_a_failure_is_told_by_its_beginning(text: str) -> None:
+def test_a_failure_is_recognised_by_its_beginning(text: str) -> None:
     assert failure_of(text)
     assert failure_of(["fine", text])
     assert failure_of(f"It says {text}") is None
 
 
 @pytest.mark.parametrize("value", [None, 3, {}, "", "B", [], ["a", "b"]])
-def test_whatever_else_is_no_failure(value: object) -> None:
+def test_anything_else_is_no_failure(value: object) -> None:
     assert failure_of(value) is None
 
 

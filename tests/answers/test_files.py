@@ -51,7 +51,7 @@ def test_one_record_is_a_file_of_one(tmp_path: Path) -> None:
     assert by_id(write(tmp_path / "a.json", '{"id": 1, "answer": "x"}')) == {"1": "x"}
 
 
-def test_what_is_not_text_is_said_to_be_not_text(tmp_path: Path) -> None:
+def test_an_answer_that_is_not_text_is_marked(tmp_path: Path) -> None:
     data = '{"a": "x", "b": 3, "c": null, "d": NaN, "e": "\\ud800", "f": ["1", "2"]}'
     assert by_id(write(tmp_path / "a.json", data)) == {
         "a": "x",
@@ -76,9 +76,9 @@ def test_an_answer_of_a_megabyte_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", ['{"id": 2, "ans', '{"id": 2, "answer": "\xe9'])
 def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, end: str) -> None:
     path = write(tmp_path / "a.jsonl", b'{"id": 1, "answer": "x"}\n' + end.encode()[:-1])
-    reading = read_answers(str(path))
-    assert len(reading.answers) == 1
-    assert reading.notes == (f"{path}: line 2, the last, is cut off and was left out",)
+    saved = read_answers(str(path))
+    assert len(saved.answers) == 1
+    assert saved.notes == (f"{path}: line 2, the last, is cut off and was left out",)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,14 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
         pytest.param("a.json", "", "holds nothing", id="empty"),
         pytest.param("a.jsonl", "\n", "holds nothing", id="blank"),
         pytest.param("a.json", "[]", "holds nothing", id="empty list"),
-        pytest.param("a.json", "3", "no answers in a form", id="number"),
-        pytest.param("a.json", '{"1": 1.0, "2": 0.0}', "no answers in a form", id="scores"),
-        pytest.param("a.json", '{"meta_data": {}, "data": []}', "no answers in a form", id="data"),
-        pytest.param("a.json", '{"1": "x", "1": "y"}', "key '1' stands there twice", id="repeated"),
+        pytest.param("a.json", "3", "answers in no supported format", id="number"),
+        pytest.param(
+            "a.json", '{"1": 1.0, "2": 0.0}', "answers in no supported format", id="scores"
+        ),
+        pytest.param(
+            "a.json", '{"meta_data": {}, "data": []}', "answers in no supported format", id="data"
+        ),
+        pytest.param("a.json", '{"1": "x", "1": "y"}', "key '1' occurs twice", id="repeated"),
         pytest.param(
             "a.json",
             '[{"id": 1, "answer": "x", "output": "y"}]',
@@ -118,7 +122,9 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(tmp_path: Path, en
         ),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, data: str, message: str) -> None:
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, name: str, data: str, message: str
+) -> None:
     path = write(tmp_path / name, data)
     with pytest.raises(AnswersUnusable, match=message) as raised:
         read_answers(str(path))
@@ -126,7 +132,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, data: str, mess
     assert "\n\nhint: " in str(raised.value)
 
 
-def test_a_path_that_does_not_exist_is_named_with_what_is_understood(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_named_with_the_supported_files(tmp_path: Path) -> None:
     with pytest.raises(AnswersUnusable, match=r"nowhere` does not exist[\s\S]*MIA-Bench jsonl"):
         read_answers(str(tmp_path / "nowhere"))
 
@@ -137,19 +143,21 @@ def test_an_empty_path_is_an_error(path: str) -> None:
         read_answers(path)
 
 
-def test_a_folder_without_answers_is_an_error_that_lists_what_is_understood(tmp_path: Path) -> None:
+def test_a_folder_without_answers_is_an_error_that_lists_the_supported_files(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "config.json", '{"name": "x", "layers": 3}')
     write(tmp_path / "empty.jsonl", "")
-    with pytest.raises(AnswersUnusable, match=r"No saved answers in[\s\S]*hint: understood are"):
+    with pytest.raises(AnswersUnusable, match=r"No saved answers in[\s\S]*hint: supported are"):
         read_answers(str(tmp_path))
 
 
 def test_in_a_folder_an_ambiguous_file_is_left_out_with_a_note(tmp_path: Path) -> None:
     write(tmp_path / "data.json", '[{"id": 1, "answer": "gold", "text": "question"}]')
     write(tmp_path / "said.json", '[{"id": 1, "answer": "x"}]')
-    reading = read_answers(str(tmp_path))
-    assert [answer.answer for answer in reading.answers] == ["x"]
-    assert "data.json was left out" in reading.notes[0]
+    saved = read_answers(str(tmp_path))
+    assert [answer.answer for answer in saved.answers] == ["x"]
+    assert "data.json was left out" in saved.notes[0]
 
 
 def test_several_paths_are_read_and_a_file_only_once(tmp_path: Path) -> None:

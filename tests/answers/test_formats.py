@@ -46,18 +46,19 @@ def only(path: Path) -> SavedAnswer:
     return answer
 
 
-def by_id(path: Path) -> dict[str, object]:
-    return {answer.ids[0]: answer.answer for answer in read_answers(str(path)).answers}
+def by_id(path: Path, datasets: Sequence[str] = ()) -> dict[str, object]:
+    answers = read_answers(str(path), datasets).answers
+    return {answer.ids[0]: answer.answer for answer in answers}
 
 
-def test_a_line_of_a_sample_log_knows_all_that_can_identify_it(tmp_path: Path) -> None:
+def test_a_line_of_a_sample_log_gives_everything_that_identifies_its_sample(tmp_path: Path) -> None:
     metrics = {"official": {"id": "DocVQA/131", "score": 1.0}, "robust": {"id": "DocVQA/131"}}
     path = save(tmp_path / LOG, [line(7, target="gold", input="question", **metrics)])
     assert only(path) == SavedAnswer(
         answer="said",
         format="lmms-eval sample log",
         file=str(path),
-        place="line 1",
+        position="line 1",
         ids=("DocVQA/131",),
         task="mmie",
         doc_id=7,
@@ -99,18 +100,18 @@ def test_only_the_newest_run_of_a_task_is_read(tmp_path: Path) -> None:
     save(tmp_path / "m" / LOG, [line(filtered_resps="new")])
     save(tmp_path / "m" / "20250101_000000_samples_mme.jsonl", [line()])
     save(tmp_path / "m" / "20260101_120000_results.json", {"results": "text"})
-    reading = read_answers(str(tmp_path))
-    assert {(answer.task, answer.answer) for answer in reading.answers} == {
+    saved = read_answers(str(tmp_path))
+    assert {(answer.task, answer.answer) for answer in saved.answers} == {
         ("mmie", "new"),
         ("mme", "said"),
     }
-    (note,) = reading.notes
+    (note,) = saved.notes
     assert note.startswith(f"{tmp_path}/m/20251231_235959_samples_mmie.jsonl was left out")
     assert LOG in note
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["one folder", "two paths"])
-def test_two_models_answers_to_a_task_are_refused(tmp_path: Path, joined: bool) -> None:
+def test_answers_of_two_models_to_a_task_are_refused(tmp_path: Path, joined: bool) -> None:
     save(tmp_path / "one" / LOG, [line()])
     save(tmp_path / "two" / LOG, [line()])
     path = f"{tmp_path}/one;{tmp_path}/two" if joined else str(tmp_path)
@@ -139,7 +140,7 @@ def test_a_cached_response_is_unpacked(tmp_path: Path, response: str, answer: ob
     assert only(path).answer == answer
 
 
-def test_cache_logs_of_ranks_and_their_merger_are_one(tmp_path: Path) -> None:
+def test_cache_logs_of_ranks_are_merged(tmp_path: Path) -> None:
     save(tmp_path / "cache.audit.jsonl", [cached(0, "a"), cached(1, "b")])
     save(tmp_path / "runs" / "r" / "rank_0.audit.jsonl", [cached(0, "a")])
     save(tmp_path / "runs" / "r" / "rank_1.audit.jsonl", [cached(1, "b")])
@@ -173,7 +174,8 @@ def test_milebench_answers_are_identified_by_the_folder_of_their_dataset(tmp_pat
     save(folder / "gold.json", [{"sample_id": 131, "task_instance": {}, "response": "B"}])
     save(tmp_path / "model" / "IEdit-adv" / "runs" / "answers.x.json", [item])
     save(tmp_path / "model" / "elsewhere" / "pred.json", [{"sample_id": "9", "pred_response": ""}])
-    assert by_id(tmp_path) == {"DocVQA/131": "A", "DocVQA/132": MISSING, "IEdit/131": "A", "9": ""}
+    expected = {"DocVQA/131": "A", "DocVQA/132": MISSING, "IEdit/131": "A", "9": ""}
+    assert by_id(tmp_path, ["DocVQA", "IEdit"]) == expected
 
 
 def test_mmie_answers_become_parts_in_their_order(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""References of an answer lead to whole image files or to a named problem; none raises."""
+"""References of an answer resolve to complete image files or to a problem; none raises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, features
 
-from mmie_tasks.answers.images import Finder, checked
+from mmie_tasks.answers.images import ImageResolver, check_image
 
 NOISE = Image.frombytes("RGB", (48, 40), os.urandom(5_760))
 KINDS = ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]
@@ -56,8 +56,8 @@ def roots(tmp_path):
 
 
 @pytest.fixture
-def finder(roots, tmp_path):
-    return Finder(roots, tmp_path / "keep")
+def resolver(roots, tmp_path):
+    return ImageResolver(roots, tmp_path / "keep")
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def finder(roots, tmp_path):
         pytest.param("file://sub/a%20b%2520.png", "two/sub/a b%20.png", id="escaped address"),
     ],
 )
-def test_a_relative_path_is_looked_for_in_every_root(finder, tmp_path, reference, where) -> None:
-    assert finder.find(reference).path == tmp_path / where
+def test_a_relative_path_is_searched_in_every_root(resolver, tmp_path, reference, where) -> None:
+    assert resolver.resolve(reference).path == tmp_path / where
 
 
-def test_an_absolute_path_is_taken_as_it_is(finder, tmp_path, monkeypatch) -> None:
+def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / "secret.png"
     for reference in (str(path), f"file://{path}", f"FILE://localhost{path}", "~/secret.png"):
-        assert finder.find(reference).path == path
+        assert resolver.resolve(reference).path == path
 
 
 @pytest.mark.parametrize(
@@ -111,52 +111,52 @@ def test_an_absolute_path_is_taken_as_it_is(finder, tmp_path, monkeypatch) -> No
         pytest.param(uri(encoded()[:-30]), "unreadable", id="data cut off"),
     ],
 )
-def test_what_leads_to_no_image_has_a_problem(finder, tmp_path, reference, problem) -> None:
-    found = finder.find(reference)
-    assert (found.path, found.problem) == (None, problem)
-    assert 0 < len(found.detail) < 1_100
-    found.detail.encode()
-    kept = tmp_path / "keep"
-    assert not kept.exists() or not list(kept.iterdir())
+def test_a_reference_to_no_image_has_a_problem(resolver, tmp_path, reference, problem) -> None:
+    file = resolver.resolve(reference)
+    assert (file.path, file.problem) == (None, problem)
+    assert 0 < len(file.detail) < 1_100
+    file.detail.encode()
+    written_files = tmp_path / "keep"
+    assert not written_files.exists() or not list(written_files.iterdir())
 
 
-def test_a_link_must_end_inside_its_root(finder, roots, tmp_path) -> None:
+def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
     (roots[0] / "good.png").symlink_to("both.png")
     (roots[0] / "out.png").symlink_to(tmp_path / "secret.png")
     (roots[0] / "second.png").symlink_to(tmp_path / "secret.png")
-    assert finder.find("good.png").path == roots[0] / "good.png"
-    assert finder.find("out.png").problem == "outside"
-    assert finder.find("second.png").path == roots[1] / "second.png"
+    assert resolver.resolve("good.png").path == roots[0] / "good.png"
+    assert resolver.resolve("out.png").problem == "outside"
+    assert resolver.resolve("second.png").path == roots[1] / "second.png"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_whole_image_has_no_problem(finder, roots, kind) -> None:
+def test_a_whole_image_has_no_problem(resolver, roots, kind) -> None:
     path = roots[0] / "a"
     path.write_bytes(encoded(kind))
-    assert (finder.find("a").path, finder.find("a").size_px) == (path, (48, 40))
-    assert not checked(path).problem
+    assert (resolver.resolve("a").path, resolver.resolve("a").size_px) == (path, (48, 40))
+    assert not check_image(path).problem
     path.write_bytes(encoded(kind) + b"\0\n")  # some programs append something
-    assert not checked(path).problem
+    assert not check_image(path).problem
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", [0.5, 0.9])
-def test_an_image_that_is_cut_off_is_unreadable(finder, roots, kind, left) -> None:
+def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> None:
     data = encoded(kind)
     (roots[0] / "a").write_bytes(data[: int(len(data) * left)])
-    found = finder.find("a")
-    assert (found.path, found.problem) == (None, "unreadable")
+    file = resolver.resolve("a")
+    assert (file.path, file.problem) == (None, "unreadable")
 
 
-def test_only_files_that_end_oddly_are_decoded(roots) -> None:
+def test_only_files_with_an_incomplete_end_are_decoded(roots) -> None:
     """A damaged middle is not looked for; it stands for what was not decoded."""
     data = bytearray(encoded())
     data[len(data) // 2] ^= 0xFF
     path = roots[0] / "a.png"
     path.write_bytes(data)
-    assert not checked(path).problem
+    assert not check_image(path).problem
     path.write_bytes(data + b"\0")
-    assert "cannot be used" in checked(path).detail
+    assert "cannot be used" in check_image(path).detail
 
 
 @pytest.mark.parametrize(
@@ -167,29 +167,29 @@ def test_only_files_that_end_oddly_are_decoded(roots) -> None:
         pytest.param(b"\x89PNG\r\n\x1a\n", "cannot be used", id="only the beginning"),
     ],
 )
-def test_a_file_that_is_no_image_is_unreadable(finder, roots, data, words) -> None:
+def test_a_file_that_is_no_image_is_unreadable(resolver, roots, data, words) -> None:
     (roots[0] / "a.png").write_bytes(data)
-    found = finder.find("a.png")
-    assert (found.problem, words in found.detail) == ("unreadable", True)
+    file = resolver.resolve("a.png")
+    assert (file.problem, words in file.detail) == ("unreadable", True)
 
 
-def test_only_regular_files_are_opened(finder, roots) -> None:
+def test_only_regular_files_are_opened(resolver, roots) -> None:
     os.mkfifo(roots[0] / "fifo.png")
     (roots[0] / "round.png").symlink_to("round.png")
-    assert finder.find("fifo.png").problem == "unreadable"  # and does not wait for a writer
-    assert finder.find("/dev/zero").problem == "unreadable"
-    assert finder.find("round.png").problem in {"missing", "outside"}
+    assert resolver.resolve("fifo.png").problem == "unreadable"  # and does not wait for a writer
+    assert resolver.resolve("/dev/zero").problem == "unreadable"
+    assert resolver.resolve("round.png").problem in {"missing", "outside"}
 
 
 @pytest.mark.skipif(not features.check("avif"), reason="this Pillow cannot read AVIF")
-def test_a_damaged_avif_is_unreadable_too(finder, roots) -> None:
+def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
     """Its decoder raises what no other of Pillow's decoders does."""
     data = encoded("AVIF")
     (roots[0] / "a.avif").write_bytes(data)
-    assert finder.find("a.avif").problem == ""
+    assert resolver.resolve("a.avif").problem == ""
     for at in (b"iloc", b"av1C"):
         (roots[0] / "a.avif").write_bytes(data.replace(at, b"free"))
-        assert finder.find("a.avif").problem == "unreadable"
+        assert resolver.resolve("a.avif").problem == "unreadable"
 
 
 @pytest.mark.parametrize(
@@ -200,43 +200,45 @@ def test_a_damaged_avif_is_unreadable_too(finder, roots) -> None:
         pytest.param(2**30, 2**30, "too_large", id="absurd"),
     ],
 )
-def test_more_pixels_than_pillow_opens_are_too_many(finder, roots, width, height, problem) -> None:
+def test_more_pixels_than_pillow_opens_are_too_many(
+    resolver, roots, width, height, problem
+) -> None:
     (roots[0] / "a.png").write_bytes(huge_png(width, height))
-    assert finder.find("a.png").problem == problem
+    assert resolver.resolve("a.png").problem == problem
 
 
 def test_the_limit_of_pixels_is_a_setting(roots, tmp_path) -> None:
-    small = Finder(roots, tmp_path / "keep", max_pixels=48 * 40 - 1)
-    assert small.find("both.png").problem == "too_large"
-    assert Finder(roots, tmp_path, max_pixels=48 * 40).find("both.png").problem == ""
+    small = ImageResolver(roots, tmp_path / "keep", max_pixels=48 * 40 - 1)
+    assert small.resolve("both.png").problem == "too_large"
+    assert ImageResolver(roots, tmp_path, max_pixels=48 * 40).resolve("both.png").problem == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_data_uri_becomes_a_file_of_its_bytes_once(finder, tmp_path, kind) -> None:
+def test_a_data_uri_becomes_a_file_of_its_bytes_once(resolver, tmp_path, kind) -> None:
     data = encoded(kind)
-    first = finder.find(uri(data)).path
+    first = resolver.resolve(uri(data)).path
     assert first.read_bytes() == data
     assert first.parent == tmp_path / "keep"
     written = first.stat().st_mtime_ns
     escaped = uri(data, "IMAGE/x;charset=y").replace("+", "%2B")
-    assert finder.find(escaped).path == first
+    assert resolver.resolve(escaped).path == first
     assert (first.stat().st_mtime_ns, len(list(first.parent.iterdir()))) == (written, 1)
 
 
-def test_a_data_uri_that_is_too_long_is_not_decoded(finder, monkeypatch) -> None:
+def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> None:
     monkeypatch.setattr("mmie_tasks.answers.images.MAX_DATA_BYTES", 1_000)
-    assert finder.find(uri(encoded())).problem == "too_large"
+    assert resolver.resolve(uri(encoded())).problem == "too_large"
 
 
 def test_a_folder_that_cannot_be_made_costs_the_image_only(roots, tmp_path) -> None:
-    finder = Finder(roots, tmp_path / "secret.png" / "keep")
-    assert finder.find(uri(encoded())).problem == "unreadable"
+    resolver = ImageResolver(roots, tmp_path / "secret.png" / "keep")
+    assert resolver.resolve(uri(encoded())).problem == "unreadable"
 
 
 def test_without_roots_only_absolute_paths_are_found(tmp_path, roots) -> None:
-    finder = Finder([], tmp_path)
-    assert finder.find("both.png").problem == "missing"
-    assert finder.find(str(roots[0] / "both.png")).problem == ""
+    resolver = ImageResolver([], tmp_path)
+    assert resolver.resolve("both.png").problem == "missing"
+    assert resolver.resolve(str(roots[0] / "both.png")).problem == ""
 
 
 @given(st.text() | st.text(alphabet="~./\\:%file data;base64,image/pngAé\0\n\ud800", max_size=60))
@@ -244,11 +246,13 @@ def test_without_roots_only_absolute_paths_are_found(tmp_path, roots) -> None:
 @example("~")
 @example("data:;base64," + "%" * 50)
 def test_no_reference_raises(reference) -> None:
-    finder = Finder([Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"))
-    assert not finder.find(f"nowhere{reference}").path
-    assert finder.find(reference).problem != ""
-    assert finder.find_folder(reference, 0) == []
-    assert not finder.is_folder(f"/nowhere/{reference}x")
+    resolver = ImageResolver(
+        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep")
+    )
+    assert not resolver.resolve(f"nowhere{reference}").path
+    assert resolver.resolve(reference).problem != ""
+    assert resolver.row_images(reference, 0) == []
+    assert not resolver.is_folder(f"/nowhere/{reference}x")
 
 
 @given(st.sampled_from(KINDS), st.data())
@@ -260,4 +264,4 @@ def test_no_damage_to_a_file_raises(tmp_path_factory, kind, data) -> None:
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with warnings.catch_warnings():  # Pillow's, which pytest turns into exceptions
         warnings.simplefilter("ignore")
-        assert checked(path, 10_000).problem in {"", "unreadable", "too_large"}
+        assert check_image(path, 10_000).problem in {"", "unreadable", "too_large"}

@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.matching import Joined, Joiner, nothing_found
-from mmie_tasks.answers.saved import MISSING, RequestedSample, SavedAnswer, runner_hash
+from mmie_tasks.answers.matching import (
+    AnswerMatcher,
+    MatchedAnswers,
+    RequestedSample,
+    no_match_error,
+    runner_hash,
+)
+from mmie_tasks.answers.saved import MISSING, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 
 def plain(sample_id: str, answer: str = "said") -> SavedAnswer:
     return SavedAnswer(
-        answer=answer, format="id and answer", file="a.json", place="entry 1", ids=(sample_id,)
+        answer=answer, format="id and answer", file="a.json", position="entry 1", ids=(sample_id,)
     )
 
 
@@ -34,7 +40,7 @@ def logged(
         answer=answer,
         format="lmms-eval sample log",
         file="log.jsonl",
-        place=f"line {doc_id}",
+        position=f"line {doc_id}",
         ids=ids,
         task=task,
         doc_id=doc_id,
@@ -48,14 +54,14 @@ def cached(doc_id: int, answer: str, text: str) -> SavedAnswer:
         answer=answer,
         format="lmms-eval cache log",
         file="cache.audit.jsonl",
-        place=f"line {doc_id}",
+        position=f"line {doc_id}",
         task="t",
         doc_id=doc_id,
         input_hash=runner_hash(text),
     )
 
 
-def wanted(
+def requested(
     doc_id: int, *ids: str, task: str = "t", text: str = "", target: str | None = "gold"
 ) -> RequestedSample:
     return RequestedSample(
@@ -63,133 +69,139 @@ def wanted(
     )
 
 
-def said(joined: Joined) -> list[object]:
-    return [answer.answer if answer else None for answer in joined.answers]
+def answers_of(matched: MatchedAnswers) -> list[object]:
+    return [answer.answer if answer else None for answer in matched.answers]
 
 
-def join(saved: Sequence[SavedAnswer], *samples: RequestedSample) -> Joined:
-    return Joiner(saved).join(samples)
+def match(saved: Sequence[SavedAnswer], *samples: RequestedSample) -> MatchedAnswers:
+    return AnswerMatcher(saved).match(samples)
 
 
 def test_a_full_id_is_found() -> None:
-    joined = join([plain("B/1", "b"), plain("A/1", "a")], wanted(0, "A/1"), wanted(1, "B/1"))
-    assert said(joined) == ["a", "b"]
-    assert joined.report.by_id == 2
+    matched = match(
+        [plain("B/1", "b"), plain("A/1", "a")], requested(0, "A/1"), requested(1, "B/1")
+    )
+    assert answers_of(matched) == ["a", "b"]
+    assert matched.report.by_id == 2
 
 
 def test_a_bare_id_counts_where_the_task_has_one_dataset() -> None:
-    assert said(join([plain("1")], wanted(0, "A/1"))) == ["said"]
-    assert said(join([plain("1")], wanted(0, "A/1"), wanted(1, "B/2"))) == [None, None]
+    assert answers_of(match([plain("1")], requested(0, "A/1"))) == ["said"]
+    assert answers_of(match([plain("1")], requested(0, "A/1"), requested(1, "B/2"))) == [None, None]
 
 
 def test_samples_nobody_asked_for_decide_too_whether_a_bare_id_counts() -> None:
-    joined = Joiner([plain("1")]).join([wanted(0, "A/1")], all_ids=["A/1", "B/1"])
-    assert said(joined) == [None]
+    matched = AnswerMatcher([plain("1")]).match([requested(0, "A/1")], all_ids=["A/1", "B/1"])
+    assert answers_of(matched) == [None]
 
 
 def test_every_id_of_a_sample_is_tried() -> None:
-    assert said(join([plain("q7")], wanted(0, "no", "q7"))) == ["said"]
+    assert answers_of(match([plain("q7")], requested(0, "no", "q7"))) == ["said"]
 
 
 def test_an_id_is_stronger_than_the_number() -> None:
     saved = [logged(0, "a", ids=("A/1",)), logged(1, "b", ids=("A/0",))]
-    assert said(join(saved, wanted(0, "A/0"), wanted(1, "A/1"))) == ["b", "a"]
+    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/1"))) == ["b", "a"]
 
 
 def test_who_has_another_id_is_not_found_by_number() -> None:
     saved = [logged(0, ids=("A/0",)), logged(1, ids=("A/1",))]
-    assert said(join(saved, wanted(0, "A/0"), wanted(1, "A/9"))) == ["said", None]
+    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/9"))) == ["said", None]
 
 
 def test_an_id_in_the_log_of_another_task_counts_unless_the_content_differs() -> None:
     other = logged(5, task="all", ids=("17",), text="Question 0?")
-    assert said(join([other], wanted(0, "17"))) == ["said"]
-    assert said(join([other], wanted(0, "17", target="another"))) == [None]
-    assert said(join([other], wanted(0, "17", text="Another?"))) == [None]
+    assert answers_of(match([other], requested(0, "17"))) == ["said"]
+    assert answers_of(match([other], requested(0, "17", target="another"))) == [None]
+    assert answers_of(match([other], requested(0, "17", text="Another?"))) == [None]
 
 
 def test_the_log_of_the_task_itself_comes_before_that_of_another() -> None:
     saved = [logged(0, "other", task="all", ids=("A/0",)), logged(0, "own", ids=("A/0",))]
-    assert said(join(saved, wanted(0, "A/0"))) == ["own"]
+    assert answers_of(match(saved, requested(0, "A/0"))) == ["own"]
 
 
 def test_a_log_without_ids_is_joined_by_number_where_the_content_agrees() -> None:
-    joined = join([logged(1, "b"), logged(0, "a")], wanted(0), wanted(1))
-    assert said(joined) == ["a", "b"]
-    assert joined.report.by_content == 2
+    matched = match([logged(1, "b"), logged(0, "a")], requested(0), requested(1))
+    assert answers_of(matched) == ["a", "b"]
+    assert matched.report.by_content == 2
 
 
 def test_image_placeholders_and_white_space_do_not_count_as_content() -> None:
-    joined = join(
-        [logged(0, text="<image>\nQuestion  0?")], wanted(0, text="[image 1] Question 0?")
+    matched = match(
+        [logged(0, text="<image>\nQuestion  0?")], requested(0, text="[image 1] Question 0?")
     )
-    assert joined.report.by_content == 1
+    assert matched.report.by_content == 1
 
 
 def test_after_the_order_changed_the_content_is_searched() -> None:
     saved = [logged(n, f"answer {n}") for n in range(4)]
-    moved = [wanted(n, text=f"Question {(n + 1) % 4}?") for n in range(4)]
-    joined = join(saved, *moved)
-    assert said(joined) == ["answer 1", "answer 2", "answer 3", "answer 0"]
-    assert joined.report.by_content == 4
+    moved = [requested(n, text=f"Question {(n + 1) % 4}?") for n in range(4)]
+    matched = match(saved, *moved)
+    assert answers_of(matched) == ["answer 1", "answer 2", "answer 3", "answer 0"]
+    assert matched.report.by_content == 4
 
 
 def test_answers_to_a_whole_benchmark_serve_a_part_of_it() -> None:
     saved = [logged(n, f"answer {n}", task="all") for n in range(4)]
-    joined = join(saved, wanted(0, text="Question 2?"), wanted(1, text="Question 3?"))
-    assert said(joined) == ["answer 2", "answer 3"]
+    matched = match(saved, requested(0, text="Question 2?"), requested(1, text="Question 3?"))
+    assert answers_of(matched) == ["answer 2", "answer 3"]
 
 
 def test_a_question_that_was_asked_twice_is_not_found_by_its_content() -> None:
     saved = [logged(n, task="all", text="Same?") for n in range(2)]
-    assert said(join(saved, wanted(0, text="Same?"))) == [None]
-    twice = [wanted(n, text="Same?") for n in range(2)]
-    assert said(join(saved[:1], *twice)) == [None, None]
+    assert answers_of(match(saved, requested(0, text="Same?"))) == [None]
+    twice = [requested(n, text="Same?") for n in range(2)]
+    assert answers_of(match(saved[:1], *twice)) == [None, None]
 
 
 def test_a_sample_beyond_a_partial_log_does_not_take_the_answer_of_its_twin() -> None:
-    joined = join([logged(20, text="Same?")], wanted(151, text="Same?"))
-    assert said(joined) == [None]
-    assert joined.report.missing == 1
+    matched = match([logged(20, text="Same?")], requested(151, text="Same?"))
+    assert answers_of(matched) == [None]
+    assert matched.report.missing == 1
 
 
 def test_another_input_with_the_same_gold_is_joined_by_position_and_doubted() -> None:
-    joined = join([logged(0, text="Prompt for model X")], wanted(0))
-    assert said(joined) == ["said"]
-    assert joined.report.by_position == 1
-    assert joined.report.doubtful
+    matched = match([logged(0, text="Prompt for model X")], requested(0))
+    assert answers_of(matched) == ["said"]
+    assert matched.report.by_position == 1
+    assert matched.report.doubtful
 
 
 def test_of_two_swapped_samples_the_one_whose_answer_is_lost_does_not_get_the_others() -> None:
     saved = [logged(n, f"answer {n}") for n in range(2, 20)]
-    joined = join([logged(0, "answer 1", text="Question 1?"), *saved], *map(wanted, range(20)))
-    assert said(joined) == [None, *(f"answer {n}" for n in range(1, 20))]
+    matched = match([logged(0, "answer 1", text="Question 1?"), *saved], *map(requested, range(20)))
+    assert answers_of(matched) == [None, *(f"answer {n}" for n in range(1, 20))]
 
 
 def test_an_answer_to_a_question_others_ask_is_not_joined_by_position() -> None:
     saved = [logged(0, text="Same?"), *(logged(n) for n in range(1, 20))]
-    asked = [wanted(n) for n in range(20)] + [wanted(n, text="Same?") for n in (20, 21)]
-    assert said(join(saved, *asked)) == [None, *["said"] * 19, None, None]
+    asked = [requested(n) for n in range(20)] + [requested(n, text="Same?") for n in (20, 21)]
+    assert answers_of(match(saved, *asked)) == [None, *["said"] * 19, None, None]
 
 
 def test_another_gold_answer_is_a_mismatch() -> None:
-    joined = join([logged(0, target="A")], wanted(0, target="B"))
-    assert said(joined) == [None]
-    assert (joined.report.mismatched, joined.report.missing) == (1, 0)
+    matched = match([logged(0, target="A")], requested(0, target="B"))
+    assert answers_of(matched) == [None]
+    assert (matched.report.mismatched, matched.report.missing) == (1, 0)
 
 
 def test_where_many_gold_answers_differ_equal_ones_are_chance() -> None:
     saved = [logged(n, text=f"Old prompt {n}", target="AB"[n % 2]) for n in range(10)]
-    joined = join(saved, *(wanted(n, target="A") for n in range(10)))
-    assert joined.report.mismatched == 10
+    matched = match(saved, *(requested(n, target="A") for n in range(10)))
+    assert matched.report.mismatched == 10
 
 
 def test_a_cache_log_is_verified_by_its_hash() -> None:
     saved = [cached(0, "a", "One?"), cached(1, "b", "Two?")]
-    straight = join(saved, wanted(0, text="One?"), wanted(1, text="Two?"))
-    crossed = join(saved, wanted(0, text="Two?"), wanted(1, text="One?"))
-    other = join(saved, wanted(0, text="Prompt for model X"))
-    assert (said(straight), said(crossed), said(other)) == (["a", "b"], ["b", "a"], ["a"])
+    straight = match(saved, requested(0, text="One?"), requested(1, text="Two?"))
+    crossed = match(saved, requested(0, text="Two?"), requested(1, text="One?"))
+    other = match(saved, requested(0, text="Prompt for model X"))
+    assert (answers_of(straight), answers_of(crossed), answers_of(other)) == (
+        ["a", "b"],
+        ["b", "a"],
+        ["a"],
+    )
     assert (straight.report.by_content, other.report.by_position) == (2, 1)
 
 
@@ -205,29 +217,31 @@ def test_two_answers_to_one_sample_are_an_error_that_names_both(
     saved: list[SavedAnswer], places: str
 ) -> None:
     with pytest.raises(AnswersUnusable, match=places):
-        join(saved, wanted(0, "A/1"))
+        match(saved, requested(0, "A/1"))
 
 
 def test_a_log_may_call_the_task_otherwise() -> None:
-    joined = Joiner([logged(0, task="old")]).join([wanted(0, task="new")], logged_as="old")
-    assert said(joined) == ["said"]
+    matched = AnswerMatcher([logged(0, task="old")]).match(
+        [requested(0, task="new")], logged_as="old"
+    )
+    assert answers_of(matched) == ["said"]
 
 
 def test_a_log_that_names_no_task_is_joined_like_one_that_does() -> None:
-    assert said(join([logged(0, task=None)], wanted(0))) == ["said"]
+    assert answers_of(match([logged(0, task=None)], requested(0))) == ["said"]
 
 
 def test_the_report_counts_what_was_found_missed_and_left() -> None:
     saved = [plain("A/0"), plain("A/1", MISSING), plain("A/7"), logged(3, target="no")]
-    joined = join(saved, *(wanted(n, f"A/{n}") for n in range(4)))
-    assert joined.report.text() == (
+    matched = match(saved, *(requested(n, f"A/{n}") for n in range(4)))
+    assert matched.report.text() == (
         "t: 2 of 4 answers found (2 by id; id and answer); 1 missing; "
-        "1 saved for another question; 1 null; 2 saved answers not asked for"
+        "1 saved for another question; 1 null; 2 saved answers not requested"
     )
 
 
 def test_when_nothing_is_found_both_sides_show_how_they_name_their_samples() -> None:
-    text = str(nothing_found([wanted(0, "DocVQA/131")], [logged(5, task="mme")]))
+    text = str(no_match_error([requested(0, "DocVQA/131")], [logged(5, task="mme")]))
     assert "id `DocVQA/131`" in text
     assert "`mme`, number 5 (log.jsonl, line 5)" in text
     assert "rename=" in text
@@ -244,8 +258,8 @@ def test_in_any_order_nobody_gets_anothers_answer(
         if n not in lost
     ]
     golds = {answer.input: answer.target for answer in saved}
-    samples = [wanted(n, target=golds.get(f"Question {n}?", "A")) for n in range(30)]
-    for n, answer in enumerate(said(join(saved, *samples))):
+    samples = [requested(n, target=golds.get(f"Question {n}?", "A")) for n in range(30)]
+    for n, answer in enumerate(answers_of(match(saved, *samples))):
         assert answer in {None, f"answer {n}"}
 
 
@@ -253,8 +267,8 @@ def test_in_any_order_nobody_gets_anothers_answer(
 def test_twenty_thousand_samples_take_about_a_second(way: str) -> None:
     ids = [(f"A/{n}",) if way == "id" else () for n in range(20_000)]
     task = "all" if way == "content" else "t"
-    saved = [logged(n, ids=each, task=task) for n, each in enumerate(ids)]
-    samples = [wanted(n, *each) for n, each in enumerate(ids)]
+    saved = [logged(n, ids=ids, task=task) for n, ids in enumerate(ids)]
+    samples = [requested(n, *ids) for n, ids in enumerate(ids)]
     start = time.thread_time()  # of a processor: others may keep the machine busy
-    assert join(saved, *samples).report.matched == 20_000
+    assert match(saved, *samples).report.matched == 20_000
     assert time.thread_time() - start < 5

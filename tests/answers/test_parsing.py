@@ -1,4 +1,4 @@
-"""Any answer of a tested model becomes ordered segments."""
+"""Any answer of a tested model is parsed into ordered segments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import Segment
 from mmie_tasks.answers.saved import MISSING, NOT_TEXT, as_answer
+from mmie_tasks.answers.segments import Segment
 
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
@@ -127,7 +127,7 @@ SHAPES = [
 @pytest.mark.parametrize(
     ("answer", "shape", "pieces"), [pytest.param(*case, id=case[0][:50]) for case in SHAPES]
 )
-def test_every_shape_is_read(answer, shape, pieces) -> None:
+def test_every_shape_is_parsed(answer, shape, pieces) -> None:
     parsed = parse_answer([answer])
     assert (parsed.shape, flat(parsed), parsed.failure) == (shape, pieces, "")
 
@@ -170,7 +170,7 @@ def test_every_shape_is_read(answer, shape, pieces) -> None:
         pytest.param("a\0b", id="NUL"),
     ],
 )
-def test_what_is_no_shape_is_text_to_the_letter(text) -> None:
+def test_any_other_text_stays_as_it_is(text) -> None:
     parsed = parse_answer([text])
     assert (parsed.segments, parsed.shape) == ((Segment(text=text),), "text")
 
@@ -199,7 +199,7 @@ def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
         pytest.param(["out/1.mp4"], "a video in the place of an answer", id="video"),
     ],
 )
-def test_what_is_no_answer_has_a_reason_and_no_segments(results, failure) -> None:
+def test_a_failure_has_a_reason_and_no_segments(results, failure) -> None:
     parsed = parse_answer(results)
     assert (parsed.segments, parsed.failure) == ((), failure)
 
@@ -220,7 +220,7 @@ def test_what_is_no_answer_has_a_reason_and_no_segments(results, failure) -> Non
         pytest.param(['[{"type": "thinking", "thinking": "a"}]'], "only thinking", [], id="a part"),
     ],
 )
-def test_an_answer_that_says_nothing_is_one(results, shape, texts) -> None:
+def test_an_empty_answer_is_an_answer(results, shape, texts) -> None:
     parsed = parse_answer(results)
     assert (parsed.shape, parsed.failure) == (shape, "")
     assert [segment.text for segment in parsed.segments] == texts
@@ -235,7 +235,7 @@ def test_an_answer_that_says_nothing_is_one(results, shape, texts) -> None:
         pytest.param(["<think>x</think>one", "<think>", ("two", [A])], id="thinking"),
     ],
 )
-def test_rounds_are_read_one_after_the_other(results) -> None:
+def test_rounds_are_parsed_one_after_the_other(results) -> None:
     parsed = parse_answer(results)
     assert (parsed.shape, flat(parsed)) == ("rounds", ["one", "two", f"@{A}"])
 
@@ -249,7 +249,7 @@ def test_rounds_are_read_one_after_the_other(results) -> None:
         pytest.param({"content": ("t", A)}, id="tuple of parts"),
     ],
 )
-def test_objects_are_read_without_being_text(value) -> None:
+def test_objects_are_parsed_as_their_json_is(value) -> None:
     assert flat(parse_answer([value])) == ["t", f"@{A}"]
 
 
@@ -268,23 +268,27 @@ def nested(levels, wrap):
         pytest.param(lambda value: {"image": value}, id="images"),
     ],
 )
-def test_no_depth_of_objects_raises(wrap) -> None:
-    assert not any(one.text or one.image for one in parse_answer([nested(100_000, wrap)]).segments)
-    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
+def test_deeply_nested_objects_raise_nothing(wrap) -> None:
+    assert not any(
+        segment.text or segment.image for segment in parse_answer([nested(100_000, wrap)]).segments
+    )
+    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (
+        Segment(text="a"),
+    )
 
 
 def test_bytes_become_a_data_uri() -> None:
     assert flat(parse_answer([{"text": None, "images": [b"\0\0\0"]}])) == [f"@{DATA}"]
 
 
-def test_a_folder_is_left_to_whoever_knows_the_row(tmp_path) -> None:
+def test_a_folder_is_an_image_reference(tmp_path) -> None:
     assert parse_answer([str(tmp_path)]).shape == "folder"
     assert flat(parse_answer([f"{tmp_path}/\n"])) == [f"@{tmp_path}/"]
     assert parse_answer([f"{tmp_path}/no"]).shape == "text"
     assert parse_answer(["out/x"], is_folder=lambda path: path == "out/x").shape == "folder"
 
 
-def test_what_cannot_be_written_is_replaced() -> None:
+def test_lone_surrogates_are_replaced() -> None:
     assert flat(parse_answer(["a\ud800b"])) == ["a�b"]
     answer = '{"content": [{"text": "a\\ud800", "image": "b\\udfff.png"}]}'
     assert flat(parse_answer([answer])) == ["a�", "@b�.png"]
@@ -323,24 +327,24 @@ def check(parsed) -> None:
 
 
 @given(st.lists(JSON, max_size=3))
-def test_any_object_is_read_without_an_exception(results) -> None:
+def test_any_object_is_parsed_without_an_exception(results) -> None:
     check(parse_answer(results))
 
 
 @given(JSON, st.sampled_from([json.dumps, repr, as_answer]), st.integers(0, 3))
-def test_any_object_as_text_is_read_without_an_exception(value, write, cut) -> None:
+def test_any_object_as_text_is_parsed_without_an_exception(value, write, cut) -> None:
     written = write(value)
     check(parse_answer([written[cut:] if isinstance(written, str) else written]))
 
 
 @given(st.text() | st.text(alphabet="{}[]()'\"\\,:<>!/ \n`ud8think image1.png"))
-def test_any_text_is_read_without_an_exception(text) -> None:
+def test_any_text_is_parsed_without_an_exception(text) -> None:
     check(parse_answer([text]))
     check(parse_answer([f'{{"text": {json.dumps(text)}, "images": ["a.png", "b.png"]}}']))
 
 
 @given(st.text(alphabet="abc .\n", min_size=1).filter(str.strip))
-def test_words_are_the_same_in_every_shape_of_parts(text) -> None:
+def test_a_text_is_the_same_in_every_shape_of_parts(text) -> None:
     for shape in (
         [json.dumps({"content": [{"type": "text", "text": text}]})],
         [repr([{"text": text, "image": None}])],

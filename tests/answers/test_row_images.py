@@ -8,64 +8,66 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.answers.images import Finder
-from mmie_tasks.answers.parsing import read
+from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.parsing import parse_answer
 
 
 @pytest.fixture
-def finder(tmp_path):
-    return Finder([tmp_path / "a", tmp_path], tmp_path / "keep")
+def resolver(tmp_path):
+    return ImageResolver([tmp_path / "a", tmp_path], tmp_path / "keep")
 
 
 def names(paths):
     return [path.name for path in paths]
 
 
-def test_a_folder_gives_the_images_of_the_row_by_seed(finder, tmp_path) -> None:
+def test_a_folder_gives_the_images_of_the_row_by_seed(resolver, tmp_path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     for name in ("0007_s10.png", "0007_s2.png", "0008_s0.png", "00007_s0.png", "7_s0.png",
                  "0007_s1.jpg", "0007_sx.png", "12345_s0.png"):  # fmt: skip
         (folder / name).touch()
     for reference in (str(folder), "out", f"file://{folder}/"):
-        assert names(finder.find_folder(reference, 7)) == ["0007_s2.png", "0007_s10.png"]
-        assert names(finder.find_folder(reference, 12345)) == ["12345_s0.png"]
-        assert finder.find_folder(reference, 9) == []
+        assert names(resolver.row_images(reference, 7)) == ["0007_s2.png", "0007_s10.png"]
+        assert names(resolver.row_images(reference, 12345)) == ["12345_s0.png"]
+        assert resolver.row_images(reference, 9) == []
 
 
-def test_files_that_come_later_are_seen(finder, tmp_path) -> None:
+def test_files_written_later_are_listed(resolver, tmp_path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    assert finder.find_folder("out", 7) == []
+    assert resolver.row_images("out", 7) == []
     (folder / "0007_s0.png").touch()
     os.utime(folder, ns=(1, 1))
-    assert names(finder.find_folder("out", 7)) == ["0007_s0.png"]
+    assert names(resolver.row_images("out", 7)) == ["0007_s0.png"]
 
 
 @pytest.mark.parametrize("reference", ["no", "/no", "file.txt", "../x", "https://x/y", "\0", ""])
-def test_what_is_no_folder_has_no_images(finder, tmp_path, reference) -> None:
+def test_a_reference_to_no_folder_has_no_images(resolver, tmp_path, reference) -> None:
     (tmp_path / "file.txt").touch()
-    assert finder.find_folder(reference, 0) == []
-    assert not finder.is_folder(reference)
+    assert resolver.row_images(reference, 0) == []
+    assert not resolver.is_folder(reference)
 
 
-def test_the_finder_tells_the_reader_what_is_a_folder(finder, tmp_path) -> None:
+def test_the_resolver_knows_which_references_are_folders(resolver, tmp_path) -> None:
     (tmp_path / "out" / "task").mkdir(parents=True)
-    assert read(["out/task"]).shape == "text"
-    assert read(["out/task"], is_folder=finder.is_folder).shape == "folder"
+    assert parse_answer(["out/task"]).shape == "text"
+    assert parse_answer(["out/task"], is_folder=resolver.is_folder).shape == "folder"
 
 
-def note(folder: Path, content: object) -> None:
+def write_metadata(folder: Path, content: object) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     text = content if isinstance(content, str) else json.dumps(content)
     (folder / "3_metadata.json").write_text(text, encoding="utf-8")
 
 
-def test_a_note_beside_the_answer_names_its_images(finder, tmp_path) -> None:
-    note(tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"})
-    assert finder.side_files("mmie", 3) == ["x/1.png", "/y/2.png"]
-    assert finder.side_files("mmie", 4) == []
-    assert finder.side_files("mmie_sa", 3) == []
+def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) -> None:
+    write_metadata(
+        tmp_path / "mmie", {"generated_images": ["x/1.png", "", "/y/2.png"], "doc_id": "3"}
+    )
+    assert resolver.metadata_images("mmie", 3) == ["x/1.png", "/y/2.png"]
+    assert resolver.metadata_images("mmie", 4) == []
+    assert resolver.metadata_images("mmie_sa", 3) == []
 
 
 @pytest.mark.parametrize(
@@ -81,22 +83,22 @@ def test_a_note_beside_the_answer_names_its_images(finder, tmp_path) -> None:
         pytest.param(" " * 5_000_000 + "{}", id="very large"),
     ],
 )
-def test_a_broken_note_is_passed_over(finder, tmp_path, content) -> None:
-    note(tmp_path / "a" / "mmie", content)
-    assert finder.side_files("mmie", 3) == []
-    note(tmp_path / "mmie", {"generated_images": ["a.png"]})
-    assert finder.side_files("mmie", 3) == ["a.png"]
+def test_a_broken_metadata_file_is_skipped(resolver, tmp_path, content) -> None:
+    write_metadata(tmp_path / "a" / "mmie", content)
+    assert resolver.metadata_images("mmie", 3) == []
+    write_metadata(tmp_path / "mmie", {"generated_images": ["a.png"]})
+    assert resolver.metadata_images("mmie", 3) == ["a.png"]
 
 
-def test_a_note_is_only_read_inside_a_root(finder, tmp_path) -> None:
-    note(tmp_path.parent / "outside", {"generated_images": ["a.png"]})
+def test_a_metadata_file_is_only_read_inside_a_root(resolver, tmp_path) -> None:
+    write_metadata(tmp_path.parent / "outside", {"generated_images": ["a.png"]})
     (tmp_path / "mmie").symlink_to(tmp_path.parent / "outside")
-    assert finder.side_files("mmie", 3) == []
-    assert finder.side_files("../outside", 3) == []
-    assert finder.side_files("\0", 3) == []
+    assert resolver.metadata_images("mmie", 3) == []
+    assert resolver.metadata_images("../outside", 3) == []
+    assert resolver.metadata_images("\0", 3) == []
 
 
-def test_a_note_that_is_no_file_is_not_opened(finder, tmp_path) -> None:
+def test_a_metadata_file_that_is_no_regular_file_is_not_opened(resolver, tmp_path) -> None:
     (tmp_path / "mmie").mkdir()
     os.mkfifo(tmp_path / "mmie" / "3_metadata.json")
-    assert finder.side_files("mmie", 3) == []
+    assert resolver.metadata_images("mmie", 3) == []

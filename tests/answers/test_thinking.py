@@ -1,4 +1,4 @@
-"""No judge sees what a model thought."""
+"""Thinking is removed from answers: no judge sees it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.parsing import read, without_thinking
+from mmie_tasks.answers.parsing import parse_answer, strip_thinking
 
 
 @pytest.mark.parametrize(
@@ -31,29 +31,29 @@ from mmie_tasks.answers.parsing import read, without_thinking
         pytest.param("<think>a</think>", "", id="nothing else"),
     ],
 )
-def test_thinking_goes_and_the_answer_stays(text, left) -> None:
-    kept = without_thinking(text)
-    assert (kept.text, kept.removed) == (left, True)
+def test_thinking_is_removed_and_the_answer_stays(text, left) -> None:
+    stripped = strip_thinking(text)
+    assert (stripped.text, stripped.removed) == (left, True)
 
 
 @given(st.text(alphabet="ab<>/ \n"))
-def test_a_text_without_thinking_is_kept_to_the_letter(text) -> None:
-    assert without_thinking(text).text == text
-    assert not without_thinking(text).removed
+def test_a_text_without_thinking_stays_as_it_is(text) -> None:
+    assert strip_thinking(text).text == text
+    assert not strip_thinking(text).removed
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<analysis>", "</analysis>", "a", " "])))
-def test_no_tag_is_ever_left(pieces) -> None:
-    left = without_thinking("".join(pieces)).text
+def test_no_tag_remains(pieces) -> None:
+    left = strip_thinking("".join(pieces)).text
     assert "<" not in left
 
 
 @given(st.text(alphabet="abc <>{}\n"), st.text(alphabet="xyz", min_size=1))
-def test_what_is_thought_never_changes_the_answer(thought, answer) -> None:
-    for text in (f"<think>{thought}</think>{answer}", f"{thought}</think>{answer}"):
-        reading = read([text])
-        assert [segment.text for segment in reading.segments] == [answer]
-        assert reading.thinking_removed
+def test_thinking_never_changes_the_answer(thinking, answer) -> None:
+    for text in (f"<think>{thinking}</think>{answer}", f"{thinking}</think>{answer}"):
+        parsed = parse_answer([text])
+        assert [segment.text for segment in parsed.segments] == [answer]
+        assert parsed.thinking_removed
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_what_is_thought_never_changes_the_answer(thought, answer) -> None:
     ],
 )
 def test_thinking_is_removed_inside_and_around_objects(answer, pieces) -> None:
-    reading = read([answer])
-    found = [piece for s in reading.segments for piece in (s.text, s.image) if piece is not None]
-    assert (found, reading.thinking_removed) == (pieces, True)
+    parsed = parse_answer([answer])
+    found = [piece for s in parsed.segments for piece in (s.text, s.image) if piece is not None]
+    assert (found, parsed.thinking_removed) == (pieces, True)
 
 
-def test_images_are_an_answer_even_if_all_words_were_thoughts() -> None:
-    reading = read([json.dumps({"text": "<think>a", "images": ["1.png"]})])
-    assert [segment.image for segment in reading.segments] == ["1.png"]
-    assert reading.failure == ""
+def test_images_are_an_answer_even_if_all_text_was_thinking() -> None:
+    parsed = parse_answer([json.dumps({"text": "<think>a", "images": ["1.png"]})])
+    assert [segment.image for segment in parsed.segments] == ["1.png"]
+    assert parsed.failure == ""

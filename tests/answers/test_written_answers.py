@@ -1,4 +1,4 @@
-"""The form we ask of models comes back as it was."""
+"""Answers written by `write_answer` are parsed back unchanged."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from pathlib import Path
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.parsing import read
-from mmie_tasks.answers.placement import Segment
-from mmie_tasks.answers.saved import as_answer_writing as as_answer
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.saved import failure_of
+from mmie_tasks.answers.segments import Segment, write_answer
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+TEXTS = st.text(st.characters(exclude_categories=["Cs"])).filter(
+    lambda text: failure_of(text) is None  # an answer of `[ERROR] ...` is a failure, not an answer
+)
 PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).strip()))
 
 
 @given(st.lists(TEXTS | PATHS))
-def test_what_is_written_is_read_again(parts) -> None:
+def test_a_written_answer_is_parsed_back(parts) -> None:
     assume(any(isinstance(part, Path) or part.strip() for part in parts))
-    reading = read([as_answer(parts)])
+    parsed = parse_answer([write_answer(parts)])
     segments = [
         Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts
     ]
-    assert (list(reading.segments), reading.shape) == (segments, "json:content")
+    assert (list(parsed.segments), parsed.shape) == (segments, "json:content")
 
 
-def test_what_cannot_be_written_as_utf_8_is_replaced() -> None:
-    answer = as_answer(["a\ud800", Path("b\udcff.png")])
+def test_lone_surrogates_are_replaced_when_an_answer_is_written() -> None:
+    answer = write_answer(["a\ud800", Path("b\udcff.png")])
     assert json.loads(answer.encode())["content"][0]["text"] == "a�"
