@@ -264,16 +264,16 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.task import request_of
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.cache_store import Recorded, to_line
+    from mmie_tasks.judges.cache_store import CachedReply, export_line
 
     docs = dataset({"MIA_BENCH_DATA": str(folder)})
     return [
-        to_line(
-            Recorded(
+        export_line(
+            CachedReply(
                 signature="judge:made_up|model:nobody",
-                request=content_key(replace(request_of(doc, answer), attempt=attempt)),
+                request_key=content_key(replace(request_of(doc, answer), attempt=attempt)),
                 reply=JudgeReply(text=sentence(one), model="nobody"),
-                time=0,
+                time_s=0,
             )
         )
         for doc, answer, said in zip(docs, ANSWERS, REPLIES, strict=True)

@@ -195,7 +195,7 @@ def replies(folder: Path) -> list[str]:
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.cache_store import Recorded, to_line
+    from mmie_tasks.judges.cache_store import CachedReply, export_line
 
     os.environ |= {
         "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
@@ -209,13 +209,13 @@ def replies(folder: Path) -> list[str]:
         asked = asking.ask(Sample.from_doc(doc), [given[doc["id"]]], "mmie")
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
-        recorded = Recorded(
+        recorded = CachedReply(
             signature=JUDGE,
-            request=content_key(asked.request),
+            request_key=content_key(asked.request),
             reply=JudgeReply(text=REPLIES[doc["id"]], model="nobody"),
-            time=0,
+            time_s=0,
         )
-        lines.append(to_line(recorded))
+        lines.append(export_line(recorded))
     return lines
 
 

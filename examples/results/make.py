@@ -92,11 +92,13 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
 def line(judge: str, request: JudgeRequest, text: str) -> str:
     """One reply of a recording, under the request's own key."""
     from mmie_tasks.judges.base import JudgeReply, content_key
-    from mmie_tasks.judges.cache_store import Recorded, to_line
+    from mmie_tasks.judges.cache_store import CachedReply, export_line
 
     reply = JudgeReply(text=text, model=judge)
     signature = f"judge:made_up|model:{judge}"
-    return to_line(Recorded(signature=signature, request=content_key(request), reply=reply, time=0))
+    return export_line(
+        CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0)
+    )
 
 
 def mmie_lines(

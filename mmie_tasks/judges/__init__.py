@@ -1,1 +1,1 @@
-"""Judges: they carry a request to a model and bring back words. They know no benchmark."""
+"""Judges: they send a request to a model and return its reply. They know no benchmark."""

@@ -1,4 +1,4 @@
-"""A judge that remembers: what was asked before is not asked again."""
+"""Cache of judge replies: a wrapper around any judge."""
 
 from __future__ import annotations
 
@@ -22,139 +22,143 @@ from mmie_tasks.judges.base import (
     SelfChecking,
     content_key,
 )
-from mmie_tasks.judges.cache_store import CacheFile, Recorded, Replies, explained
+from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
 
-# Disk full, locked for too long, damaged, deleted; a count of tokens that SQLite cannot hold.
-_TROUBLE = (sqlite3.Error, OSError, OverflowError, MmieTasksError)
+# Disk full, locked for too long, damaged, deleted; a token count that SQLite cannot store.
+_FILE_ERRORS = (sqlite3.Error, OSError, OverflowError, MmieTasksError)
 
 
 class CachedJudge:
-    """Another judge, with a file of what it said before.
+    """A judge with a cache file of its replies.
 
-    Replies are kept, never errors. What cannot be kept is passed on all the same: trouble with the
-    file is one warning in the log, and the rest of the run goes on without it.
+    Replies are cached, errors never. A problem with the file loses no reply: it is logged once, as
+    a warning, and the rest of the run goes without the cache.
     """
 
     def __init__(self, judge: Judge, file: CacheFile) -> None:
         self._judge = judge
         self._file = file
-        self._given_up = False
+        self._is_disabled = False
 
     @property
     def signature(self) -> str:
-        """The inner judge's: remembering moves no score."""
+        """The wrapped judge's: caching moves no score."""
         return self._judge.signature
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Path of the cache file."""
         return self._file.path
 
     def check(self) -> None:
-        """Return if the file can be written and the inner judge can be used.
+        """Return if the file can be written and the wrapped judge can be used.
 
         Raises:
             DataBroken: The file is no cache, or of a newer version.
             SettingWrong: It cannot be opened or written.
-            JudgeMisconfigured: The inner judge's.
+            JudgeMisconfigured: The wrapped judge cannot be used.
         """
-        with self._file.opened() as replies, explained(self.path):
-            replies.try_writing()
+        with self._file.open() as replies, named_errors(self.path):
+            replies.check_writable()
         if isinstance(self._judge, SelfChecking):
             self._judge.check()
 
-    def before_loading(self, call: Callable[[], object]) -> None:
-        """Tell the inner judge, if it is computed in this process."""
+    def before_loading(self, callback: Callable[[], object]) -> None:
+        """Have a function called before the wrapped judge loads a model, if it does."""
         if isinstance(self._judge, InProcess):
-            self._judge.before_loading(call)
+            self._judge.before_loading(callback)
 
     def close(self) -> None:
-        """Have the inner judge give back its memory, if it is computed in this process."""
+        """Free the memory of the wrapped judge, if it runs in this process."""
         if isinstance(self._judge, InProcess):
             self._judge.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Give what is known at once, and ask the inner judge for the rest, all together.
+        """Yield cached replies at once, then send all other requests together.
 
-        Of requests with the same content one is asked; the others get its outcome, as cached.
+        Of requests with the same content one is sent; the others get its outcome, as cached.
         """
         with ExitStack() as stack:
-            replies = self._opened(stack)
-            asked: dict[str, list[int]] = {}  # by content: the places of the requests
+            replies = self._open(stack)
+            indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
                     key = content_key(request)
                 except RequestBroken as error:
                     yield index, error
                     continue
-                if key in asked:
-                    asked[key].append(index)
+                if key in indices_by_key:
+                    indices_by_key[key].append(index)
                 elif (reply := self._find(replies, key)) is not None:
                     yield index, reply
                 else:
-                    asked[key] = [index]
-            if asked:
-                yield from self._asked(requests, asked, replies)
+                    indices_by_key[key] = [index]
+            if indices_by_key:
+                yield from self._send(requests, indices_by_key, replies)
 
-    def _asked(
+    def _send(
         self,
         requests: Sequence[JudgeRequest],
-        asked: Mapping[str, Sequence[int]],
-        replies: Replies | None,
+        indices_by_key: Mapping[str, Sequence[int]],
+        replies: ReplyTable | None,
     ) -> Iterator[tuple[int, Outcome]]:
-        waiting = dict(enumerate(asked))
-        outcomes = self._judge.ask([requests[first] for first, *_ in asked.values()])
+        pending = dict(enumerate(indices_by_key))
+        outcomes = self._judge.ask([requests[first] for first, *_ in indices_by_key.values()])
         try:
-            for place, outcome in outcomes:
-                if (key := waiting.pop(place, None)) is None:
-                    continue  # more than one outcome for a request: the first counts
-                first, *others = asked[key]
-                self._keep(replies, key, outcome)
+            for position, outcome in outcomes:
+                if (key := pending.pop(position, None)) is None:
+                    continue  # a second outcome of a request, or of none: the first one counts
+                first, *duplicates = indices_by_key[key]
+                self._store(replies, key, outcome)
                 yield first, outcome
-                for index in others:
+                for index in duplicates:
                     yield index, _as_cached(outcome)
         finally:
             if isinstance(outcomes, Generator):
-                outcomes.close()  # now, not when memory is next tidied up: it may hold connections
+                outcomes.close()  # at once: it may hold connections
 
-    def _opened(self, stack: ExitStack) -> Replies | None:
-        if self._given_up:
+    def _open(self, stack: ExitStack) -> ReplyTable | None:
+        if self._is_disabled:
             return None
         try:
-            return stack.enter_context(self._file.opened())
-        except _TROUBLE as error:
-            self._give_up(error)
+            return stack.enter_context(self._file.open())
+        except _FILE_ERRORS as error:
+            self._disable(error)
             return None
 
-    def _find(self, replies: Replies | None, key: str) -> JudgeReply | None:
-        if replies is None or self._given_up:
+    def _find(self, replies: ReplyTable | None, key: str) -> JudgeReply | None:
+        if replies is None or self._is_disabled:
             return None
         try:
             reply = replies.find(self.signature, key)
-        except _TROUBLE as error:
-            self._give_up(error)
+        except _FILE_ERRORS as error:
+            self._disable(error)
             return None
         return reply and replace(reply, cached=True)
 
-    def _keep(self, replies: Replies | None, key: str, outcome: Outcome) -> None:
-        """Write a reply, unless the inner judge has it from a record of its own."""
-        if replies is None or self._given_up or not isinstance(outcome, JudgeReply):
+    def _store(self, replies: ReplyTable | None, key: str, outcome: Outcome) -> None:
+        """Store a reply, unless the wrapped judge has it from a recording."""
+        if replies is None or self._is_disabled or not isinstance(outcome, JudgeReply):
             return
         if outcome.cached:
             return
         now_s = int(time.time())
-        record = Recorded(signature=self.signature, request=key, reply=outcome, time=now_s)
+        cached_reply = CachedReply(
+            signature=self.signature, request_key=key, reply=outcome, time_s=now_s
+        )
         try:
-            replies.put(record)
-        except _TROUBLE as error:
-            self._give_up(error)
+            replies.put(cached_reply)
+        except _FILE_ERRORS as error:
+            self._disable(error)
 
-    def _give_up(self, error: Exception) -> None:
-        self._given_up = True
-        path, reason = self.path, str(error).partition("\n")[0]
-        logger.warning(f"The judge's cache {path} is not used any more in this run: {reason}")
+    def _disable(self, error: Exception) -> None:
+        self._is_disabled = True
+        reason = str(error).partition("\n")[0]
+        logger.warning(
+            f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
+        )
 
 
 def _as_cached(outcome: Outcome) -> Outcome:
-    """The outcome for another request of the same content: its tokens count once."""
+    """The outcome for another request with the same content: its tokens count once."""
     return replace(outcome, cached=True) if isinstance(outcome, JudgeReply) else outcome

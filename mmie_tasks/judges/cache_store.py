@@ -1,11 +1,14 @@
-"""The file that keeps what judges said, so that nothing is paid for twice.
+"""The file of the replies' cache, and its export as JSONL.
 
-One SQLite database. It holds replies, never verdicts and never errors; and of what was asked only
-a hash: no text, no image, no key. Any number of processes and threads may use it at once. Each
-reply is committed as it comes, so a run that is killed loses none that it had.
+The file is one SQLite database. It holds replies, never verdicts and never errors; of a request it
+holds only a hash: no text, image or key. Any number of processes and threads of one machine may
+use it at once. Every reply is committed when it arrives, so a killed run loses none.
 
-The file is for one machine at a time: the write-ahead log that makes this safe does not work
-between machines that share a disk.
+The file cannot be shared between machines: SQLite's write-ahead log, which makes it safe for
+several processes, does not work over network file systems.
+
+A line of the export is a JSON object with ``signature`` (of the judge), ``request`` (the
+`content_key`), ``text``, ``model``, ``finish``, ``usage`` and ``time``. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from filelock import FileLock
 
@@ -27,180 +30,43 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.judges.base import JudgeReply, Usage
 
-# A reply that was kept, and its form as one line of a JSONL file.
-#
-# A line is an object with ``signature`` (of the judge), ``request`` (its `content_key`), ``text``,
-# ``model``, ``finish``, ``usage`` and ``time``. Other keys are allowed, and ignored.
+VERSION = 1
+READ_HINT = "name another file"
 
-_KEY = re.compile(r"[0-9a-f]{64}")
-_LARGEST = 10**11  # tokens, dollars, seconds (the year 5138): a line that says more is broken
-_HINT_RECORDS = "repair that line, or export the replies again"
+_APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
+_SQLITE_HEADER = b"SQLite format 3\0"
+_WRITE_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
+_LINE_HINT = "repair that line, or export the replies again"
+_REQUEST_KEY = re.compile(r"[0-9a-f]{64}")
+_MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 
-
-class _NotAReply(ValueError):
-    """What is wrong with a line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """A reply, whose it is, and to what.
-
-    Attributes:
-        signature: Of the judge that was asked.
-        request: The `content_key` of what it was asked.
-        reply: What it said.
-        time: When it came, in seconds since 1970 (UTC).
-    """
-
-    signature: str
-    request: str
-    reply: JudgeReply
-    time: int
-
-
-def to_line(recorded: Recorded) -> str:
-    """One line of a JSONL file, with its end: ASCII, so that any text survives any channel."""
-    reply = recorded.reply
-    fields = {
-        "signature": recorded.signature,
-        "request": recorded.request,
-        "text": reply.text,
-        "model": reply.model,
-        "finish": reply.finish,
-        "usage": asdict(reply.usage),
-        "time": recorded.time,
-    }
-    return json.dumps(fields) + "\n"
-
-
-def read_records(path: Path) -> Iterator[Recorded]:
-    """Every reply of a JSONL file, read line by line; blank lines count for nothing.
-
-    Raises:
-        DataBroken: A line is not a reply; names the line and what is wrong with it.
-        OSError: The file cannot be read.
-    """
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                yield _recorded_records(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                problem = str(error) or "it is nested too deeply"
-                raise DataBroken(
-                    f"{path}, line {number}: {problem}.", hint=_HINT_RECORDS
-                ) from error
-
-
-def _recorded_records(value: object) -> Recorded:
-    """The reply in a JSON value.
-
-    Raises:
-        _NotAReply: There is none; says why.
-    """
-    fields = _mapping(value, "it")
-    request = _text(fields, "request")
-    if not _KEY.fullmatch(request):
-        raise _NotAReply("`request` is not the 64 hexadecimal digits of a SHA-256")
-    return Recorded(
-        signature=_text(fields, "signature"),
-        request=request,
-        reply=_reply(fields),
-        time=_count(fields, "time"),
-    )
-
-
-def _reply(fields: Mapping[str, object]) -> JudgeReply:
-    usage = _mapping(fields.get("usage"), "`usage`")
-    match fields.get("finish"):
-        case "stop" | "length" as finish:
-            return JudgeReply(
-                text=_text(fields, "text"),
-                model=_text(fields, "model"),
-                finish=finish,
-                usage=Usage(
-                    input_tokens=_count(usage, "input_tokens"),
-                    output_tokens=_count(usage, "output_tokens"),
-                    reasoning_tokens=_count(usage, "reasoning_tokens"),
-                    cost_usd=_cost(usage.get("cost_usd")),
-                ),
-            )
-        case other:
-            raise _NotAReply(f"`finish` is {other!r}, not 'stop' or 'length'")
-
-
-def _mapping(value: object, what: str) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise _NotAReply(f"{what} is {_kind(value)}, not an object")
-    return value
-
-
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise _NotAReply(f"`{name}` is {_kind(value)}, not text")
-    return value
-
-
-def _count(fields: Mapping[str, object], name: str) -> int:
-    value = fields.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
-        raise _NotAReply(f"`{name}` is {_kind(value)}, not a whole number from 0 on")
-    return value
-
-
-def _cost(value: object) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _NotAReply(f"`cost_usd` is {_kind(value)}, not a number")
-    if not 0 <= value <= _LARGEST:
-        raise _NotAReply("`cost_usd` is not a sum of money")
-    return float(value)
-
-
-def _kind(value: object) -> str:
-    """How an error names a value: numbers as they are, anything else by its kind."""
-    if value is None:
-        return "missing or null"
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
-    return f"a {type(value).__name__}"
-
-
-# The replies in an open cache file: the table, and all that is asked of it.
-#
-# Every statement is a transaction of its own, so that others are not kept waiting. Text goes in and
-# comes out as bytes: what a model says may hold half a character (a lone surrogate), which SQLite
-# does not take from Python as it is.
-
-CREATE = """
+_CREATE = """
 CREATE TABLE replies (
-    signature TEXT NOT NULL,            -- of the judge that was asked
-    request TEXT NOT NULL,              -- SHA-256 of what it was asked
+    signature TEXT NOT NULL,            -- of the judge
+    request TEXT NOT NULL,              -- SHA-256 of the request's content
     text TEXT NOT NULL,
     model TEXT NOT NULL,
     finish TEXT NOT NULL,               -- stop or length
     input_tokens INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     reasoning_tokens INTEGER NOT NULL,
-    cost_usd REAL,                      -- NULL where unknown
+    cost_usd REAL,                      -- NULL if unknown
     time INTEGER NOT NULL,              -- seconds since 1970, UTC
     PRIMARY KEY (signature, request)
 )
 """
+# Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
+# accept in a Python string.
 _PUT = """
 INSERT INTO replies VALUES
     (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)
 ON CONFLICT (signature, request) DO NOTHING
 """
-_EACH = """
+_SELECT = """
 SELECT signature, request, text, model, finish,
        input_tokens, output_tokens, reasoning_tokens, cost_usd, time
 FROM replies
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
-ORDER BY signature, request
 """
 _FIND = """
 SELECT signature, request, text, model, finish,
@@ -212,45 +78,70 @@ _TOTALS = """
 SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd), count(cost_usd),
        sum(length(CAST(text AS BLOB))), min(time), max(time)
 FROM replies
-WHERE (:older_than IS NULL OR time < :older_than)
+WHERE (:before_s IS NULL OR time < :before_s)
   AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
 GROUP BY signature
 ORDER BY signature
 """
 _DELETE = """
 DELETE FROM replies
-WHERE (:older_than IS NULL OR time < :older_than)
+WHERE (:before_s IS NULL OR time < :before_s)
   AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
 """
 
+_Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Some of the replies: those that meet both conditions; without any, all.
+class CachedReply:
+    """A reply in a cache file or an export.
 
     Attributes:
-        older_than: A time in seconds since 1970; they came before it.
-        judge: A part of their judge's signature, as it is spelt there.
+        signature: The judge's signature.
+        request_key: The `content_key` of the request.
+        reply: The reply.
+        time_s: When it arrived, in seconds since 1970 (UTC).
     """
 
-    older_than: int | None = None
-    judge: str | None = None
+    signature: str
+    request_key: str
+    reply: JudgeReply
+    time_s: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """What there is of one judge.
+class ReplyFilter:
+    """Selects the replies that meet both conditions; all without a condition.
 
     Attributes:
-        signature: The judge's.
-        replies: How many.
-        input_tokens: Of all its replies, when they were new.
-        output_tokens: Likewise.
-        cost_usd: What the replies of known cost have cost together; None where none is known.
-        priced: How many are of known cost.
-        text_bytes: The length of their texts.
-        oldest: When the first came, in seconds since 1970 (UTC).
-        newest: When the last came.
+        before_s: Replies that arrived before this time, in seconds since 1970.
+        judge: Replies of judges with this text in their signature; case matters.
+    """
+
+    before_s: int | None = None
+    judge: str | None = None
+
+    def parameters(self) -> dict[str, int | bytes | None]:
+        """The parameters of the SQL statements that filter."""
+        judge = None if self.judge is None else _encoded(self.judge)
+        return {"before_s": self.before_s, "judge": judge}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTotals:
+    """Sums over the replies of one judge.
+
+    Attributes:
+        signature: The judge's signature.
+        replies: Number of replies.
+        input_tokens: Input tokens of the original requests.
+        output_tokens: Output tokens of the original requests.
+        cost_usd: Cost of the replies with a known cost, in US dollars; None if there are none.
+        priced: Number of replies with a known cost.
+        text_bytes: Length of all texts, in bytes.
+        oldest_s: When the first reply arrived, in seconds since 1970 (UTC).
+        newest_s: When the last one arrived.
     """
 
     signature: str
@@ -260,117 +151,98 @@ class Totals:
     cost_usd: float | None
     priced: int
     text_bytes: int
-    oldest: int
-    newest: int
+    oldest_s: int
+    newest_s: int
 
 
-class Replies:
-    """An open cache file. Its methods raise what `sqlite3` raises, OSError and OverflowError."""
+class ReplyTable:
+    """The replies of an open cache file.
+
+    Every statement is a transaction of its own, so that other processes need not wait. Methods
+    raise the errors of `sqlite3`, OSError and OverflowError.
+    """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._inode = path.stat().st_ino
 
-    def find(self, signature: str, request: str) -> JudgeReply | None:
-        """What this judge said to this request, if it was ever asked."""
-        # All rows, though there is but one: a cursor left open keeps SQLite's log from shrinking.
-        rows = self._connection.execute(_FIND, (encoded(signature), request)).fetchall()
-        return _recorded(rows[0]).reply if rows else None
+    def find(self, signature: str, request_key: str) -> JudgeReply | None:
+        """The reply of a judge to a request; None if there is none."""
+        # Fetches all rows, though there is one at most: an open cursor would block the log.
+        rows = self._connection.execute(_FIND, (_encoded(signature), request_key)).fetchall()
+        return _from_row(rows[0]).reply if rows else None
 
-    def put(self, recorded: Recorded) -> bool:
-        """Keep a reply, committed on return; True if there was none. One that is there stays."""
-        if self._path.stat().st_ino != self._inode:  # SQLite would write on, where nobody looks
+    def put(self, cached: CachedReply) -> bool:
+        """Store a reply, committed on return, unless there is one; returns whether it is new."""
+        if self._path.stat().st_ino != self._inode:  # SQLite would write to the deleted file
             raise FileNotFoundError(errno.ENOENT, "it was deleted or replaced", str(self._path))
-        reply, usage = recorded.reply, recorded.reply.usage
-        values = (
-            encoded(recorded.signature),
-            recorded.request,
-            encoded(reply.text),
-            encoded(reply.model),
+        reply, usage = cached.reply, cached.reply.usage
+        row = (
+            _encoded(cached.signature),
+            cached.request_key,
+            _encoded(reply.text),
+            _encoded(reply.model),
             reply.finish,
             usage.input_tokens,
             usage.output_tokens,
             usage.reasoning_tokens,
             usage.cost_usd,
-            recorded.time,
+            cached.time_s,
         )
-        return self._connection.execute(_PUT, values).rowcount == 1
+        return self._connection.execute(_PUT, row).rowcount == 1
 
-    def each(self, signature: str | None = None) -> Iterator[Recorded]:
-        """Every reply, or every reply of one judge, in the order of the requests' keys."""
-        values = {"signature": None if signature is None else encoded(signature)}
-        return map(_recorded, self._connection.execute(_EACH, values))
+    def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
+        """All replies, or those of one judge, in the order of the requests' keys."""
+        parameters = {"signature": None if signature is None else _encoded(signature)}
+        statement = f"{_SELECT} ORDER BY signature, request"
+        return map(_from_row, self._connection.execute(statement, parameters))
 
-    def totals(self, selection: Selection) -> tuple[Totals, ...]:
-        """What there is of each judge, in the order of their signatures."""
-        rows = self._connection.execute(_TOTALS, _values(selection))
-        return tuple(_totals(row) for row in rows)
+    def totals(self, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
+        """The sums of each judge, in the order of their signatures."""
+        rows = self._connection.execute(_TOTALS, selection.parameters())
+        return tuple(JudgeTotals(*row) for row in rows)
 
-    def delete(self, selection: Selection) -> int:
-        """Delete replies, give their room back to the disk, and say how many they were."""
-        count = self._connection.execute(_DELETE, _values(selection)).rowcount
+    def delete(self, selection: ReplyFilter) -> int:
+        """Delete replies, shrink the file, and return their number."""
+        count = self._connection.execute(_DELETE, selection.parameters()).rowcount
         self._connection.execute("VACUUM")
         return count
 
-    def try_writing(self) -> None:
+    def check_writable(self) -> None:
         """Return if the file can be written now; changes nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
         self._connection.execute("ROLLBACK")
 
 
-def encoded(text: str) -> bytes:
-    """Text as SQLite is given it; the statements cast it back."""
+def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def decoded(data: bytes) -> str:
-    """Text as it was before `encoded`: a connection's ``text_factory``."""
+def _decoded(content: bytes) -> str:
+    """The inverse of `_encoded`: a connection's ``text_factory``."""
     try:
-        return data.decode(errors="surrogatepass")
+        return content.decode(errors="surrogatepass")
     except UnicodeDecodeError as error:
         raise sqlite3.DataError(f"byte {error.start} of a text is not UTF-8") from error
 
 
-def _values(selection: Selection) -> dict[str, int | bytes | None]:
-    judge = None if selection.judge is None else encoded(selection.judge)
-    return {"older_than": selection.older_than, "judge": judge}
-
-
-def _recorded(row: tuple[str, str, str, str, str, int, int, int, float | None, int]) -> Recorded:
-    signature, request, text, model, finish, read, written, hidden, cost_usd, time = row
+def _from_row(row: _Row) -> CachedReply:
+    signature, request_key, text, model, finish, *tokens, cost_usd, time_s = row
+    input_tokens, output_tokens, reasoning_tokens = tokens
     usage = Usage(
-        input_tokens=read, output_tokens=written, reasoning_tokens=hidden, cost_usd=cost_usd
-    )
-    ended: Literal["stop", "length"] = "length" if finish == "length" else "stop"
-    reply = JudgeReply(text=text, model=model, usage=usage, finish=ended)
-    return Recorded(signature=signature, request=request, reply=reply, time=time)
-
-
-def _totals(row: tuple[str, int, int, int, float | None, int, int, int, int]) -> Totals:
-    signature, replies, read, written, cost_usd, priced, text_bytes, oldest, newest = row
-    return Totals(
-        signature=signature,
-        replies=replies,
-        input_tokens=read,
-        output_tokens=written,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        reasoning_tokens=reasoning_tokens,
         cost_usd=cost_usd,
-        priced=priced,
-        text_bytes=text_bytes,
-        oldest=oldest,
-        newest=newest,
     )
-
-
-VERSION = 1
-HEADER = b"SQLite format 3\0"  # how every SQLite file begins
-_APPLICATION = 0x6D6D6965  # "mmie": tells our databases from other people's
-READ_HINT = "name another file"
-_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
+    finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
+    reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason)
+    return CachedReply(signature=signature, request_key=request_key, reply=reply, time_s=time_s)
 
 
 def default_path(environment: Mapping[str, str]) -> Path:
-    """Where replies are kept, unless told otherwise: below `cache_dir`.
+    """Path of the cache file unless a judge's ``cache=`` names another: below `cache_dir`.
 
     >>> default_path({"MMIE_TASKS_CACHE": "/c"}).as_posix()
     '/c/judge/replies.sqlite3'
@@ -380,10 +252,10 @@ def default_path(environment: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CacheFile:
-    """A cache file, whether it exists yet or not.
+    """A cache file, which may not exist yet.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         busy_timeout_s: How long to wait while another process writes.
     """
 
@@ -391,70 +263,72 @@ class CacheFile:
     busy_timeout_s: float = field(default=30.0, kw_only=True)
 
     @contextmanager
-    def opened(self) -> Iterator[Replies]:
-        """Open it to read and write; it is made if there is none, for its owner only.
+    def open(self) -> Iterator[ReplyTable]:
+        """Open it to read and write; a missing file is created, readable by its owner only.
 
         Raises:
-            DataBroken: It is not a cache file, or is of a newer version of this package.
-            SettingWrong: It cannot be opened or made.
+            DataBroken: It is not a cache file, or of a newer version of this package.
+            SettingWrong: It cannot be opened or created.
         """
-        with explained(self.path):
-            _make(self.path)
-            connection = self._connected("rw")
+        with named_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            connection = self._connect("rw")
         with closing(connection):
-            with explained(self.path):
-                if not _is_set_up(connection, self.path):
-                    _set_up(connection, self.path)
+            with named_errors(self.path):
+                if not _has_table(connection, self.path):
+                    _create_table(connection, self.path)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
-            yield Replies(connection, self.path)
+            yield ReplyTable(connection, self.path)
 
     @contextmanager
-    def opened_to_read(self) -> Iterator[Replies]:
-        """Open it to read only, also while others write it; nothing is made beside it.
+    def open_read_only(self) -> Iterator[ReplyTable]:
+        """Open it to read only, also while others write; creates no file beside it.
 
         Raises:
-            DataBroken: It is not a cache file, is empty, is of a newer version, or somebody began
-                to write it meanwhile.
-            SettingWrong: There is none, or it cannot be opened.
+            DataBroken: It is not a cache file, is empty, is of a newer version, or another process
+                began to write it meanwhile.
+            SettingWrong: It does not exist, or cannot be opened.
         """
-        with explained(self.path, READ_HINT):
-            # With nobody there, SQLite would leave two files beside it, or fail in a folder that
-            # cannot be written. The stamp tells whether somebody came after all.
-            stamp = None if _in_use(self.path) else _stamp(self.path)
-            connection = self._connected("ro" if stamp is None else "ro&immutable=1")
+        with named_errors(self.path, READ_HINT):
+            # If no process uses the file, SQLite would create two files beside it, or fail in a
+            # read-only folder; so it is opened as immutable, and the state shows a late writer.
+            state = None if log_path(self.path).exists() else _state(self.path)
+            connection = self._connect("ro" if state is None else "ro&immutable=1")
         with closing(connection):
-            with explained(self.path, READ_HINT):
-                if not _is_set_up(connection, self.path, READ_HINT):
+            with named_errors(self.path, READ_HINT):
+                if not _has_table(connection, self.path, READ_HINT):
                     raise DataBroken(f"The cache `{self.path}` is empty.", hint=READ_HINT)
-            yield Replies(connection, self.path)
-            if stamp is not None and _stamp(self.path) != stamp:
+            yield ReplyTable(connection, self.path)
+            if state is not None and _state(self.path) != state:
                 message = f"The cache `{self.path}` was changed while it was read."
                 raise DataBroken(message, hint="try again")
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{self.path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=self.busy_timeout_s,
-            isolation_level=None,  # each statement is committed at once
-            check_same_thread=False,  # a generator may end in another thread than it began in
+            isolation_level=None,  # commits every statement
+            check_same_thread=False,  # a generator may be closed in another thread
         )
-        connection.text_factory = decoded
+        connection.text_factory = _decoded
         return connection
 
 
-def log_of(path: Path) -> Path:
-    """Where SQLite writes first, while somebody has a cache file open."""
+def log_path(path: Path) -> Path:
+    """Path of SQLite's write-ahead log, which exists while a process has a cache file open."""
     return path.with_name(f"{path.name}-wal")
 
 
 @contextmanager
-def explained(path: Path, hint: str = _HINT) -> Iterator[None]:
-    """Say what is wrong with a cache file in words, where SQLite or the system complains.
+def named_errors(path: Path, hint: str = _WRITE_HINT) -> Iterator[None]:
+    """Turn errors of SQLite and the system into ours, which name the cache file.
 
     Raises:
         DataBroken: It is damaged, or no database at all.
-        SettingWrong: It cannot be opened, read or written, or others keep it locked.
+        SettingWrong: It cannot be opened, read or written, or another process holds the lock.
     """
     try:
         yield
@@ -465,58 +339,165 @@ def explained(path: Path, hint: str = _HINT) -> Iterator[None]:
         raise DataBroken(f"`{path}` is broken: {error}.", hint=hint) from error
 
 
-def _make(path: Path) -> None:
-    """Make an empty file that only its owner may read, if there is none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+def _state(path: Path) -> tuple[int, int, int, bool]:
+    """Values that differ after the file was changed."""
+    stat = path.stat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, log_path(path).exists()
 
 
-def _in_use(path: Path) -> bool:
-    """Whether somebody has the file open, or was killed while writing it."""
-    return log_of(path).exists()
-
-
-def _stamp(path: Path) -> tuple[int, int, int, bool]:
-    """What changes when a file does."""
-    state = path.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, _in_use(path)
-
-
-def _is_set_up(connection: sqlite3.Connection, path: Path, hint: str = _HINT) -> bool:
-    """Whether the database has our table; False where it is empty.
+def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HINT) -> bool:
+    """Whether the database has our table; False if it is empty.
 
     Raises:
-        DataBroken: It is another program's, or of a newer version.
+        DataBroken: It belongs to another program, or has a newer version.
     """
-    connection.execute("BEGIN")  # the three belong together: another process may be setting it up
-    application = _number(connection, "PRAGMA application_id")
-    version = _number(connection, "PRAGMA user_version")
-    tables = _number(connection, "SELECT count(*) FROM sqlite_master")
+    connection.execute("BEGIN")  # one transaction: another process may be creating the table
+    application_id = _integer(connection, "PRAGMA application_id")
+    version = _integer(connection, "PRAGMA user_version")
+    tables = _integer(connection, "SELECT count(*) FROM sqlite_master")
     connection.execute("COMMIT")
-    if application == version == tables == 0:
+    if application_id == version == tables == 0:
         return False
-    if application != _APPLICATION:
+    if application_id != _APPLICATION_ID:
         raise DataBroken(f"`{path}` is a database of another program, not a cache.", hint=hint)
     if version > VERSION:
-        message = f"The cache `{path}` has version {version}; this package knows {VERSION}."
+        message = f"The cache `{path}` has version {version}; this package reads {VERSION}."
         raise DataBroken(message, hint=f"update mmie-tasks, or {hint}")
     return True
 
 
-def _number(connection: sqlite3.Connection, statement: str) -> int:
+def _integer(connection: sqlite3.Connection, statement: str) -> int:
     return int(connection.execute(statement).fetchall()[0][0])
 
 
-def _set_up(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the table, unless another process has just done so."""
-    # SQLite does not wait for others where the kind of its log is changed, so one at a time.
+def _create_table(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the table, unless another process has just done so."""
+    # SQLite does not wait for other processes when the journal mode changes: one at a time.
     with FileLock(path.with_name(f"{path.name}.lock")):
-        if _is_set_up(connection, path):
+        if _has_table(connection, path):
             return
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(CREATE)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(_CREATE)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
+
+
+def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedReply]:
+    """All replies of a cache file or an export, or those of one judge.
+
+    The file's first bytes, not its name, decide which of the two it is.
+
+    Raises:
+        DataBroken: It is neither, or damaged.
+        SettingWrong: It cannot be read.
+    """
+    with named_errors(path, READ_HINT):
+        with path.open("rb") as file:
+            is_database = file.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER
+        if is_database:
+            with CacheFile(path).open_read_only() as replies:
+                yield from replies.read_all(signature)
+        else:
+            exported = read_export(path)
+            yield from (reply for reply in exported if signature in (None, reply.signature))
+
+
+def export_line(cached: CachedReply) -> str:
+    """The line of an export, with its newline; ASCII only, so that any text survives."""
+    reply = cached.reply
+    fields = {
+        "signature": cached.signature,
+        "request": cached.request_key,
+        "text": reply.text,
+        "model": reply.model,
+        "finish": reply.finish,
+        "usage": asdict(reply.usage),
+        "time": cached.time_s,
+    }
+    return json.dumps(fields) + "\n"
+
+
+def read_export(path: Path) -> Iterator[CachedReply]:
+    """All replies of an export, read line by line; blank lines are skipped.
+
+    Raises:
+        DataBroken: A line is not a reply; names the line and its problem.
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                yield _from_json(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                problem = str(error) or "it is nested too deeply"
+                raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
+
+
+class _InvalidLineError(ValueError):
+    """The problem of a line of an export."""
+
+
+def _from_json(content: object) -> CachedReply:
+    """The reply in a JSON value; raises `_InvalidLineError`."""
+    fields: dict[str, object] = _field({"line": content}, "line", dict, "an object")
+    usage: dict[str, object] = _field(fields, "usage", dict, "an object")
+    request_key = _field(fields, "request", str, "text")
+    if not _REQUEST_KEY.fullmatch(request_key):
+        raise _InvalidLineError("`request` is not the 64 hexadecimal digits of a SHA-256")
+    finish = fields.get("finish")
+    if finish not in ("stop", "length"):
+        raise _InvalidLineError(f"`finish` is {finish!r}, not 'stop' or 'length'")
+    reply = JudgeReply(
+        text=_field(fields, "text", str, "text"),
+        model=_field(fields, "model", str, "text"),
+        finish="stop" if finish == "stop" else "length",
+        usage=Usage(
+            input_tokens=_count(usage, "input_tokens"),
+            output_tokens=_count(usage, "output_tokens"),
+            reasoning_tokens=_count(usage, "reasoning_tokens"),
+            cost_usd=_cost_usd(usage),
+        ),
+    )
+    return CachedReply(
+        signature=_field(fields, "signature", str, "text"),
+        request_key=request_key,
+        reply=reply,
+        time_s=_count(fields, "time"),
+    )
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type[_T], expected: str) -> _T:
+    content = fields.get(name)
+    if isinstance(content, kind) and not isinstance(content, bool):
+        return content
+    raise _InvalidLineError(f"`{name}` is {_description(content)}, not {expected}")
+
+
+def _count(fields: Mapping[str, object], name: str) -> int:
+    number = _field(fields, name, int, "a whole number from 0 on")
+    if not 0 <= number <= _MAX_COUNT:
+        raise _InvalidLineError(f"`{name}` is {number}, not a whole number from 0 on")
+    return number
+
+
+def _cost_usd(usage: Mapping[str, object]) -> float | None:
+    cost_usd = usage.get("cost_usd")
+    if cost_usd is None:
+        return None
+    number = cost_usd if isinstance(cost_usd, float) else _field(usage, "cost_usd", int, "a number")
+    if not 0 <= number <= _MAX_COUNT:
+        raise _InvalidLineError("`cost_usd` is not an amount in US dollars")
+    return float(number)
+
+
+def _description(content: object) -> str:
+    """Numbers as they are, anything else by its type."""
+    if content is None:
+        return "missing or null"
+    if isinstance(content, (int, float)) and not isinstance(content, bool):
+        return str(content)
+    return f"a {type(content).__name__}"

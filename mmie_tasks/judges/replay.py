@@ -1,7 +1,7 @@
-"""A judge that says again what another one said, and asks nobody.
+"""A judge that replays recorded replies and sends no requests.
 
-For tests and examples, for audits, and to read an old run with a better reader. Its recording is a
-cache file, or a JSONL that ``mmie-tasks cache export`` wrote.
+For tests, examples and audits, and to read the replies of an old run with a newer reader. A
+recording is a cache file, or a JSONL file that ``mmie-tasks cache export`` wrote.
 """
 
 from __future__ import annotations
@@ -23,15 +23,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.cache_store import (
-    HEADER,
-    READ_HINT,
-    CacheFile,
-    Recorded,
-    default_path,
-    explained,
-    read_records,
-)
+from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
 
 
 def open_judge(
@@ -41,20 +33,20 @@ def open_judge(
     signature: str | None = None,
     model: str | None = None,
 ) -> ReplayJudge:
-    """A judge that answers from a recording only.
+    """Create a judge that replies from a recording only.
 
     Args:
-        environment: Where the usual cache is.
-        path: The recording: a cache file or a JSONL, or several joined by ``;``; without it, the
-            usual cache.
-        signature: Of the judge to replay, or a part of it that no other has.
-        model: The model to replay, as it named itself or as it was asked for.
+        environment: Names the folder of the default cache.
+        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default,
+            the default cache.
+        signature: Signature of the judge to replay, or a part of it that no other judge has.
+        model: Model to replay: the one in the replies, or the one in the signature.
 
     Raises:
         SettingWrong: There is no such file.
     """
-    named = [Path(each.strip()).expanduser() for each in (path or "").split(";") if each.strip()]
-    recordings = named or [default_path(environment)]
+    paths = [Path(name.strip()).expanduser() for name in (path or "").split(";") if name.strip()]
+    recordings = paths or [default_path(environment)]
     for recording in recordings:
         if not recording.is_file():
             raise SettingWrong(
@@ -65,38 +57,38 @@ def open_judge(
 
 
 class ReplayJudge:
-    """Says what the recordings hold. They are read whole, once, when they are first needed."""
+    """Replies with the recorded replies. Recordings are read once, when they are first needed."""
 
     def __init__(
         self, *recordings: Path, signature: str | None = None, model: str | None = None
     ) -> None:
         self._recordings = recordings
-        self._wanted = _Wanted(signature=signature, model=model)
+        self._selector = _JudgeSelector(signature=signature, model=model)
 
     @property
     def signature(self) -> str:
-        """The recorded judge's, and after ``replayed`` which replies these are.
+        """The recorded judge's, and after ``replayed`` a digest of the recording.
 
-        Twelve hexadecimal digits of a SHA-256 of every reply that can be given, and to what.
+        Twelve hexadecimal digits of a SHA-256 of every reply and its request's key.
 
         Raises:
             SettingWrong: As `check`.
             DataBroken: As `check`.
         """
-        return f"{self._loaded.signature}|replayed:{self._loaded.digest()}"
+        return f"{self._recording.signature}|replayed:{self._recording.digest()}"
 
     def check(self) -> None:
         """Read the recording.
 
         Raises:
-            SettingWrong: It cannot be read, or not exactly one judge in it is the wanted one.
+            SettingWrong: It cannot be read, or does not have exactly one judge as selected.
             DataBroken: It is not a recording, or holds two replies to the same request.
         """
-        _ = self._loaded
+        _ = self._recording
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Give the recorded replies; a request that is not in the recording is unavailable."""
-        replies = self._loaded.replies
+        """Yield the recorded replies; a request that is not recorded is unavailable."""
+        replies = self._recording.replies
         for index, request in enumerate(requests):
             try:
                 reply = replies.get(content_key(request))
@@ -104,100 +96,79 @@ class ReplayJudge:
                 yield index, error
                 continue
             if reply is None:
-                name = ", ".join(recording.name for recording in self._recordings)
-                yield index, JudgeUnavailable(f"the request is not in the recording `{name}`")
+                names = ", ".join(recording.name for recording in self._recordings)
+                yield index, JudgeUnavailable(f"the request is not in the recording `{names}`")
             else:
                 yield index, reply
 
     @cached_property
-    def _loaded(self) -> _Replayed:
+    def _recording(self) -> _Recording:
         path = "; ".join(map(str, self._recordings))
-        voices = Counter((each.signature, each.reply.model) for each in self._recorded())
-        signature = self._wanted.chosen(voices, path)
+        counts = Counter((cached.signature, cached.reply.model) for cached in self._read())
+        signature = self._selector.select(counts, path)
         replies: dict[str, JudgeReply] = {}
-        for each in self._recorded(signature):
-            if not self._wanted.suits(signature, each.reply.model):
+        for cached in self._read(signature):
+            if not self._selector.matches(signature, cached.reply.model):
                 continue
-            reply = replace(each.reply, cached=True)
-            if replies.setdefault(each.request, reply).text != reply.text:
-                message = f"`{path}` holds two different replies to the request {each.request}."
-                raise DataBroken(message, hint="take one of them out")
-        return _Replayed(signature=signature, replies=replies)
+            reply = replace(cached.reply, cached=True)
+            if replies.setdefault(cached.request_key, reply).text != reply.text:
+                raise DataBroken(
+                    f"`{path}` holds two different replies to the request {cached.request_key}.",
+                    hint="remove one of them",
+                )
+        return _Recording(signature=signature, replies=replies)
 
-    def _recorded(self, signature: str | None = None) -> Iterator[Recorded]:
-        for recording in self._recordings:
-            yield from recorded(recording, signature)
-
-
-def recorded(path: Path, signature: str | None = None) -> Iterator[Recorded]:
-    """Every reply in a recording, or every reply of one judge.
-
-    Whether it is a cache file or a JSONL is seen from how it begins, not from its name.
-
-    Raises:
-        DataBroken: It is neither, or damaged.
-        SettingWrong: It cannot be read.
-    """
-    with explained(path, READ_HINT):
-        with path.open("rb") as file:
-            is_cache = file.read(len(HEADER)) == HEADER
-        if is_cache:
-            with CacheFile(path).opened_to_read() as replies:
-                yield from replies.each(signature)
-        else:
-            records = read_records(path)
-            yield from (each for each in records if signature in (None, each.signature))
+    def _read(self, signature: str | None = None) -> Iterator[CachedReply]:
+        for path in self._recordings:
+            yield from read_recording(path, signature)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Replayed:
-    """What is replayed: the recorded judge's signature, and its replies by request."""
+class _Recording:
+    """The recorded judge's signature, and its replies by the request's key."""
 
     signature: str
     replies: Mapping[str, JudgeReply]
 
     def digest(self) -> str:
-        """Twelve hexadecimal digits for what can move a score: each request, text and ending."""
+        """Twelve hexadecimal digits over all that can move a score: keys, texts, finishes."""
         digest = hashlib.sha256()
-        for request, reply in sorted(self.replies.items()):
-            digest.update(json.dumps([request, reply.text, reply.finish]).encode() + b"\n")
+        for request_key, reply in sorted(self.replies.items()):
+            digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
         return digest.hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """Which of the judges in a recording is meant."""
+class _JudgeSelector:
+    """The options that select one of the judges in a recording."""
 
     signature: str | None
     model: str | None
 
-    def suits(self, signature: str, model: str) -> bool:
-        """Whether replies of this model, asked under this signature, are of the model meant."""
-        named = (model, *(part.removeprefix("model:") for part in _models(signature)))
-        return self.model is None or self.model in named
+    def matches(self, signature: str, model: str) -> bool:
+        """Whether replies of this model under this signature are of the selected model."""
+        parts = signature.split("|")
+        return self.model in (None, model) or f"model:{self.model}" in parts
 
-    def chosen(self, voices: Mapping[tuple[str, str], int], path: str) -> str:
-        """The one signature that is meant, of the signatures and models there are.
+    def select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
+        """The selected signature, from the number of replies by signature and model.
 
         Raises:
-            SettingWrong: It is none, or more than one; lists them.
+            SettingWrong: None or several match; lists them.
         """
-        found = {signature for signature, model in voices if self.suits(signature, model)}
+        signatures = {signature for signature, model in counts if self.matches(signature, model)}
         if (part := self.signature) is not None:
-            found = found & {part} or {signature for signature in found if part in signature}
-        if len(found) == 1:
-            return found.pop()
+            exact = signatures & {part}
+            signatures = exact or {signature for signature in signatures if part in signature}
+        if len(signatures) == 1:
+            return signatures.pop()
         listed = "\n".join(
             f"  {signature} ({model}: {count:,})"
-            for (signature, model), count in sorted(voices.items())
-            if not found or signature in found
+            for (signature, model), count in sorted(counts.items())
+            if not signatures or signature in signatures
         )
-        what = "replies of several judges" if found else "no replies of the judge that is meant"
+        content = "replies of several judges" if signatures else "no replies of the selected judge"
         raise SettingWrong(
-            f"The recording `{path}` has {what}. There are:\n{listed or '  none'}",
-            hint="choose one with `signature=...` (a part of it is enough) or `model=...`",
+            f"The recording `{path}` has {content}. Its judges are:\n{listed or '  none'}",
+            hint="select one with `signature=...` (a part of it is enough) or `model=...`",
         )
-
-
-def _models(signature: str) -> list[str]:
-    return [part for part in signature.split("|") if part.startswith("model:")]

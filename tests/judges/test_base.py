@@ -23,50 +23,54 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def request(*parts: str | Path) -> JudgeRequest:
+def request_of(*parts: str | Path) -> JudgeRequest:
     return JudgeRequest(parts=parts, max_tokens=9)
 
 
-def test_a_key_is_of_the_content_and_not_of_the_path(picture: Path) -> None:
+def test_a_key_depends_on_the_content_and_not_on_the_path(picture: Path) -> None:
     other = picture.rename(picture.with_name("b.jpg"))
     copy = picture
     copy.write_bytes(other.read_bytes())
-    assert content_key(request("x", other)) == content_key(request("x", copy))
+    assert content_key(request_of("x", other)) == content_key(request_of("x", copy))
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        pytest.param(lambda asked, _: replace(asked, parts=("xy", *asked.parts[1:])), id="text"),
-        pytest.param(lambda asked, _: replace(asked, parts=asked.parts[::-1]), id="order"),
         pytest.param(
-            lambda asked, _: replace(asked, parts=("x", "", *asked.parts[1:])), id="parts"
+            lambda request, _: replace(request, parts=("xy", *request.parts[1:])), id="text"
         ),
-        pytest.param(lambda asked, _: replace(asked, max_tokens=8), id="limit"),
-        pytest.param(lambda asked, _: replace(asked, attempt=1), id="attempt"),
+        pytest.param(lambda request, _: replace(request, parts=request.parts[::-1]), id="order"),
         pytest.param(
-            lambda asked, path: replace(asked, parts=("x", path.read_bytes().decode("latin-1"))),
+            lambda request, _: replace(request, parts=("x", "", *request.parts[1:])), id="parts"
+        ),
+        pytest.param(lambda request, _: replace(request, max_tokens=8), id="limit"),
+        pytest.param(lambda request, _: replace(request, attempt=1), id="attempt"),
+        pytest.param(
+            lambda request, path: replace(
+                request, parts=("x", path.read_bytes().decode("latin-1"))
+            ),
             id="kind",
         ),
     ],
 )
-def test_whatever_is_asked_otherwise_has_another_key(picture: Path, changed: object) -> None:
-    asked = request("x", picture)
-    assert content_key(changed(asked, picture)) != content_key(asked)  # type: ignore[operator]
+def test_a_request_with_other_content_has_another_key(picture: Path, changed: object) -> None:
+    request = request_of("x", picture)
+    assert content_key(changed(request, picture)) != content_key(request)  # type: ignore[operator]
 
 
 def test_a_changed_image_has_another_key(picture: Path) -> None:
-    before = content_key(request(picture))
+    before = content_key(request_of(picture))
     picture.write_bytes(b"\x89PNG and so forth")
-    assert content_key(request(picture)) != before
+    assert content_key(request_of(picture)) != before
 
 
-def test_half_a_character_has_a_key() -> None:
-    assert len(content_key(request("\ud800"))) == 64
+def test_a_lone_surrogate_has_a_key() -> None:
+    assert len(content_key(request_of("\ud800"))) == 64
 
 
 @pytest.mark.parametrize("size", [0, MAX_IMAGE_BYTES + 1], ids=["empty", "too-large"])
-def test_an_image_without_a_sensible_size_is_not_sent(tmp_path: Path, size: int) -> None:
+def test_an_empty_or_huge_image_is_not_sent(tmp_path: Path, size: int) -> None:
     path = tmp_path / "a.png"
     path.touch()
     os.truncate(path, size)
@@ -74,11 +78,11 @@ def test_an_image_without_a_sensible_size_is_not_sent(tmp_path: Path, size: int)
         image_bytes(path)
 
 
-def test_a_missing_image_names_itself(tmp_path: Path) -> None:
+def test_a_missing_image_is_named(tmp_path: Path) -> None:
     with pytest.raises(RequestBroken, match=r"none\.png` cannot be read"):
-        content_key(request(tmp_path / "none.png"))
+        content_key(request_of(tmp_path / "none.png"))
 
 
-def test_a_misconfigured_judge_says_what_helps() -> None:
+def test_a_misconfigured_judges_error_has_a_hint() -> None:
     error = JudgeMisconfigured("There is no key.", hint="set one")
     assert str(error) == "There is no key.\n\nhint: set one"

@@ -1,4 +1,4 @@
-"""A judge that remembers."""
+"""Cache of judge replies."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 from loguru import logger
-from support.telling_judge import SIGNATURE, TellingJudge, reply, request
+from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges.base import (
@@ -19,7 +19,7 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 
-A, B, C = (request(text) for text in "abc")
+A, B, C = (scripted_request(text) for text in "abc")
 
 
 @pytest.fixture
@@ -35,116 +35,123 @@ def warnings():
     logger.remove(number)
 
 
-def asked_of(judge, file, *requests):
+def outcomes_of(judge, file, *requests):
     return dict(CachedJudge(judge, file).ask(requests))
 
 
-def test_what_was_asked_before_is_not_asked_again(file):
-    first, second = TellingJudge(), TellingJudge()
-    assert asked_of(first, file, A, B) == {0: reply("re: a"), 1: reply("re: b")}
-    assert asked_of(second, file, A, B, C) == {
-        0: reply("re: a", cached=True),
-        1: reply("re: b", cached=True),
-        2: reply("re: c"),
+def test_a_cached_request_is_not_sent_again(file):
+    first, second = ScriptedJudge(), ScriptedJudge()
+    assert outcomes_of(first, file, A, B) == {
+        0: scripted_reply("re: a"),
+        1: scripted_reply("re: b"),
     }
-    assert (first.asked, second.asked) == ([["a", "b"]], [["c"]])
+    assert outcomes_of(second, file, A, B, C) == {
+        0: scripted_reply("re: a", cached=True),
+        1: scripted_reply("re: b", cached=True),
+        2: scripted_reply("re: c"),
+    }
+    assert (first.calls, second.calls) == ([["a", "b"]], [["c"]])
 
 
-def test_known_replies_come_before_anything_is_asked(file):
-    asked_of(TellingJudge(), file, B)
-    judge = TellingJudge()
+def test_cached_replies_come_before_any_request_is_sent(file):
+    outcomes_of(ScriptedJudge(), file, B)
+    judge = ScriptedJudge()
     outcomes = CachedJudge(judge, file).ask([A, B])
-    assert next(outcomes) == (1, reply("re: b", cached=True))
-    assert judge.asked == []
+    assert next(outcomes) == (1, scripted_reply("re: b", cached=True))
+    assert judge.calls == []
     outcomes.close()
 
 
-def test_a_judge_that_has_nothing_to_do_is_not_called(file):
-    judge = TellingJudge()
-    assert asked_of(judge, file) == {}
-    asked_of(TellingJudge(), file, A)
-    asked_of(judge, file, A)
-    assert judge.asked == []
+def test_a_judge_without_requests_to_send_is_not_called(file):
+    judge = ScriptedJudge()
+    assert outcomes_of(judge, file) == {}
+    outcomes_of(ScriptedJudge(), file, A)
+    outcomes_of(judge, file, A)
+    assert judge.calls == []
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(request("a", max_tokens=65), id="a longer reply is allowed"),
-        pytest.param(request("a", attempt=1), id="it is asked once more"),
-        pytest.param(request("a", ""), id="it has another part"),
+        pytest.param(scripted_request("a", max_tokens=65), id="a longer reply is allowed"),
+        pytest.param(scripted_request("a", attempt=1), id="a second attempt"),
+        pytest.param(scripted_request("a", ""), id="it has another part"),
     ],
 )
-def test_another_request_is_asked(file, other):
-    asked_of(TellingJudge(), file, A)
-    judge = TellingJudge()
-    asked_of(judge, file, other)
-    assert judge.asked == [["a"]]
+def test_a_different_request_is_sent(file, other):
+    outcomes_of(ScriptedJudge(), file, A)
+    judge = ScriptedJudge()
+    outcomes_of(judge, file, other)
+    assert judge.calls == [["a"]]
 
 
-def test_another_judge_is_asked(file):
-    asked_of(TellingJudge(), file, A)
-    judge = TellingJudge(signature=f"{SIGNATURE}|t:1")
-    assert asked_of(judge, file, A) == {0: reply("re: a")}
+def test_a_judge_with_another_signature_is_called(file):
+    outcomes_of(ScriptedJudge(), file, A)
+    judge = ScriptedJudge(signature=f"{SIGNATURE}|t:1")
+    assert outcomes_of(judge, file, A) == {0: scripted_reply("re: a")}
     assert CachedJudge(judge, file).signature == f"{SIGNATURE}|t:1"
 
 
-def test_an_error_is_passed_on_and_asked_again_next_time(file):
+def test_an_error_is_passed_on_and_its_request_sent_again_next_time(file):
     down = JudgeUnavailable("down")
-    assert asked_of(TellingJudge(says={"a": down}), file, A, B)[0] is down
-    judge = TellingJudge()
-    assert asked_of(judge, file, A, B)[0] == reply("re: a")
-    assert judge.asked == [["a"]]
+    assert outcomes_of(ScriptedJudge(script={"a": down}), file, A, B)[0] is down
+    judge = ScriptedJudge()
+    assert outcomes_of(judge, file, A, B)[0] == scripted_reply("re: a")
+    assert judge.calls == [["a"]]
 
 
 @pytest.mark.parametrize(
-    ("said", "others"),
+    ("outcome", "duplicates"),
     [
-        pytest.param(reply("x"), reply("x", cached=True), id="a reply, whose tokens count once"),
+        pytest.param(
+            scripted_reply("x"),
+            scripted_reply("x", cached=True),
+            id="a reply, whose tokens count once",
+        ),
         pytest.param(error := JudgeUnavailable("down"), error, id="an error"),
     ],
 )
-def test_requests_of_the_same_content_are_asked_once(file, tmp_path, said, others):
+def test_requests_with_the_same_content_are_sent_once(file, tmp_path, outcome, duplicates):
     for name in ("1.png", "2.png"):
         (tmp_path / name).write_bytes(b"drawn")
-    requests = [request("a", tmp_path / name) for name in ("1.png", "2.png", "1.png")]
-    judge = TellingJudge(says={"a": said})
-    assert asked_of(judge, file, *requests) == {0: said, 1: others, 2: others}
-    assert judge.asked == [["a"]]
+    requests = [scripted_request("a", tmp_path / name) for name in ("1.png", "2.png", "1.png")]
+    judge = ScriptedJudge(script={"a": outcome})
+    assert outcomes_of(judge, file, *requests) == {0: outcome, 1: duplicates, 2: duplicates}
+    assert judge.calls == [["a"]]
 
 
 def test_an_image_counts_with_its_bytes_and_not_with_its_path(file, tmp_path):
     image = tmp_path / "1.png"
-    for content, times_asked in ((b"drawn", 1), (b"drawn", 0), (b"drawn again", 1)):
+    for content, call_count in ((b"drawn", 1), (b"drawn", 0), (b"drawn again", 1)):
         image.write_bytes(content)
-        judge = TellingJudge()
-        asked_of(judge, file, request("a", image))
-        assert len(judge.asked) == times_asked
+        judge = ScriptedJudge()
+        outcomes_of(judge, file, scripted_request("a", image))
+        assert len(judge.calls) == call_count
 
 
-def test_a_request_whose_image_cannot_be_read_is_not_asked(file, tmp_path):
-    judge = TellingJudge()
-    outcomes = asked_of(judge, file, request("a", tmp_path / "none.png"), B)
+def test_a_request_whose_image_cannot_be_read_is_not_sent(file, tmp_path):
+    judge = ScriptedJudge()
+    outcomes = outcomes_of(judge, file, scripted_request("a", tmp_path / "none.png"), B)
     assert isinstance(outcomes[0], RequestBroken)
-    assert outcomes[1] == reply("re: b")
-    assert judge.asked == [["b"]]
+    assert outcomes[1] == scripted_reply("re: b")
+    assert judge.calls == [["b"]]
 
 
-def test_each_reply_is_in_the_file_before_it_is_given(file):
-    outcomes = CachedJudge(TellingJudge(), file).ask([A, B])
+def test_every_reply_is_in_the_file_before_it_is_yielded(file):
+    outcomes = CachedJudge(ScriptedJudge(), file).ask([A, B])
     next(outcomes)
-    judge = TellingJudge()
-    assert asked_of(judge, file, A)[0].cached
+    judge = ScriptedJudge()
+    assert outcomes_of(judge, file, A)[0].cached
     outcomes.close()
 
 
-def test_ending_early_ends_the_inner_judge_and_closes_the_file(file):
-    class Holding(TellingJudge):
+def test_closing_early_closes_the_wrapped_judge_and_closes_the_file(file):
+    class HoldingJudge(ScriptedJudge):
         def ask(self, requests):
-            self.outcomes = super().ask(requests)  # so that it does not end by being forgotten
+            self.outcomes = super().ask(requests)  # keeps it from being garbage-collected
             return self.outcomes
 
-    judge = Holding()
+    judge = HoldingJudge()
     outcomes = CachedJudge(judge, file).ask([A, B])
     next(outcomes)
     outcomes.close()
@@ -152,32 +159,39 @@ def test_ending_early_ends_the_inner_judge_and_closes_the_file(file):
     assert not file.path.with_name(f"{file.path.name}-wal").exists()
 
 
-def test_another_thread_may_read_the_rest_and_end_it(file):
-    outcomes = CachedJudge(TellingJudge(), file).ask([A, B, C])
+def test_another_thread_may_consume_and_close_the_outcomes(file):
+    outcomes = CachedJudge(ScriptedJudge(), file).ask([A, B, C])
     next(outcomes)
     with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(next, outcomes).result() == (1, reply("re: b"))
+        assert thread.submit(next, outcomes).result() == (1, scripted_reply("re: b"))
         thread.submit(outcomes.close).result()
-    assert asked_of(TellingJudge(), file, B)[0].cached
+    assert outcomes_of(ScriptedJudge(), file, B)[0].cached
 
 
-def test_what_the_inner_judge_remembers_itself_is_not_kept_twice(file):
-    asked_of(TellingJudge(says={"a": reply("x", cached=True)}), file, A)
-    judge = TellingJudge()
-    asked_of(judge, file, A)
-    assert judge.asked == [["a"]]
+def test_a_reply_that_the_wrapped_judge_marks_as_cached_is_not_stored(file):
+    outcomes_of(ScriptedJudge(script={"a": scripted_reply("x", cached=True)}), file, A)
+    judge = ScriptedJudge()
+    outcomes_of(judge, file, A)
+    assert judge.calls == [["a"]]
 
 
-def test_of_several_outcomes_for_a_request_the_first_counts(file):
-    class Babbling(TellingJudge):
+def test_the_first_of_several_outcomes_for_a_request_counts(file):
+    class SurplusJudge(ScriptedJudge):
         def ask(self, requests):
-            return iter([(0, reply("1")), (0, reply("2")), (7, reply("3")), (-1, reply("4"))])
+            return iter(
+                [
+                    (0, scripted_reply("1")),
+                    (0, scripted_reply("2")),
+                    (7, scripted_reply("3")),
+                    (-1, scripted_reply("4")),
+                ]
+            )
 
-    assert list(CachedJudge(Babbling(), file).ask([A])) == [(0, reply("1"))]
+    assert list(CachedJudge(SurplusJudge(), file).ask([A])) == [(0, scripted_reply("1"))]
 
 
-def held(file):
-    """Somebody writes, and does not come to an end."""
+def locked(file):
+    """A process that writes without end."""
     other = sqlite3.connect(file.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     return closing(other)
@@ -195,57 +209,61 @@ def damaged(file):
     return closing(sqlite3.connect(":memory:"))
 
 
-@pytest.mark.parametrize("trouble", [held, deleted, damaged])
+@pytest.mark.parametrize("trouble", [locked, deleted, damaged])
 def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, trouble):
-    judge = TellingJudge()
+    judge = ScriptedJudge()
     cached = CachedJudge(judge, file)
     outcomes = cached.ask([A, B, C])
-    got = [next(outcomes)]
+    pairs = [next(outcomes)]
     with trouble(file):
-        got += outcomes
+        pairs += outcomes
         again = dict(cached.ask([B]))
-    assert dict(got) == {0: reply("re: a"), 1: reply("re: b"), 2: reply("re: c")}
-    assert again == {0: reply("re: b")}
+    assert dict(pairs) == {
+        0: scripted_reply("re: a"),
+        1: scripted_reply("re: b"),
+        2: scripted_reply("re: c"),
+    }
+    assert again == {0: scripted_reply("re: b")}
     assert len(warnings) == 1
     assert str(file.path) in warnings[0]
 
 
 def test_a_file_that_cannot_be_opened_loses_no_reply_and_warns_once(file, warnings):
     file.path.write_bytes(b"not a database, but longer than a header " * 9)
-    cached = CachedJudge(TellingJudge(), file)
-    assert dict(cached.ask([A])) == dict(cached.ask([A])) == {0: reply("re: a")}
+    cached = CachedJudge(ScriptedJudge(), file)
+    assert dict(cached.ask([A])) == dict(cached.ask([A])) == {0: scripted_reply("re: a")}
     assert len(warnings) == 1
 
 
-def test_a_number_of_tokens_that_cannot_be_kept_loses_no_reply(file, warnings):
+def test_a_token_count_that_cannot_be_stored_loses_no_reply(file, warnings):
     huge = JudgeReply(text="x", model="m", usage=Usage(input_tokens=2**80))
-    assert asked_of(TellingJudge(says={"a": huge}), file, A) == {0: huge}
+    assert outcomes_of(ScriptedJudge(script={"a": huge}), file, A) == {0: huge}
     assert len(warnings) == 1
 
 
-def test_a_check_makes_the_file_and_asks_nothing(file):
-    judge = TellingJudge()
+def test_a_check_creates_the_file_and_sends_nothing(file):
+    judge = ScriptedJudge()
     CachedJudge(judge, file).check()
     assert file.path.exists()
-    assert judge.asked == []
+    assert judge.calls == []
 
 
 def test_a_check_stops_for_a_file_that_is_no_cache(file):
     file.path.write_bytes(b"not a database, but longer than a header " * 9)
     with pytest.raises(DataBroken, match="cache=off"):
-        CachedJudge(TellingJudge(), file).check()
+        CachedJudge(ScriptedJudge(), file).check()
 
 
 def test_a_check_stops_for_a_file_that_cannot_be_written(file):
-    CachedJudge(TellingJudge(), file).check()
-    with held(file), pytest.raises(SettingWrong, match="locked"):
-        CachedJudge(TellingJudge(), file).check()
+    CachedJudge(ScriptedJudge(), file).check()
+    with locked(file), pytest.raises(SettingWrong, match="locked"):
+        CachedJudge(ScriptedJudge(), file).check()
 
 
-def test_a_check_is_also_the_inner_judges(file):
-    class Keyless(TellingJudge):
+def test_a_check_includes_the_wrapped_judges(file):
+    class KeylessJudge(ScriptedJudge):
         def check(self):
             raise JudgeMisconfigured("no key", hint="set one")
 
     with pytest.raises(JudgeMisconfigured, match="no key"):
-        CachedJudge(Keyless(), file).check()
+        CachedJudge(KeylessJudge(), file).check()

@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from support.recordings import jsonl, some_reply
+from support.recordings import cached_reply, jsonl
 
 from mmie_tasks.judges.cache_command import run
-from mmie_tasks.judges.cache_store import CacheFile, default_path, read_records
+from mmie_tasks.judges.cache_store import CacheFile, default_path, read_export
 
 ALL = ["text 1", "text 1", "text 2"]
 DAY_S = 24 * 60 * 60
@@ -22,16 +22,16 @@ def environment(tmp_path):
 def cache(environment):
     """A cache with a reply of one judge and two of another."""
     path = default_path(environment)
-    with CacheFile(path).opened() as replies:
-        replies.put(some_reply("1"))
-        replies.put(some_reply("1", signature=OTHER, cost_usd=None, time=1_600_000_000))
-        replies.put(some_reply("2", signature=OTHER, time=int(time.time()) - 2 * DAY_S))
+    with CacheFile(path).open() as replies:
+        replies.put(cached_reply("1"))
+        replies.put(cached_reply("1", signature=OTHER, cost_usd=None, time_s=1_600_000_000))
+        replies.put(cached_reply("2", signature=OTHER, time_s=int(time.time()) - 2 * DAY_S))
     return path
 
 
-def held(path):
-    with CacheFile(path).opened_to_read() as replies:
-        return sorted(each.reply.text for each in replies.each())
+def texts_in(path):
+    with CacheFile(path).open_read_only() as replies:
+        return sorted(cached.reply.text for cached in replies.read_all())
 
 
 @pytest.mark.usefixtures("cache")
@@ -46,15 +46,15 @@ def test_stats_are_by_judge(environment, capsys):
 
 
 def test_stats_of_replies_of_unknown_cost(tmp_path, environment, capsys):
-    with CacheFile(tmp_path / "c").opened() as replies:
-        replies.put(some_reply("1", cost_usd=None))
+    with CacheFile(tmp_path / "c").open() as replies:
+        replies.put(cached_reply("1", cost_usd=None))
     assert run(["stats", "--cache", str(tmp_path / "c")], environment) == 0
     assert "cost     unknown" in capsys.readouterr().out
 
 
-def test_a_signature_that_would_move_the_cursor_is_shown_as_it_is_spelt(tmp_path, capsys):
-    with CacheFile(tmp_path / "c").opened() as replies:
-        replies.put(some_reply("1", signature="\x1b[2J\ud800"))
+def test_control_characters_in_a_signature_are_escaped(tmp_path, capsys):
+    with CacheFile(tmp_path / "c").open() as replies:
+        replies.put(cached_reply("1", signature="\x1b[2J\ud800"))
     assert run(["stats", "--cache", str(tmp_path / "c")], {}) == 0
     assert r"\x1b[2J\ud800" in capsys.readouterr().out
 
@@ -67,88 +67,86 @@ def test_a_signature_that_would_move_the_cursor_is_shown_as_it_is_spelt(tmp_path
         pytest.param(["prune", "--older-than", "1d", "--yes"], 0, id="prune"),
     ],
 )
-def test_a_cache_that_is_not_there_is_said_to_be_missing_and_not_made(
-    environment, capsys, arguments, status
-):
+def test_a_missing_cache_is_reported_and_not_created(environment, capsys, arguments, status):
     assert run(arguments, environment) == status
-    said = capsys.readouterr()
-    assert f"There is no cache at {default_path(environment)}" in said.out + said.err
+    output = capsys.readouterr()
+    assert f"There is no cache at {default_path(environment)}" in output.out + output.err
     assert not default_path(environment).exists()
 
 
-def test_what_is_exported_can_be_imported_elsewhere(environment, cache, tmp_path, capsys):
+def test_an_export_can_be_imported_elsewhere(environment, cache, tmp_path, capsys):
     target, other = tmp_path / "r.jsonl", tmp_path / "other.sqlite3"
     assert run(["export", str(target)], environment) == 0
     assert run(["import", str(target), "--cache", str(other)], environment) == 0
     assert "Exported 3 replies" in (out := capsys.readouterr().out)
     assert "Imported 3 replies" in out
-    with CacheFile(cache).opened_to_read() as one, CacheFile(other).opened_to_read() as two:
-        assert list(one.each()) == list(two.each())
+    with CacheFile(cache).open_read_only() as first, CacheFile(other).open_read_only() as second:
+        assert list(first.read_all()) == list(second.read_all())
 
 
 @pytest.mark.usefixtures("cache")
 def test_export_writes_to_standard_output(environment, tmp_path, capsys):
     assert run(["export", "-"], environment) == 0
     (tmp_path / "r.jsonl").write_text(capsys.readouterr().out)
-    assert len(list(read_records(tmp_path / "r.jsonl"))) == 3
+    assert len(list(read_export(tmp_path / "r.jsonl"))) == 3
 
 
 def test_an_export_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path, capsys):
     damaged, target = tmp_path / "damaged", tmp_path / "r.jsonl"
-    with CacheFile(damaged).opened() as replies:
+    with CacheFile(damaged).open() as replies:
         for number in range(200):
-            replies.put(some_reply(number, "x" * 999))
+            replies.put(cached_reply(number, "x" * 999))
     half = damaged.stat().st_size // 2
     damaged.write_bytes(damaged.read_bytes()[:half] + b"\xff" * half)
     target.write_text("old")
     assert run(["export", str(target), "--cache", str(damaged)], {}) == 1
     assert str(damaged) in capsys.readouterr().err
     assert target.read_text() == "old"
-    assert {each.name for each in tmp_path.glob("*r.jsonl*")} == {"r.jsonl"}
+    assert {path.name for path in tmp_path.glob("*r.jsonl*")} == {"r.jsonl"}
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_export_to_where_nothing_can_be_written_fails(environment, tmp_path, capsys):
+def test_an_export_to_a_missing_folder_fails(environment, tmp_path, capsys):
     assert run(["export", str(tmp_path / "none" / "r.jsonl")], environment) == 1
     assert "r.jsonl` cannot be written" in capsys.readouterr().err
 
 
-def test_import_keeps_what_is_there_and_says_so(environment, cache, tmp_path, capsys):
+def test_import_keeps_existing_replies_and_counts_them(environment, cache, tmp_path, capsys):
     records = (
-        some_reply("1"),  # there
-        some_reply("1", "otherwise", signature=OTHER),  # there, with another text
-        some_reply("3"),
-        some_reply("4"),
+        cached_reply("1"),  # cached
+        cached_reply("1", "otherwise", signature=OTHER),  # cached, with another text
+        cached_reply("3"),
+        cached_reply("4"),
     )
     assert run(["import", str(jsonl(tmp_path / "r.jsonl", *records))], environment) == 0
     out = capsys.readouterr().out
     assert "Imported 2 replies that were not" in out
-    assert "1 were there already" in out
-    assert "1 more are there with another text, which was kept" in out
-    assert held(cache) == ["text 1", "text 1", "text 2", "text 3", "text 4"]
+    assert "1 were in it already" in out
+    assert "1 more are in it with another text, which stays" in out
+    assert texts_in(cache) == ["text 1", "text 1", "text 2", "text 3", "text 4"]
 
 
 def test_another_cache_can_be_imported(environment, cache, tmp_path):
     other = tmp_path / "other.sqlite3"
     assert run(["import", str(cache), "--cache", str(other)], environment) == 0
-    assert held(other) == held(cache)
+    assert texts_in(other) == texts_in(cache)
 
 
 def test_a_broken_line_imports_nothing(environment, cache, tmp_path, capsys):
-    path = jsonl(tmp_path / "r.jsonl", some_reply("3"))
+    path = jsonl(tmp_path / "r.jsonl", cached_reply("3"))
     path.write_text(path.read_text() + "{}\n")
     assert run(["import", str(path)], environment) == 1
     assert "line 2" in capsys.readouterr().err
-    assert held(cache) == ALL
+    assert texts_in(cache) == ALL
 
 
-def test_a_file_that_is_not_there_cannot_be_imported(environment, tmp_path, capsys):
+def test_a_missing_file_cannot_be_imported(environment, tmp_path, capsys):
     assert run(["import", str(tmp_path / "none.jsonl")], environment) == 1
     assert "none.jsonl" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("criteria", "left"),
+    ("criteria", "remaining"),
     [
         pytest.param(["--older-than", "90d"], ["text 2"], id="age in days"),
         pytest.param(["--older-than", "36h"], [], id="age in hours"),
@@ -159,26 +157,28 @@ def test_a_file_that_is_not_there_cannot_be_imported(environment, tmp_path, caps
         pytest.param(["--judge", "openai", "--older-than", "9w"], ["text 1", "text 2"], id="both"),
     ],
 )
-def test_prune_deletes_what_meets_the_criteria(environment, cache, capsys, criteria, left):
-    would = f"{3 - len(left)} repl"
+def test_prune_deletes_the_replies_that_meet_the_criteria(
+    environment, cache, capsys, criteria, remaining
+):
+    deleted = f"{3 - len(remaining)} repl"
     assert run(["prune", *criteria], environment) == 0
-    assert f"would delete {would}" in capsys.readouterr().out
-    assert len(held(cache)) == 3
+    assert f"would delete {deleted}" in capsys.readouterr().out
+    assert len(texts_in(cache)) == 3
     assert run(["prune", *criteria, "--yes"], environment) == 0
-    assert f"Deleted {would}" in capsys.readouterr().out
-    assert held(cache) == left
+    assert f"Deleted {deleted}" in capsys.readouterr().out
+    assert texts_in(cache) == remaining
 
 
 @pytest.mark.parametrize("criteria", [[], ["--judge", ""]])
 def test_prune_without_criteria_refuses(environment, cache, capsys, criteria):
     assert run(["prune", "--yes", *criteria], environment) == 1
-    assert "not told what to delete" in capsys.readouterr().err
-    assert len(held(cache)) == 3
+    assert "needs a condition" in capsys.readouterr().err
+    assert len(texts_in(cache)) == 3
 
 
 def test_pruning_makes_the_file_smaller(environment, cache):
-    with CacheFile(cache).opened() as replies:
-        replies.put(some_reply("3", "x" * 500_000, signature="big"))
+    with CacheFile(cache).open() as replies:
+        replies.put(cached_reply("3", "x" * 500_000, signature="big"))
     assert cache.stat().st_size > 500_000
     assert run(["prune", "--judge", "big", "--yes"], environment) == 0
     assert cache.stat().st_size < 100_000
@@ -194,7 +194,7 @@ def test_pruning_makes_the_file_smaller(environment, cache):
         pytest.param(["prune", "--older-than", "-1d"], id="the future"),
     ],
 )
-def test_what_it_does_not_know_it_refuses(environment, capsys, arguments):
+def test_invalid_arguments_are_refused(environment, capsys, arguments):
     with pytest.raises(SystemExit) as caught:
         run(arguments, environment)
     assert caught.value.code == 2

@@ -13,10 +13,10 @@ ANY = JudgeRequest(parts=("x",), max_tokens=9)
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What installing packages with these entry points does."""
+    """Entry points of other packages."""
     values = {
-        "saying": "support.judges:open_word_judge",
-        "classy": "support.judges:FunctionJudge",
+        "word": "support.judges:open_word_judge",
+        "class": "support.judges:FunctionJudge",
         "absent": "no_such_package:Judge",
         "number": "support.judges:__name__",
         "openai": "support.judges:open_word_judge",
@@ -25,53 +25,53 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "entry_points", lambda **_group: entries)
 
 
-def said(**options: str) -> str:
-    judge = registry.create("saying", options, {"ENDING": "."})
+def text_from(**options: str) -> str:
+    judge = registry.create("word", options, {"ENDING": "."})
     ((_, outcome),) = judge.ask([ANY])
     return outcome.text  # type: ignore[union-attr]
 
 
-def test_ours_come_first_and_a_name_of_ours_is_ours() -> None:
+def test_built_in_judges_come_first_and_keep_their_names() -> None:
     assert registry.names() == (
         "mmie_score",
         "openai",
         "replay",
         "absent",
-        "classy",
+        "class",
         "number",
-        "saying",
+        "word",
     )
     assert registry.factory_of("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 
-def test_options_arrive_in_the_types_that_are_declared() -> None:
-    assert said(word="a", times="3", loud="true") == "AAA."
-    assert said(word="5") == "5."
+def test_options_arrive_in_their_declared_types() -> None:
+    assert text_from(word="a", times="3", loud="true") == "AAA."
+    assert text_from(word="5") == "5."
 
 
-def test_a_class_is_a_kind_too_and_its_options_are_its_parameters() -> None:
-    assert list(registry.option_types("classy")) == ["reply_to"]
+def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
+    assert list(registry.option_types("class")) == ["reply_to"]
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "found"),
+    ("name", "options", "message"),
     [
         pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: one of `openai`", id="name"),
-        pytest.param("saying", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
-        pytest.param("saying", {"word": "a", "times": "many"}, "`times=many`", id="type"),
-        pytest.param("saying", {"word": "a", "times": "1.5"}, "type int", id="not-whole"),
-        pytest.param("saying", {}, "needs `word=...`", id="missing"),
-        pytest.param("saying", {"environment": "x"}, "no option `environment`", id="environment"),
+        pytest.param("word", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
+        pytest.param("word", {"word": "a", "times": "many"}, "`times=many`", id="type"),
+        pytest.param("word", {"word": "a", "times": "1.5"}, "type int", id="not-whole"),
+        pytest.param("word", {}, "needs `word=...`", id="missing"),
+        pytest.param("word", {"environment": "x"}, "no option `environment`", id="environment"),
         pytest.param("absent", {}, "cannot be loaded from `no_such_package:Judge`", id="absent"),
         pytest.param("number", {}, "cannot be called", id="not-callable"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_made_is_said_with_what_there_is(
-    name: str, options: dict[str, str], found: str
+def test_invalid_names_and_options_are_refused_with_the_valid_ones(
+    name: str, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(SettingWrong) as error:
         registry.create(name, options, {})
-    assert found in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_key_as_an_option_is_refused_and_not_repeated() -> None:
@@ -82,4 +82,4 @@ def test_a_key_as_an_option_is_refused_and_not_repeated() -> None:
 
 
 def test_cache_is_an_option_of_every_judge() -> None:
-    registry.check_options("saying", {"word": "a", "cache": "off"})
+    registry.check_options("word", {"word": "a", "cache": "off"})

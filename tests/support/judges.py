@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest, Outcome, Usage
+
+SIGNATURE = "judge:scripted|model:drawn-1"
 
 
 def text_of(request: JudgeRequest) -> str:
@@ -40,3 +43,40 @@ def open_word_judge(
     """A factory with options."""
     text = word.upper() if loud else word
     return FunctionJudge(lambda _: reply(text * times + environment.get("ENDING", "")))
+
+
+def scripted_request(*parts: str | Path, max_tokens: int = 64, attempt: int = 0) -> JudgeRequest:
+    return JudgeRequest(parts=parts, max_tokens=max_tokens, attempt=attempt)
+
+
+def scripted_reply(
+    text: str, *, cached: bool = False, model: str = "drawn-1", cost_usd: float | None = 0.25
+) -> JudgeReply:
+    usage = Usage(input_tokens=7, output_tokens=3, reasoning_tokens=1, cost_usd=cost_usd)
+    return JudgeReply(text=text, model=model, usage=usage, cached=cached)
+
+
+class ScriptedJudge:
+    """Replies ``re: `` and the request's first text, or as scripted; records its calls.
+
+    Attributes:
+        calls: The first text of each request, call by call.
+        closed: How many calls have ended.
+    """
+
+    def __init__(
+        self, signature: str = SIGNATURE, script: Mapping[str, Outcome] | None = None
+    ) -> None:
+        self.signature = signature
+        self.script = script or {}
+        self.calls: list[list[str]] = []
+        self.closed = 0
+
+    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        texts = [next((p for p in r.parts if isinstance(p, str)), "") for r in requests]
+        self.calls.append(texts)
+        try:
+            for index, text in enumerate(texts):
+                yield index, self.script.get(text) or scripted_reply(f"re: {text}")
+        finally:
+            self.closed += 1

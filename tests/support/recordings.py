@@ -1,4 +1,4 @@
-"""Replies as they are kept: one by number, and any at all."""
+"""Cached replies: one by number, and hypothesis strategies for any."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import hashlib
 from hypothesis import strategies as st
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.judges.cache_store import Recorded, to_line
-from support.telling_judge import SIGNATURE
+from mmie_tasks.judges.cache_store import CachedReply, export_line
+from support.judges import SIGNATURE
 
-any_text = st.text(st.characters(exclude_categories=()))  # half characters and NUL, too
+any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates and NUL, too
 _counts = st.integers(0, 10**9)
 _usages = st.builds(
     Usage,
@@ -26,27 +26,27 @@ any_reply = st.builds(
     usage=_usages,
     finish=st.sampled_from(["stop", "length"]),
 )
-recordings = st.builds(
-    Recorded,
+cached_replies = st.builds(
+    CachedReply,
     signature=any_text,
-    request=st.binary(max_size=8).map(lambda data: hashlib.sha256(data).hexdigest()),
+    request_key=st.binary(max_size=8).map(lambda content: hashlib.sha256(content).hexdigest()),
     reply=any_reply,
-    time=_counts,
+    time_s=_counts,
 )
 
 
-def some_reply(
-    number, text=None, *, signature=SIGNATURE, model="drawn-1", time=1_700_000_000, cost_usd=0.25
-) -> Recorded:
+def cached_reply(
+    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
+) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
-    return Recorded(
+    return CachedReply(
         signature=signature,
-        request=hashlib.sha256(str(number).encode()).hexdigest(),
+        request_key=hashlib.sha256(str(number).encode()).hexdigest(),
         reply=JudgeReply(text=text or f"text {number}", model=model, usage=usage),
-        time=time,
+        time_s=time_s,
     )
 
 
-def jsonl(path, *records: Recorded):
-    path.write_text("".join(to_line(each) for each in records))
+def jsonl(path, *records: CachedReply):
+    path.write_text("".join(export_line(record) for record in records))
     return path

@@ -1,4 +1,4 @@
-"""A process of its own that asks a judge with a cache, and says when each reply is there."""
+"""A separate process that sends requests to a cached judge and prints a line per reply."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
-from support.telling_judge import TellingJudge, request
+from support.judges import ScriptedJudge, scripted_request
 
 LARGEST_FILE = 256 * 1024
 
 
 def start(path: Path, *texts: str, disk="large") -> subprocess.Popen[str]:
-    """It says ``started``, waits for `go`, and says ``asked`` or ``known`` and each text."""
-    command = [sys.executable, "-m", "support.asking", str(path), disk, *texts]
+    """Prints ``started``, waits for `go`, then prints ``new`` or ``cached`` with each text."""
+    command = [sys.executable, "-m", "support.cache_process", str(path), disk, *texts]
     folder = Path(__file__).parent.parent
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
@@ -30,14 +30,14 @@ def go(process: subprocess.Popen[str]) -> None:
 def main(path: str, disk: str, *texts: str) -> None:
     if disk == "small":
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
-    say("started")
+    print_line("started")
     sys.stdin.readline()
-    requests = [request(text) for text in texts]
-    for index, reply in CachedJudge(TellingJudge(), CacheFile(Path(path))).ask(requests):
-        say(f"{'known' if reply.cached else 'asked'} {texts[index][:20]}")
+    requests = [scripted_request(text) for text in texts]
+    for index, reply in CachedJudge(ScriptedJudge(), CacheFile(Path(path))).ask(requests):
+        print_line(f"{'cached' if reply.cached else 'new'} {texts[index][:20]}")
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -7,7 +7,13 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice
+from mmie_tasks.judges.choice import (
+    JudgeChoice,
+    choose_judge,
+    open_judge,
+    parse_choice,
+    with_launcher_args,
+)
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -23,12 +29,12 @@ DEFAULT = "openai:gpt-4o-2024-11-20"
         ("openai:base_url=http://h:1/v1?a=b", "openai", {"base_url": "http://h:1/v1?a=b"}),
     ],
 )
-def test_a_choice_in_words(text: str, name: str, options: dict[str, str]) -> None:
+def test_a_choice_is_parsed(text: str, name: str, options: dict[str, str]) -> None:
     assert parse_choice(text, "here") == JudgeChoice(name=name, options=options, source="here")
 
 
 @pytest.mark.parametrize("text", ["", ":gpt", "openai:a=1,b", "openai:a=1,a=2", "openai:,=3"])
-def test_words_that_are_no_choice_are_refused_without_repeating_them(text: str) -> None:
+def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
     with pytest.raises(SettingWrong, match=r"^here names"):
         parse_choice(text, "here")
 
@@ -70,17 +76,17 @@ def test_an_option_without_a_model_keeps_the_default_model() -> None:
         pytest.param({"MODEL_VERSION": ""}, "gpt-4o-2024-11-20", id="empty"),
     ],
 )
-def test_names_for_a_judges_model_come_before_the_default_only(
+def test_model_variables_replace_the_default_model_only(
     environment: dict[str, str], model: str
 ) -> None:
     assert model_of(environment) == model
 
 
-def test_who_set_the_model_is_named() -> None:
+def test_the_source_names_the_variable_of_the_model() -> None:
     assert "`MODEL_VERSION`" in choose_judge(DEFAULT, {"MODEL_VERSION": "x"}, None).source
 
 
-def test_another_judge_takes_nothing_from_the_default() -> None:
+def test_another_judge_takes_no_option_from_the_default() -> None:
     replay = JudgeChoice(name="replay", options={"path": "x"})
     assert choose_judge(DEFAULT, {"MODEL_VERSION": "y"}, replay) == replay
 
@@ -95,7 +101,7 @@ def test_another_judge_takes_nothing_from_the_default() -> None:
         pytest.param({"cache": "False"}, None, id="false"),
     ],
 )
-def test_a_cache_is_around_every_judge_unless_it_is_switched_off(
+def test_every_judge_is_cached_unless_the_cache_is_off(
     tmp_path: Path, cache: dict[str, str], file: str | None
 ) -> None:
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
@@ -107,11 +113,52 @@ def test_a_cache_is_around_every_judge_unless_it_is_switched_off(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_option_is_said_when_the_judge_is_opened() -> None:
+def test_an_unknown_option_is_refused_when_the_judge_is_opened() -> None:
     with pytest.raises(SettingWrong, match="no option `modle`"):
         open_judge(JudgeChoice(name="openai", options={"modle": "x"}), {})
 
 
-def test_every_built_in_judge_can_be_named() -> None:
+def test_every_built_in_judge_has_options() -> None:
     for name in registry.BUILT_IN:
         assert registry.option_types(name)
+
+
+@pytest.mark.parametrize(
+    ("flags", "launcher_args"),
+    [
+        ("--judge openai", "name=openai"),
+        ("--judge=openai:gpt-4o", "name=openai,model=gpt-4o"),
+        ("--judge openai --judge_args timeout=60", "name=openai,timeout=60"),
+        ("--judge-args=timeout=60 --judge openai:m", "name=openai,model=m,timeout=60"),
+        ("--judge replay:path=f.jsonl", "name=replay,path=f.jsonl"),
+    ],
+)
+def test_the_judge_flags_become_launcher_args(flags: str, launcher_args: str) -> None:
+    line = ["eval", *flags.split(), "--tasks", "x"]
+    assert with_launcher_args(line) == ["eval", "--tasks", "x", "--launcher_args", launcher_args]
+
+
+def test_a_command_without_a_judge_is_not_changed() -> None:
+    line = ["eval", "--launcher_args", "name=sglang", "--judgement"]
+    assert with_launcher_args(line) == line
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--judge opnai:x", "There is no judge `opnai`"),
+        ("--judge openai:x --judge_args tiemout=60", "no option `tiemout`"),
+        ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
+        ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
+        ("--judge openai:x --judge_args oops", "invalid form"),
+        ("--judge", "`--judge` has no value"),
+        ("--judge openai --judge openai", "given twice"),
+        ("--judge_args a=b", "needs `--judge`"),
+        ("--judge openai:x --launcher_args name=sglang", "both given"),
+    ],
+)
+def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
+    with pytest.raises(SettingWrong) as error:
+        with_launcher_args(flags.split())
+    assert message in str(error.value)
+    assert "1234567" not in str(error.value)

@@ -1,0 +1,359 @@
+"""The cache file: content, concurrent access, damage; and its export."""
+
+import json
+import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support import cache_process
+from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
+from support.recordings import cached_replies, cached_reply, jsonl
+
+from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.judges.base import content_key
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_store import (
+    CacheFile,
+    ReplyFilter,
+    default_path,
+    export_line,
+    read_export,
+)
+
+KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"
+NUMBERS = [str(number) for number in range(300)]
+REQUESTS = [scripted_request(text) for text in NUMBERS]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "judge" / "replies.sqlite3"
+
+
+def texts(path):
+    with CacheFile(path).open() as replies:
+        return sorted(cached.reply.text for cached in replies.read_all())
+
+
+def outcomes_of_another(path):
+    return dict(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a")]))
+
+
+def create_database(path, *statements):
+    """A database of another program."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        pytest.param({"MMIE_TASKS_CACHE": "/m", "XDG_CACHE_HOME": "/x"}, "/m", id="ours"),
+        pytest.param({"XDG_CACHE_HOME": "/x"}, "/x/mmie-tasks", id="the user's"),
+    ],
+)
+def test_the_default_cache_is_in_our_cache_folder(environment, folder):
+    assert str(default_path(environment)) == f"{folder}/judge/replies.sqlite3"
+
+
+def test_only_its_owner_may_read_it(path):
+    with CacheFile(path).open() as replies:
+        replies.put(cached_reply("1"))
+        beside = list(path.parent.glob("*.sqlite3*"))
+        modes = {each.name: stat.filemode(each.stat().st_mode) for each in beside}
+    del modes["replies.sqlite3.lock"]  # nothing is in it
+    assert len(modes) == 3
+    assert set(modes.values()) == {"-rw-------"}
+
+
+def test_nothing_of_a_request_is_in_the_file(path):
+    with closing(
+        CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])
+    ) as outcomes:
+        next(outcomes)
+    with CacheFile(path).open() as replies:
+        replies.delete(ReplyFilter(judge="no judge"))
+    data = path.read_bytes().replace(b"re: a secret", b"")
+    assert content_key(scripted_request("a secret")).encode() in data
+    assert b"secret" not in data
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(record=cached_replies)
+def test_a_reply_is_read_as_it_was_stored(tmp_path, record):
+    with CacheFile(tmp_path / "replies.sqlite3").open() as replies:
+        replies.delete(ReplyFilter())
+        assert replies.put(record)
+        assert replies.find(record.signature, record.request_key) == record.reply
+        assert list(replies.read_all(record.signature)) == [record]
+        assert list(replies.read_all(f"{record.signature}!")) == []
+
+
+def test_an_existing_reply_stays(path):
+    with CacheFile(path).open() as replies:
+        assert replies.put(cached_reply("1", text="old"))
+        assert not replies.put(cached_reply("1", text="new"))
+    assert texts(path) == ["old"]
+
+
+def test_an_empty_file_becomes_a_cache(path):
+    path.parent.mkdir()
+    path.touch()
+    with CacheFile(path).open() as replies:
+        replies.put(cached_reply("1"))
+    assert texts(path) == ["text 1"]
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        pytest.param(["CREATE TABLE mine (x)"], "another program", id="another table"),
+        pytest.param(["PRAGMA application_id = 5"], "another program", id="another program"),
+        pytest.param(["PRAGMA user_version = 1"], "another program", id="only a version"),
+        pytest.param(
+            ["PRAGMA application_id = 1835886949", "PRAGMA user_version = 2"],
+            "version 2.*update mmie-tasks",
+            id="a newer version",
+        ),
+    ],
+)
+def test_a_database_of_another_program_is_not_changed(path, statements, message):
+    create_database(path, *statements)
+    before = path.read_bytes()
+    for open_file in (CacheFile(path).open, CacheFile(path).open_read_only):
+        with pytest.raises(DataBroken, match=f"(?s){message}"), open_file():
+            pass
+    assert path.read_bytes() == before
+
+
+def test_a_cache_file_of_version_1_is_read(path):
+    """The statements that write it are spelled out: a change of the schema must fail here."""
+    key = content_key(scripted_request("a"))
+    create_database(
+        path,
+        "PRAGMA journal_mode = WAL",
+        "CREATE TABLE replies (signature TEXT NOT NULL, request TEXT NOT NULL, text TEXT NOT NULL, "
+        "model TEXT NOT NULL, finish TEXT NOT NULL, input_tokens INTEGER NOT NULL, "
+        "output_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL, cost_usd REAL, "
+        "time INTEGER NOT NULL, PRIMARY KEY (signature, request))",
+        f"INSERT INTO replies VALUES ('{SIGNATURE}', '{key}', 'old', 'drawn-1', 'stop', 7, 3, 1, "  # noqa: S608 - constants
+        "0.25, 1700000000)",
+        "INSERT INTO replies VALUES ('other', 'f', CAST(x'eda080' AS TEXT), 'm', 'length', 1, 2, "
+        "0, NULL, 5)",
+        "PRAGMA application_id = 1835886949",
+        "PRAGMA user_version = 1",
+    )
+    judge = ScriptedJudge()
+    outcomes = dict(CachedJudge(judge, CacheFile(path)).ask([scripted_request("a")]))
+    assert outcomes == {0: scripted_reply("old", cached=True)}
+    assert judge.calls == []
+    with CacheFile(path).open_read_only() as replies:
+        other, first = sorted(replies.read_all(), key=lambda cached: cached.time_s)
+    assert (first.signature, first.request_key, first.time_s) == (SIGNATURE, key, 1_700_000_000)
+    assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (
+        *("\ud800", "length"),
+        None,
+    )
+
+
+def test_a_key_of_version_1_is_still_the_key_of_its_request(tmp_path):
+    image = tmp_path / "1.png"
+    image.write_bytes(b"drawn")
+    assert content_key(scripted_request("a", image)) == KEY_OF_VERSION_1
+
+
+def test_a_file_that_is_no_database_is_not_changed(path):
+    path.parent.mkdir()
+    path.write_bytes(b"reply,points\n" * 99)
+    match = r"(?s)not a database.*cache=off"
+    with pytest.raises(DataBroken, match=match), CacheFile(path).open():
+        pass
+    assert path.read_bytes() == b"reply,points\n" * 99
+
+
+@pytest.mark.parametrize("method", ["open", "open_read_only"])
+def test_a_file_that_cannot_be_opened_is_named_with_its_path(tmp_path, method):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "replies.sqlite3"
+    with pytest.raises(SettingWrong, match=str(path)), getattr(CacheFile(path), method)():
+        pass
+
+
+def test_reading_creates_and_changes_no_file(path):
+    with CacheFile(path).open() as replies:
+        replies.put(cached_reply("1"))
+    before = {each: each.stat().st_mtime_ns for each in path.parent.iterdir()}
+    with CacheFile(path).open_read_only() as replies:
+        assert [cached.reply.text for cached in replies.read_all()] == ["text 1"]
+    assert {each: each.stat().st_mtime_ns for each in path.parent.iterdir()} == before
+
+
+def test_reading_works_while_another_holds_the_file_and_writes(path):
+    file = CacheFile(path, busy_timeout_s=0.05)
+    with file.open() as replies, file.open() as other:
+        replies.put(cached_reply("1"))
+        other._connection.execute("BEGIN IMMEDIATE")
+        with file.open_read_only() as table:
+            assert [cached.reply.text for cached in table.read_all()] == ["text 1"]
+
+
+def test_a_cached_reply_is_read_while_another_process_writes(path):
+    file = CacheFile(path, busy_timeout_s=0.05)
+    with file.open() as replies:
+        replies.put(record := cached_reply("1"))
+        replies._connection.execute("BEGIN IMMEDIATE")
+        with file.open() as other:
+            assert other.find(record.signature, record.request_key) == record.reply
+
+
+def test_a_reader_writes_nothing(path):
+    with CacheFile(path).open() as replies, CacheFile(path).open_read_only() as table:
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            table.put(cached_reply("1"))
+        assert list(replies.read_all()) == []
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(path):
+    with CacheFile(path).open() as replies:
+        replies.put(cached_reply("1"))
+    match = "changed while it was read"
+    with pytest.raises(DataBroken, match=match), CacheFile(path).open_read_only():
+        assert outcomes_of_another(path) == {0: scripted_reply("re: a")}
+
+
+def test_a_slow_reader_does_not_block_writers(path):
+    file = CacheFile(path, busy_timeout_s=0.05)
+    with file.open() as replies, file.open_read_only() as table:
+        for number in range(50):
+            replies.put(cached_reply(number))
+        slowly = table.read_all()
+        next(slowly)
+        assert replies.put(cached_reply(50))
+        assert len(list(slowly)) == 49
+
+
+def test_threads_may_share_a_cache(path):
+    judge = CachedJudge(ScriptedJudge(), CacheFile(path))
+    with ThreadPoolExecutor(4) as threads:
+        jobs = [threads.submit(lambda: list(judge.ask(REQUESTS))) for _ in range(4)]
+    assert [len(job.result()) for job in jobs] == [300, 300, 300, 300]
+    assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
+
+
+def test_processes_may_share_a_cache_from_its_first_moment(path):
+    mine = [NUMBERS[:200], NUMBERS[100:], NUMBERS[50:250]]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(cache_process.start(path, *each)) for each in mine]
+        for each in processes:
+            assert each.stdout.readline() == "started\n"
+        for each in processes:
+            cache_process.go(each)
+        outputs = [each.communicate() for each in processes]
+    assert [errors for _, errors in outputs] == [
+        "",
+        "",
+        "",
+    ]  # no process was locked out
+    assert [len(out.split("\n")) for out, _ in outputs] == [201, 201, 201]
+    assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 40])
+def test_a_killed_run_loses_no_reply_and_the_next_sends_only_the_other_requests(path, lines):
+    with cache_process.start(path, *NUMBERS) as process:
+        cache_process.go(process)
+        seen = [process.stdout.readline() for _ in range(lines)]
+        process.kill()
+        seen += process.stdout.readlines()
+    assert process.returncode == -9
+    stored = {line.split()[1] for line in seen if line.startswith("new") and line.endswith("\n")}
+    judge = ScriptedJudge()
+    list(CachedJudge(judge, CacheFile(path)).ask(REQUESTS))
+    sent = set(judge.calls[0])
+    assert len(stored) >= lines - 1
+    assert len(NUMBERS) - 1 <= len(sent) + len(stored) <= len(NUMBERS)  # one is perhaps unprinted
+    assert sent.isdisjoint(stored)
+    assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
+
+
+def test_a_full_disk_loses_no_reply_and_leaves_a_usable_file(path):
+    long = [f"{number} " + "x" * 60_000 for number in range(9)]
+    with cache_process.start(path, *long, disk="small") as process:
+        out, errors = process.communicate("go\n")
+    assert out.count("new") == 9
+    assert errors.count("is disabled for the rest of this run") == 1
+    assert 0 < len(texts(path)) < 9
+
+
+# The export.
+
+FIELDS = json.loads(export_line(cached_reply("1")))
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=st.lists(cached_replies, max_size=3))
+def test_an_export_is_read_as_it_was_written(tmp_path, records):
+    assert list(read_export(jsonl(tmp_path / "r.jsonl", *records))) == records
+
+
+def test_unknown_keys_blank_lines_and_a_byte_order_mark_are_ignored(tmp_path):
+    path = tmp_path / "r.jsonl"
+    line = json.dumps({**FIELDS, "note": [1], "usage": {**FIELDS["usage"], "cached": 3}})
+    path.write_bytes(b"\xef\xbb\xbf" + line.encode() + b"\r\n\n  \n" + line.encode())
+    assert list(read_export(path)) == [cached_reply("1")] * 2
+
+
+def usage(**changed):
+    return {"usage": {**FIELDS["usage"], **changed}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        pytest.param({"signature": None}, "`signature` is missing or null", id="no signature"),
+        pytest.param({"request": "a" * 63}, "`request` is not", id="a short key"),
+        pytest.param({"request": "A" * 64}, "`request` is not", id="a key in capitals"),
+        pytest.param({"text": ["words"]}, "`text` is a list", id="no text"),
+        pytest.param({"model": 4}, "`model` is 4", id="no model"),
+        pytest.param({"finish": "filter"}, "`finish` is 'filter'", id="another finish"),
+        pytest.param({"usage": None}, "`usage` is missing", id="no usage"),
+        pytest.param({"time": 1.5}, "`time` is 1.5", id="half a second"),
+        pytest.param({"time": True}, "`time` is a bool", id="true"),
+        pytest.param({"time": -1}, "`time` is -1", id="before 1970"),
+        pytest.param({"time": 10**18}, "`time` is 1000", id="nanoseconds"),
+        pytest.param(usage(input_tokens=-3), "`input_tokens` is -3", id="tokens below nothing"),
+        pytest.param(usage(output_tokens="3"), "`output_tokens` is a str", id="tokens as text"),
+        pytest.param(usage(cost_usd="1 USD"), "`cost_usd` is a str", id="cost as text"),
+        pytest.param(usage(cost_usd=float("nan")), "`cost_usd`", id="not a number"),
+        pytest.param(usage(cost_usd=10**400), "`cost_usd`", id="an impossible cost"),
+    ],
+)
+def test_a_line_that_is_no_reply_is_an_error_with_its_number(tmp_path, changed, problem):
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(FIELDS) + "\n\n" + json.dumps({**FIELDS, **changed}) + "\n")
+    with pytest.raises(DataBroken) as caught:
+        list(read_export(path))
+    assert f"{path}, line 3: {problem}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b"{", id="cut off"),
+        pytest.param(b'{"signature": "\xff"}', id="not UTF-8"),
+        pytest.param(b"[" * 100_000, id="nested without end"),
+        pytest.param(b"9" * 5000, id="a number without end"),
+    ],
+)
+def test_a_line_that_is_no_object_is_an_error_with_its_number(tmp_path, line):
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(line + b"\n")
+    with pytest.raises(DataBroken, match="line 1: "):
+        list(read_export(path))
