@@ -16,7 +16,7 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Tally, Unscored, mean_of
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import metrics_of
+from mmie_tasks.runs.metric_values import metrics_of
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

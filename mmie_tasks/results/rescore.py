@@ -17,8 +17,8 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun, lines
-from mmie_tasks.runs.numbers import MetricValue, metric_value, metrics_of
+from mmie_tasks.runs.log_files import Run, TaskRun, read_lines
+from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 
 # What the readers of this version say of a task's saved replies, beside what the log says.
 
@@ -66,7 +66,7 @@ def rescore(task: TaskRun) -> Rescored:
     known = task.by_id
     after: dict[str, LoggedSample] = {}
     unread: dict[str, str] = {}
-    for numbered in lines(task.log):
+    for numbered in read_lines(task.log):
         sample = sample_of(task, numbered.line)
         if sample is None or numbered.line is None or sample.id in after:
             continue
@@ -359,7 +359,7 @@ def _write_log(rescored: Rescored, path: Path) -> None:
     written: set[str] = set()
     after = {sample.id: sample for sample in rescored.samples}
     with path.open("w", encoding="utf-8") as file:
-        for numbered in lines(rescored.task.log):
+        for numbered in read_lines(rescored.task.log):
             sample = sample_of(rescored.task, numbered.line)
             if numbered.line is None or sample is None or sample.id in written:
                 continue

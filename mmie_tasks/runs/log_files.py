@@ -1,4 +1,8 @@
-"""From words of the command line to runs that can be looked at."""
+"""Finds and reads the sample logs of runs: ``PATH`` or ``NAME=PATH`` to `Run` objects.
+
+lmms-eval writes ``<output_path>/<model>/<date>_samples_<task>.jsonl`` and, beside it,
+``<date>_results.json``. A log of 20,000 samples has about 100 MB, so lines are read one by one.
+"""
 
 from __future__ import annotations
 
@@ -16,27 +20,24 @@ from typing import TypeAlias
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, Scale
-from mmie_tasks.runs.samples import number
+from mmie_tasks.runs.log_line import number
 
-# Which files belong to a run: the logs that lmms-eval wrote below its ``--output_path``.
-#
-# ``<output_path>/<model>/<date>_samples_<task>.jsonl``, and ``<date>_results.json`` beside it.
-
-_LOG = re.compile(r"(?P<date>.*?)_?samples_(?P<task>.+)\.jsonl")
-_RESULTS = re.compile(r"(?P<date>.*?)_?results\.json")
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 """Finds the benchmark of a task name; None if the task belongs to none."""
 
-HINT = "name the folder that `--output_path` named, of a run with `--log_samples`"
+HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
+
+_LOG_NAME = re.compile(r"(?P<date>.*?)_?samples_(?P<task>.+)\.jsonl")
+_RESULTS_NAME = re.compile(r"(?P<date>.*?)_?results\.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """A sample log, by its name.
+class SampleLog:
+    """A sample log, identified by its file name.
 
     Attributes:
         path: The file.
-        date: As the runner wrote it; later ones sort later.
+        date: As the runner wrote it; later dates sort later.
         task: The task's name in lmms-eval.
     """
 
@@ -51,135 +52,132 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The logs of one run: of each task the newest.
+class RunLogs:
+    """The logs of one run: the newest log of each task.
 
     Attributes:
-        name: What the user calls it, or the tested model's folder.
-        folder: Where the logs are.
-        logs: By task, in alphabetical order.
-        older: How many logs of the same tasks are older and were left alone.
+        name: The name given on the command line, or that of the tested model's folder.
+        folder: The folder of the logs.
+        logs: Sorted by task.
+        older: Number of older logs of the same tasks, which are ignored.
     """
 
     name: str
     folder: Path
-    logs: tuple[Log, ...]
+    logs: tuple[SampleLog, ...]
     older: int = 0
 
 
-def find(word: str) -> list[Found]:
-    """The runs that a word of the command line names: ``PATH``, or ``NAME=PATH``.
+def find_runs(word: str) -> list[RunLogs]:
+    """Find the runs that a command-line word names: ``PATH`` or ``NAME=PATH``.
 
-    A path is a folder that holds runs at any depth, a results file, or one sample log.
+    A path is a folder that contains runs at any depth, a results file, or one sample log.
 
     Raises:
-        AnswersUnusable: There is nothing, or no log of samples.
+        AnswersUnusable: The path does not exist, or contains no sample log.
+        SettingWrong: The name stands for several runs.
     """
     try:
-        name, path = _split(word)
+        name, path = _split_name(word)
         if not path.exists():
-            raise AnswersUnusable(f"There is no `{path}`.", hint=HINT)
-        found = [_newest(folder, logs) for folder, logs in sorted(_by_folder(path).items())]
-    except (OSError, RuntimeError) as error:  # no right to look, too long a name, no such `~user`
-        raise AnswersUnusable(f"`{word[:200]}` cannot be looked at: {error}.", hint=HINT) from error
-    if not found:
-        raise AnswersUnusable(f"`{path}` holds no log of samples.", hint=HINT)
-    if name and len(found) > 1:
-        listed = ", ".join(f"`{each.folder}`" for each in found)
-        raise SettingWrong(f"`{name}` names {len(found)} runs: {listed}.", hint="name one of them")
-    return [Found(name=name or f.name, folder=f.folder, logs=f.logs, older=f.older) for f in found]
+            raise AnswersUnusable(f"`{path}` does not exist.", hint=HINT)
+        runs = [_newest_logs(folder, logs) for folder, logs in sorted(_by_folder(path).items())]
+    except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
+        reason = error.strerror if isinstance(error, OSError) else error
+        message = f"`{word[:200]}` cannot be opened: {reason}."
+        raise AnswersUnusable(message, hint=HINT) from error
+    if not runs:
+        raise AnswersUnusable(f"`{path}` contains no log of samples.", hint=HINT)
+    if name and len(runs) > 1:
+        folders = ", ".join(f"`{run.folder}`" for run in runs)
+        raise SettingWrong(f"`{name}` names {len(runs)} runs: {folders}.", hint="name one of them")
+    return [replace(run, name=name or run.name) for run in runs]
 
 
-def _split(word: str) -> tuple[str, Path]:
+def _split_name(word: str) -> tuple[str, Path]:
     name, equals, path = word.partition("=")
     if not equals or Path(word).expanduser().exists():
         return "", Path(word).expanduser()
     if not path:
-        raise AnswersUnusable(f"`{word}` has no path behind `=`.", hint=HINT)
+        raise AnswersUnusable(f"`{word}` has no path after `=`.", hint=HINT)
     return name.strip(), Path(path).expanduser()
 
 
-def _by_folder(path: Path) -> dict[Path, list[Log]]:
-    files = sorted(path.rglob("*samples_*.jsonl")) if path.is_dir() else [path]
-    logs: list[Log | None]
-    if path.is_file() and (match := _RESULTS.fullmatch(path.name)):
-        beside = [log_of(each) for each in sorted(path.parent.glob("*samples_*.jsonl"))]
-        logs = [log for log in beside if log and log.date == match["date"]]
+def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:
+    match = _RESULTS_NAME.fullmatch(path.name) if path.is_file() else None
+    if match:
+        files = sorted(path.parent.glob("*samples_*.jsonl"))
     else:
-        logs = [log_of(each) for each in files]
-    found: dict[Path, list[Log]] = defaultdict(list)
-    for log in logs:
-        if log is not None:
-            found[log.path.parent].append(log)
-    return dict(found)
+        files = sorted(path.rglob("*samples_*.jsonl")) if path.is_dir() else [path]
+    by_folder: dict[Path, list[SampleLog]] = defaultdict(list)
+    for file in files:
+        log = parse_log_name(file)
+        if log is not None and (match is None or log.date == match["date"]):
+            by_folder[file.parent].append(log)
+    return dict(by_folder)
 
 
-def log_of(path: Path) -> Log | None:
-    """A file's date and task by its name; None where it is not named like a sample log.
+def parse_log_name(path: Path) -> SampleLog | None:
+    """The date and task in a log's file name; None if the file is not named like a sample log.
 
-    >>> log_of(Path("out/m/20261121_101500_samples_mmie_sa.jsonl")).task
+    >>> parse_log_name(Path("out/m/20261121_101500_samples_mmie_sa.jsonl")).task
     'mmie_sa'
     """
-    match = _LOG.fullmatch(path.name)
-    return match and Log(path=path, date=match["date"], task=match["task"])
+    match = _LOG_NAME.fullmatch(path.name)
+    return match and SampleLog(path=path, date=match["date"], task=match["task"])
 
 
-def _newest(folder: Path, logs: Sequence[Log]) -> Found:
-    newest: dict[str, Log] = {}
-    for log in sorted(logs, key=lambda each: (each.task, each.date)):
-        newest[log.task] = log
-    chosen = tuple(newest.values())
-    name = folder.resolve().name  # of `.`, too
-    return Found(name=name, folder=folder, logs=chosen, older=len(logs) - len(chosen))
-
-
-# The lines of a sample log, one at a time: a log of 20,000 samples is a hundred megabytes.
+def _newest_logs(folder: Path, logs: Sequence[SampleLog]) -> RunLogs:
+    newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
+    return RunLogs(
+        name=folder.resolve().name,  # resolved, because `.` has no name
+        folder=folder,
+        logs=tuple(newest.values()),
+        older=len(logs) - len(newest),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    """A line, and where it stands; `line` is None for a last line that was cut off."""
+class NumberedLine:
+    """A line of a log and its number, from 1; `line` is None if the last line was cut off."""
 
     number: int
     line: Line | None
 
 
-def lines(log: Path) -> Iterator[Numbered]:
-    """Every line of a log that is not blank.
+def read_lines(log: Path) -> Iterator[NumberedLine]:
+    """Read every line of a log that is not blank.
 
     Raises:
-        AnswersUnusable: The log cannot be opened, or a line is no JSON object and not merely the
-            last one, cut off; names file and line.
+        AnswersUnusable: The log cannot be opened, or a line is not a JSON object; names file and
+            line. A last line without line break is reported as cut off instead.
     """
     try:
         with log.open("rb") as file:
-            for number, text in enumerate(file, 1):
+            for line_number, text in enumerate(file, 1):
                 if text.strip():
-                    yield Numbered(number, _line(log, number, text))
+                    yield NumberedLine(line_number, _parse_line(log, line_number, text))
     except OSError as error:
-        message = f"Cannot read `{log}`: {error.strerror}."
+        message = f"`{log}` cannot be read: {error.strerror}."
         raise AnswersUnusable(message, hint="check the path and its permissions") from error
 
 
-def _line(log: Path, number: int, text: bytes) -> Line | None:
+def _parse_line(log: Path, line_number: int, text: bytes) -> Line | None:
     try:
         value: object = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
         if not text.endswith(b"\n"):
             return None
-        deep = isinstance(error, RecursionError)
-        raise _broken(log, number, "it is nested too deeply" if deep else str(error)) from error
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise _bad_line(log, line_number, reason) from error
     if not isinstance(value, dict):
-        raise _broken(log, number, f"it holds {type(value).__name__}, not an object")
+        raise _bad_line(log, line_number, f"it holds {type(value).__name__}, not an object")
     return value
 
 
-def _broken(log: Path, number: int, found: str) -> AnswersUnusable:
-    message = f"`{log}`, line {number}, is no sample of a log: {found}."
-    return AnswersUnusable(message, hint="take the line out, or run the evaluation again")
-
-
-# A run: what one tested model left of one or more tasks.
+def _bad_line(log: Path, line_number: int, reason: str) -> AnswersUnusable:
+    message = f"`{log}`, line {line_number}, is not a logged sample: {reason}."
+    return AnswersUnusable(message, hint="remove the line, or run the evaluation again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +189,9 @@ class TaskRun:
         benchmark: The benchmark it belongs to.
         log: The file that was read.
         samples: In the order of the log; ids are unique.
-        notes: What a reader of the numbers should know: lines cut off, samples that stood twice.
-        stored: The numbers in the results file beside the log, metric to value; empty where there
-            is no such file.
+        notes: Remarks for readers of the scores: lines cut off, duplicate samples.
+        stored: The scores in the results file beside the log, metric to value; empty if there is
+            no such file.
     """
 
     task: str
@@ -205,7 +203,7 @@ class TaskRun:
 
     @property
     def signatures(self) -> tuple[str, ...]:
-        """Every signature that a sample has, in the order of the log; more than one is unusual."""
+        """The distinct signatures of the samples, in the order of the log; normally one."""
         return tuple(dict.fromkeys(sample.signature for sample in self.samples))
 
     @property
@@ -216,14 +214,14 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one tested model left.
+    """The logged tasks of one tested model.
 
     Attributes:
-        name: For people; unique among the runs that are looked at together.
-        folder: Where its files are.
-        date: As the runner wrote it, of its newest log.
-        tasks: Name to task, in alphabetical order.
-        notes: What was found and left alone.
+        name: For display; unique among the runs that are opened together.
+        folder: The folder of its logs.
+        date: Of its newest log, as the runner wrote it.
+        tasks: Name to task, sorted by name.
+        notes: What was ignored, and why.
     """
 
     name: str
@@ -236,147 +234,151 @@ class Run:
 def open_runs(
     words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
 ) -> list[Run]:
-    """Every run that the words name, with names that differ.
+    """Open every run that the words name, and give runs of the same name distinct names.
 
     Args:
-        words: ``PATH`` or ``NAME=PATH`` each; a path may hold several runs.
+        words: ``PATH`` or ``NAME=PATH``; one path may contain several runs.
         find_benchmark: Finds the benchmark of a task name.
-        tasks: The tasks to read; all of the found benchmarks' if none is named.
+        tasks: The tasks to read; every task with a benchmark if none is named.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
+        SettingWrong: A name stands for several runs.
     """
-    with _nothing_collected():
-        runs = [_opened(found, find_benchmark, tasks) for word in words for found in find(word)]
+    with _cycle_collector_off():
+        runs = [_open(logs, find_benchmark, tasks) for word in words for logs in find_runs(word)]
     times, seen = Counter(run.name for run in runs), Counter[str]()
     unique = []
     for run in runs:
         seen[run.name] += 1
-        again = times[run.name] > 1
-        unique.append(replace(run, name=f"{run.name} ({seen[run.name]})") if again else run)
+        repeated = times[run.name] > 1
+        unique.append(replace(run, name=f"{run.name} ({seen[run.name]})") if repeated else run)
     return unique
 
 
 @contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Without the collector of cycles, which would look again and again at all that was read."""
-    collects = gc.isenabled()
+def _cycle_collector_off() -> Iterator[None]:
+    """Switch off the cycle collector, which would scan all samples read so far again and again."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
 
 
 def open_run(word: str, find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> Run:
-    """The one run that a word names.
+    """Open the single run that a word names; arguments as for `open_runs`.
 
     Raises:
-        AnswersUnusable: It cannot be read, or has none of the tasks.
+        AnswersUnusable: The run cannot be read, or has none of the tasks.
         SettingWrong: The word names several runs.
     """
     runs = open_runs([word], find_benchmark, tasks)
     if len(runs) > 1:
-        listed = ", ".join(f"`{run.folder}`" for run in runs)
-        raise SettingWrong(f"`{word}` holds {len(runs)} runs: {listed}.", hint="name one of them")
+        folders = ", ".join(f"`{run.folder}`" for run in runs)
+        raise SettingWrong(
+            f"`{word}` contains {len(runs)} runs: {folders}.", hint="name one of them"
+        )
     return runs[0]
 
 
-def _opened(found: Found, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
-    notes = [f"older logs of the same tasks, left alone: {found.older}"] if found.older else []
+def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
+    notes = [f"older logs of the same tasks, ignored: {logs.older}"] if logs.older else []
     opened: dict[str, TaskRun] = {}
-    for log in found.logs:
+    for log in logs.logs:
         if tasks and log.task not in tasks:
             continue
         benchmark = find_benchmark(log.task)
         if benchmark is None:
-            notes.append(f"`{log.task}` is no task of ours and was left out")
+            notes.append(f"`{log.task}` is not a task of a registered benchmark, ignored")
         elif task := read_task(log, benchmark):
             opened[log.task] = task
         else:
             notes.append(f"`{log.path.name}` has no scored samples (`--predict_only`?)")
     if not opened:
-        asked = [f"none of {', '.join(tasks)}"] if tasks else []
-        why = "; ".join(asked + notes) or "no log of a task"
-        raise AnswersUnusable(f"`{found.folder}` has nothing to look at: {why}.", hint=HINT)
-    date = max(log.date for log in found.logs)
-    return Run(name=found.name, folder=found.folder, date=date, tasks=opened, notes=tuple(notes))
+        requested = [f"none of {', '.join(tasks)}"] if tasks else []
+        reason = "; ".join(requested + notes) or "no log of a task"
+        raise AnswersUnusable(f"`{logs.folder}` has no readable task: {reason}.", hint=HINT)
+    date = max(log.date for log in logs.logs)
+    return Run(name=logs.name, folder=logs.folder, date=date, tasks=opened, notes=tuple(notes))
 
 
-def read_task(log: Log, benchmark: Benchmark) -> TaskRun | None:
-    """The samples of one log; None where no line of it was scored.
+def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
+    """Read the samples of one log; None if no line was scored.
 
     Raises:
-        AnswersUnusable: A line cannot be read, or two lines of one id say different things.
+        AnswersUnusable: A line cannot be read, or two lines give one id different results.
     """
     samples: dict[str, LoggedSample] = {}
     notes: list[str] = []
-    twice = impossible = unscored = 0
-    for numbered in lines(log.path):
+    repeated = off_scale = unscored = 0
+    for numbered in read_lines(log.path):
         if numbered.line is None:
-            notes.append(f"line {numbered.number}, the last, is cut off and was left out")
+            notes.append(f"line {numbered.number}, the last, is cut off and was ignored")
         elif "bypass" in numbered.line and "coverage" not in numbered.line:
             unscored += 1
         else:
-            sample = _read(benchmark, numbered.line, f"`{log.path}`, line {numbered.number}")
-            kept = _possible(sample, benchmark.scale)
-            impossible += kept is not sample
-            twice += _is_known(samples, kept, log.path)
+            logged = _read_sample(benchmark, numbered, log.path)
+            sample = _without_off_scale_points(logged, benchmark.scale)
+            off_scale += sample is not logged
+            repeated += _is_repeated(samples, sample, log.path)
     if not samples:
         return None
-    for count, found in (
-        (twice, "standing there twice, word for word: counted once"),
-        (impossible, "with points that are not on the scale: counted as unscored"),
-        (unscored, "never scored (`--predict_only`): left out"),
+    for count, remark in (
+        (repeated, "logged twice with equal results: counted once"),
+        (off_scale, "with points outside the scale: counted as unscored"),
+        (unscored, "never scored (`--predict_only`): ignored"),
     ):
-        notes += [f"{count} {'sample' if count == 1 else 'samples'} {found}"] if count else []
+        notes += [f"{count} {'sample' if count == 1 else 'samples'} {remark}"] if count else []
     return TaskRun(
         task=log.task,
         benchmark=benchmark,
         log=log.path,
         samples=tuple(samples.values()),
         notes=tuple(notes),
-        stored=_stored(log),
+        stored=_stored_scores(log),
     )
 
 
-def _read(benchmark: Benchmark, line: Line, place: str) -> LoggedSample:
+def _read_sample(benchmark: Benchmark, numbered: NumberedLine, log: Path) -> LoggedSample:
     try:
-        return benchmark.read_line(line)
+        return benchmark.read_line(numbered.line or {})
     except BadRecord as error:
-        raise AnswersUnusable(f"{place}: {error}.", hint=HINT) from error
+        message = f"`{log}`, line {numbered.number}: {error}."
+        raise AnswersUnusable(message, hint=HINT) from error
 
 
-def _is_known(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
-    """Whether a sample with this id, saying the same, was read before; enters it if not.
+def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
+    """Add the sample; whether an equal sample with this id was there before.
 
     Raises:
-        AnswersUnusable: One was, and says something else.
+        AnswersUnusable: A sample with this id and another result was there.
     """
-    known = samples.setdefault(sample.id, sample)
-    if known is sample:
+    first = samples.setdefault(sample.id, sample)
+    if first is sample:
         return False
-    if known != sample:
+    if first != sample:
         raise AnswersUnusable(
-            f"`{log}` holds two different results of the sample {sample.id}.",
-            hint="the runner appends to a log that is there: keep one run to a file",
+            f"`{log}` has two different results of the sample {sample.id}.",
+            hint="the runner appends to an existing log: keep one run per file",
         )
     return True
 
 
-def _possible(sample: LoggedSample, scale: Scale) -> LoggedSample:
-    """The sample; with no points where they are not finite, or none that the scale has.
+def _without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
+    """The sample, its verdicts unscored where points are not finite or not on a whole scale.
 
-    Where points are not counted one by one, what lies on the scale is for the room to say: there
-    are official scripts that clamp nothing.
+    Points that are not whole numbers are only checked for being finite: some official scripts do
+    not clamp.
     """
 
     def checked(verdict: Verdict) -> Verdict:
         if not isinstance(verdict, Scored):
             return verdict
-        off = scale.whole and not 0 <= verdict.points <= scale.full_marks
-        if off or not math.isfinite(verdict.points):
+        outside = scale.whole and not 0 <= verdict.points <= scale.full_marks
+        if outside or not math.isfinite(verdict.points):
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict
 
@@ -386,8 +388,8 @@ def _possible(sample: LoggedSample, scale: Scale) -> LoggedSample:
     return replace(sample, official=official, robust=robust)
 
 
-def _stored(log: Log) -> Mapping[str, float]:
-    """The numbers that the runner saved for the task; empty where they cannot be had."""
+def _stored_scores(log: SampleLog) -> Mapping[str, float]:
+    """The scores that the runner saved for the task; empty if its results file is unreadable."""
     try:
         saved: object = json.loads(log.results.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -395,7 +397,7 @@ def _stored(log: Log) -> Mapping[str, float]:
     results = saved.get("results") if isinstance(saved, dict) else None
     metrics = results.get(log.task) if isinstance(results, dict) else None
     return {
-        name.removesuffix(",none"): known
+        name.removesuffix(",none"): score
         for name, value in (metrics.items() if isinstance(metrics, dict) else ())
-        if "_stderr" not in name and (known := number(value)) is not None
+        if "_stderr" not in name and (score := number(value)) is not None
     }

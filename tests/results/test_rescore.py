@@ -164,7 +164,7 @@ def test_lines_that_are_no_samples_are_not_written(tmp_path):
     log.write_text(f"{log.read_text()}{{'cut")
     said = rescored(tmp_path / "model", "-o", tmp_path / "new")
     assert len(written(tmp_path / "new")) == 12
-    for note in ("cut off", "standing there twice", "--predict_only"):
+    for note in ("cut off", "logged twice", "--predict_only"):
         assert note in said
 
 

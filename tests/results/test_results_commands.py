@@ -148,7 +148,7 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
     ("make", "found"),
     [
         pytest.param(lambda _: None, "There is no `", id="a-path-that-is-not-there"),
-        pytest.param(no_samples, "holds no log of samples", id="no-samples"),
+        pytest.param(no_samples, "contains no log of samples", id="no-samples"),
         pytest.param(log(instead()), "nothing to look at", id="an-empty-log"),
         pytest.param(log(instead(BYPASS)), "`--predict_only`", id="predict-only"),
         pytest.param(log(in_the_middle("{'id'")), "line 3, is no sample", id="no-json"),

@@ -19,8 +19,8 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.preflight.doctor import look
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
-from mmie_tasks.runs.log_files import find, lines
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.log_files import find_runs, read_lines
+from mmie_tasks.runs.metric_values import metric_value
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
@@ -116,8 +116,10 @@ def test_the_figures_of_its_log_are_those_of_the_table(place: Workplace) -> None
 
 @pytest.mark.usefixtures("ran", "odd_one_out")
 def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
-    (log,) = (log for log in find(str(place.folder / "out"))[0].logs if log.task == "odd_one_out")
-    read = [numbered.line for numbered in lines(log.path) if numbered.line]
+    (log,) = (
+        log for log in find_runs(str(place.folder / "out"))[0].logs if log.task == "odd_one_out"
+    )
+    read = [numbered.line for numbered in read_lines(log.path) if numbered.line]
     for line in read:
         sample = benchmark().read_line(line)
         assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}

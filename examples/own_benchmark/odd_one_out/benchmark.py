@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mmie_tasks.core.verdict import Unscored, Verdict
-from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
@@ -30,20 +30,20 @@ def _category_metric(category: str) -> Metric:
 
 def read_line(line: Line) -> LoggedSample:
     """The sample of a log line: the row under ``coverage`` holds everything but the answer."""
-    record = logged.record_of(line)
-    sample_id, category = logged.text(record, "id"), logged.text(record, "category")
+    record = log_line.record_of(line)
+    sample_id, category = log_line.text(record, "id"), log_line.text(record, "category")
     if category not in task.CATEGORIES:
         raise BadRecord(f"`category` is `{category}`: not a sample of odd_one_out")
     shapes = task.picture(sample_id.rpartition("/")[2])  # ids in a log are untrusted
     return LoggedSample(
         id=sample_id,
-        official=logged.verdict(record, "official", 1),
-        robust=logged.verdict(record, "robust", 1),
+        official=log_line.verdict(record, "official", 1),
+        robust=log_line.verdict(record, "robust", 1),
         groups={"category": (category,)},
         question=(LoggedSegment(image=str(shapes)), LoggedSegment(text=task.QUESTION)),
-        gold=(LoggedSegment(text=logged.text(record, "gold")),),
-        answer=(LoggedSegment(text=logged.answer(line)),),
-        signature=logged.text(record, "signature"),
+        gold=(LoggedSegment(text=log_line.text(record, "gold")),),
+        answer=(LoggedSegment(text=log_line.answer(line)),),
+        signature=log_line.text(record, "signature"),
     )
 
 

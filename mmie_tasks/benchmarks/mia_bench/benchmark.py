@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.mia_bench.robust import impossible, robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
-from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
     BadRecord,
@@ -23,10 +23,11 @@ from mmie_tasks.runs.benchmark import (
     LoggedSample,
     LoggedSegment,
     Metric,
+    Record,
     Scale,
     ScoreKind,
 )
-from mmie_tasks.runs.samples import NOT_LOGGED, Record
+from mmie_tasks.runs.log_line import NOT_LOGGED
 
 # Both readings of what came of one request.
 
@@ -77,17 +78,17 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    said = logged.answer(line)
+    said = log_line.answer(line)
     return LoggedSample(
-        id=logged.text(record, "id"),
-        official=logged.verdict(record, "official"),
-        robust=logged.verdict(record, "robust"),
+        id=log_line.text(record, "id"),
+        official=log_line.verdict(record, "official"),
+        robust=log_line.verdict(record, "robust"),
         groups=_groups(record),
         parts={reading: _parts(record, reading) for reading in SCORE_KINDS},
         question=_question(line, record),
         answer=(LoggedSegment(text=said),) if said else (),
-        replies=logged.replies(record) or (),
-        signature=logged.optional_text(record, "signature"),
+        replies=log_line.replies(record) or (),
+        signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
 
@@ -102,8 +103,8 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     graded = _regraded(record)
     if graded is not None:
         return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
-    stored: dict[str, Verdict] = {name: logged.verdict(record, name) for name in SCORE_KINDS}
-    unasked = logged.replies(record) == ()
+    stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}
+    unasked = log_line.replies(record) == ()
     unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
     return stored if unasked and unscored else None
 
@@ -123,16 +124,16 @@ def _regraded(record: Record) -> Grading | None:
     A second reply is read only where the first is still found impossible: it would not have been
     asked for otherwise.
     """
-    found, sample = logged.replies(record), _sample(record)
+    found, sample = log_line.replies(record), _sample(record)
     if not found or sample is None:
         return None
     first = found[0]
     again = first.finish == "stop" and impossible(sample, first.text)
-    return grade(sample, logged.judged(found if again else found[:1]))
+    return grade(sample, log_line.judge_result(found if again else found[:1]))
 
 
 def _record(line: Line) -> Record:
-    record = logged.record_of(line)
+    record = log_line.record_of(line)
     if record.get("type") not in TYPES:
         raise BadRecord("`type` is none of MIA-Bench's: no sample of it")
     return record
@@ -144,17 +145,17 @@ def _sample(record: Record) -> Sample | None:
     if not categories or len(weights) != len(categories):
         return None
     return Sample(
-        id=logged.text(record, "id"),
+        id=log_line.text(record, "id"),
         instruction="",
-        type=logged.text(record, "type"),
-        components=logged.texts(record, "asked") or (),
+        type=log_line.text(record, "type"),
+        components=log_line.texts(record, "asked") or (),
         weights=weights,
         categories=categories,
     )
 
 
 def _categories(record: Record) -> tuple[str, ...]:
-    return logged.texts(record, "categories") or ()
+    return log_line.texts(record, "categories") or ()
 
 
 def _weights(record: Record) -> tuple[int, ...]:
@@ -181,25 +182,25 @@ def _percent(verdict: Verdict) -> Verdict:
 
 def _groups(record: Record) -> dict[str, tuple[str, ...]]:
     groups = {
-        "type": (logged.text(record, "type"),),
+        "type": (log_line.text(record, "type"),),
         "component": tuple(dict.fromkeys(_categories(record))),
     }
     return groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)}
 
 
 def _parts(record: Record, reading: ScoreKind) -> dict[str, float]:
-    shares = logged.mapping(logged.mapping(record, "parts"), reading)
-    known = {name: logged.number(share) for name, share in shares.items()}
+    shares = log_line.mapping(log_line.mapping(record, "parts"), reading)
+    known = {name: log_line.number(share) for name, share in shares.items()}
     return {name: share for name, share in known.items() if share is not None}
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     """The image, then the instruction, as the tested model is asked."""
-    said = logged.optional_text(line, "input")
+    said = log_line.optional_text(line, "input")
     text = (LoggedSegment(text=said),) if said else ()
     if "image" not in record:
         return (LoggedSegment(problem=NOT_LOGGED), *text)
-    image = logged.optional_text(record, "image")
+    image = log_line.optional_text(record, "image")
     return (
         (LoggedSegment(image=image) if image else LoggedSegment(problem="the data name no file")),
         *text,
@@ -213,7 +214,7 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
         facts["contradictory"] = True
     if record.get("agrees") is False:
         facts["the stated total is that of its parts"] = False
-    if (recomputed := logged.number(record.get("recomputed"))) is not None:
+    if (recomputed := log_line.number(record.get("recomputed"))) is not None:
         facts["total of the parts, percent"] = recomputed
     return facts
 
@@ -224,7 +225,7 @@ def _components(record: Record) -> Iterator[tuple[str, str]]:
         _categories(record),
         _weights(record),
         marks if isinstance(marks, list) else (),
-        logged.texts(record, "asked") or (),
+        log_line.texts(record, "asked") or (),
     )
     for place, (category, weight, mark, asked) in enumerate(each, 1):
         what = f": {asked}" if asked else ""
@@ -234,7 +235,7 @@ def _components(record: Record) -> Iterator[tuple[str, str]]:
 def _mark(mark: object, weight: int | None) -> str:
     """``3/4``; ``-/4`` where the reply gives none."""
     if isinstance(mark, list) and len(mark) == 2:
-        points, out_of = map(logged.number, mark)
+        points, out_of = map(log_line.number, mark)
         if points is not None and out_of is not None:
             return f"{points:g}/{out_of:g}"
     return f"-/{weight or '?'}"

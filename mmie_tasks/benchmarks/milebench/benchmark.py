@@ -10,7 +10,7 @@ from mmie_tasks.benchmarks.milebench import metrics
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Reading
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
-from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
@@ -19,9 +19,10 @@ from mmie_tasks.runs.benchmark import (
     LoggedSample,
     LoggedSegment,
     Metric,
+    Record,
     Scale,
 )
-from mmie_tasks.runs.samples import PLACE, Record
+from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
 
 # Both readings of what the runner has of the tested model.
 
@@ -91,18 +92,18 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    images = logged.texts(record, "images")
-    gold = logged.optional_text(record, "gold") or logged.optional_text(line, "target")
-    said = logged.answer(line)
+    images = log_line.texts(record, "images")
+    gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
+    said = log_line.answer(line)
     return LoggedSample(
-        id=logged.text(record, "id"),
-        official=logged.verdict(record, "official", 1),
-        robust=logged.verdict(record, "robust", 1),
-        groups={kind: (logged.text(record, kind),) for kind in ("dataset", "task", "level")},
-        question=logged.asked(line, images),
+        id=log_line.text(record, "id"),
+        official=log_line.verdict(record, "official", 1),
+        robust=log_line.verdict(record, "robust", 1),
+        groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
+        question=log_line.question(line, images),
         gold=(LoggedSegment(text=gold),) if gold else (),
         answer=(LoggedSegment(text=said),) if said else (),
-        signature=logged.optional_text(record, "signature"),
+        signature=log_line.optional_text(record, "signature"),
         facts=_facts(line, record, images),
     )
 
@@ -127,7 +128,7 @@ def rerecord(line: Line) -> Record:
 
 
 def _record(line: Line) -> Record:
-    record = logged.record_of(line)
+    record = log_line.record_of(line)
     if record.get("rule") not in get_args(Rule):
         raise BadRecord("`rule` is none of MileBench's: no sample of it")
     return record
@@ -135,7 +136,7 @@ def _record(line: Line) -> Record:
 
 def _reread(line: Line, record: Record) -> Reading | None:
     """What the current readers make of the saved answer, or why there was none to read."""
-    stored = Reading(logged.verdict(record, "official", 1), logged.verdict(record, "robust", 1))
+    stored = Reading(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
     both = (stored.official, stored.robust)
     if all(isinstance(each, Unscored) and each.reason in _OUTSIDE for each in both):
         return stored
@@ -146,17 +147,17 @@ def _reread(line: Line, record: Record) -> Reading | None:
 
 def _sample(record: Record) -> Sample:
     """As much of the sample as its answer is scored by."""
-    dataset, rule = logged.text(record, "dataset"), logged.text(record, "rule")
+    dataset, rule = log_line.text(record, "dataset"), log_line.text(record, "rule")
     gold = record.get("gold")
     return Sample(
         dataset=dataset,
-        sample_id=logged.text(record, "id").removeprefix(f"{dataset}/"),
+        sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
         rule=rule,  # type: ignore[arg-type]  # looked at in `_record`
         instruction="",
         context="",
         images=(),
-        gold=None if gold is None else logged.optional_text(record, "gold"),
-        choices=logged.texts(record, "choices") or (),
+        gold=None if gold is None else log_line.optional_text(record, "gold"),
+        choices=log_line.texts(record, "choices") or (),
     )
 
 
@@ -164,12 +165,12 @@ def _facts(
     line: Line, record: Record, images: Sequence[str] | None
 ) -> dict[str, str | float | bool]:
     """The rule and the images; of a needle in a haystack, also how deep in how long a one."""
-    asked = logged.optional_text(line, "input")
-    count = asked.count(PLACE) if images is None else len(images)
+    asked = log_line.optional_text(line, "input")
+    count = asked.count(IMAGE_PLACEHOLDER) if images is None else len(images)
     facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": count}
     if record["rule"] == "needle":
         facts["needle_length"] = count
-        gold = logged.optional_text(record, "gold")
+        gold = log_line.optional_text(record, "gold")
         if gold and (place := asked.find(gold)) >= 0:
             facts["needle_depth"] = place / len(asked)
     return facts

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
-from mmie_tasks.runs import samples as logged
+from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
@@ -26,10 +26,10 @@ from mmie_tasks.runs.benchmark import (
     LoggedSample,
     LoggedSegment,
     Metric,
+    Record,
     Scale,
 )
-from mmie_tasks.runs.log_files import find, lines
-from mmie_tasks.runs.samples import Record
+from mmie_tasks.runs.log_files import find_runs, read_lines
 
 # Both readings of what came of one request.
 
@@ -91,11 +91,11 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    field = slug(logged.optional_text(record, "field"))
+    field = slug(log_line.optional_text(record, "field"))
     return LoggedSample(
-        id=logged.text(record, "id"),
-        official=logged.verdict(record, "official", FULL_MARKS),
-        robust=logged.verdict(record, "robust", FULL_MARKS),
+        id=log_line.text(record, "id"),
+        official=log_line.verdict(record, "official", FULL_MARKS),
+        robust=log_line.verdict(record, "robust", FULL_MARKS),
         groups={
             "category": (str(record["category"]),),
             **({"field": (field,)} if field else {}),
@@ -103,8 +103,8 @@ def read_line(line: Line) -> LoggedSample:
         question=_question(line, record),
         gold=_gold(line, record),
         answer=_answer(line, record),
-        replies=logged.replies(record) or (),
-        signature=logged.optional_text(record, "signature"),
+        replies=log_line.replies(record) or (),
+        signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
 
@@ -124,7 +124,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 def rerecord(line: Line) -> Record:
     """The record with what the current readers make of it; as it is, if nothing was read."""
     record = _record(line)
-    graded = _regraded(record) if logged.replies(record) else None
+    graded = _regraded(record) if log_line.replies(record) else None
     return {**record, **metrics.read_in(graded)} if graded else record
 
 
@@ -140,7 +140,7 @@ def subsets(task: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozense
 
 
 def _record(line: Line) -> Record:
-    record = logged.record_of(line)
+    record = log_line.record_of(line)
     if record.get("category") not in CATEGORIES:
         raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: no sample of MMIE")
     return record
@@ -151,49 +151,49 @@ def _regraded(record: Record) -> Grading | None:
 
     None where a verdict was read from a reply that the log does not hold.
     """
-    found = logged.replies(record)
+    found = log_line.replies(record)
     if found:
-        return grade(logged.judged(found))
+        return grade(log_line.judge_result(found))
     stored = Grading(
-        official=logged.verdict(record, "official", FULL_MARKS),
-        robust=logged.verdict(record, "robust", FULL_MARKS),
+        official=log_line.verdict(record, "official", FULL_MARKS),
+        robust=log_line.verdict(record, "robust", FULL_MARKS),
     )
     scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
     return None if found is None or scored else stored
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    known = logged.segments(record, "question")
-    return logged.asked(line, None) if known is None else known
+    known = log_line.segments(record, "question")
+    return log_line.question(line, None) if known is None else known
 
 
 def _gold(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    known = logged.segments(record, "gold")
+    known = log_line.segments(record, "gold")
     if known is not None:
         return known
-    words = logged.optional_text(line, "target")
+    words = log_line.optional_text(line, "target")
     return (LoggedSegment(text=words),) if words else ()
 
 
 def _answer(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     """As it was taken apart; whole where there was nothing to take apart."""
-    known = logged.segments(record, "answer")
+    known = log_line.segments(record, "answer")
     if known:
         return known
-    words = logged.answer(line)
+    words = log_line.answer(line)
     return (LoggedSegment(text=words),) if words else ()
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
     """Those that are known and say something: no 0, no empty text, no flag that is not up."""
-    facts = logged.mapping(record, "facts")
+    facts = log_line.mapping(record, "facts")
     found: dict[str, str | float | bool] = {}
     for name, title in _FACTS.items():
         value = facts.get(name)
-        known = value if isinstance(value, (str, bool)) else logged.number(value)
+        known = value if isinstance(value, (str, bool)) else log_line.number(value)
         if known:
             found[title] = known
-    return found | _typed(logged.mapping(facts, "typed"))
+    return found | _typed(log_line.mapping(facts, "typed"))
 
 
 def _typed(typed: Record) -> dict[str, str | float | bool]:
@@ -219,7 +219,7 @@ def records_of(run: Path) -> list[Record]:
     """
     found: dict[str, Record] = {}
     for log in _logs(run):
-        for numbered in lines(log):
+        for numbered in read_lines(log):
             if numbered.line is None:
                 logger.warning(f"{log}: line {numbered.number}, the last, is cut off and left out")
                 continue
@@ -237,7 +237,7 @@ def records_of(run: Path) -> list[Record]:
 def _logs(run: Path) -> list[Path]:
     by_folder = {
         each.folder: [log.path for log in each.logs if log.task in _TASKS]
-        for each in find(str(run))
+        for each in find_runs(str(run))
     }
     folders = [folder for folder, logs in by_folder.items() if logs]
     if not folders:

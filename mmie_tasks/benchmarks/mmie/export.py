@@ -21,7 +21,7 @@ from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.runs.samples import Record
+from mmie_tasks.runs.benchmark import Record
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}

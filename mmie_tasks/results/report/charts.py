@@ -15,7 +15,7 @@ from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.results.report.tables import Table
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import MetricValue
+from mmie_tasks.runs.metric_values import MetricValue
 
 # Needles in haystacks: how often one is found, by where it lies and how long the haystack is.
 #

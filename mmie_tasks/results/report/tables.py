@@ -10,13 +10,13 @@ from mmie_tasks.results.report.command import Joined
 from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import (
+from mmie_tasks.runs.metric_values import (
     LEVEL,
     RESAMPLES,
     MetricValue,
-    counting,
     metric_value,
     metrics_of,
+    samples_by_stratum,
 )
 
 METHOD = (
@@ -94,7 +94,7 @@ def _cell(run: TaskRun | None, number: Metric) -> Cell | None:
         return None
     both = (
         (number.verdict(sample, "official", scale), number.verdict(sample, "robust", scale))
-        for members in counting(run.samples, number).values()
+        for members in samples_by_stratum(run.samples, number).values()
         for sample in members
     )
     return Cell(

@@ -17,7 +17,7 @@ from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.metric_values import metric_value
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."

@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.metrics import Facts, Grading, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.metric_values import metric_value
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
 REASONS = ["unparsed", "left_out", "unavailable"]

@@ -6,7 +6,7 @@ import pytest
 
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.compare import Resampling, compare
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.metric_values import metric_value
 
 
 def compared(a, b, reading="official", top=10):

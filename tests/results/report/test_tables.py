@@ -10,7 +10,7 @@ from support.report_runs import SCALE, SKETCH, run, sample
 from mmie_tasks.results.report.command import join
 from mmie_tasks.results.report.tables import as_json, tables
 from mmie_tasks.runs.benchmark import Scale
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.metric_values import metric_value
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 

@@ -9,7 +9,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.alignment import Aligned
 from mmie_tasks.results.subset import Plan, study
-from mmie_tasks.runs.numbers import metric_value
+from mmie_tasks.runs.metric_values import metric_value
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.numbers import counting, metric_value, metrics_of
+from mmie_tasks.runs.metric_values import metric_value, metrics_of, samples_by_stratum
 
 SCALE = Scale(full_marks=10, unit="points, 0 to 10", percent=lambda mean: round(10 * mean, 2))
 WHOLE = Metric(name="", title="All", kind="headline")
@@ -119,8 +119,11 @@ def test_an_unscored_sample_moves_no_mean(points, factor):
 
 def test_samples_are_counted_by_their_group():
     given = samples(1, 2) + samples(3, letter="b")
-    assert {name: len(each) for name, each in counting(given, BOTH).items()} == {"a": 2, "b": 1}
-    assert list(counting(given, WHOLE)) == [ALL]
+    assert {name: len(each) for name, each in samples_by_stratum(given, BOTH).items()} == {
+        "a": 2,
+        "b": 1,
+    }
+    assert list(samples_by_stratum(given, WHOLE)) == [ALL]
 
 
 ONLY_A = Metric(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})

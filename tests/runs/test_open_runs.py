@@ -50,7 +50,7 @@ def test_what_is_not_ours_is_noted_and_left_out(tmp_path):
     write_run(tmp_path, "mmmu_val", [{"doc_id": 0}])
     run = open_run(str(tmp_path))
     assert list(run.tasks) == ["mmie"]
-    assert "`mmmu_val` is no task of ours" in run.notes[0]
+    assert "`mmmu_val` is not a task of a registered benchmark" in run.notes[0]
 
 
 def test_a_last_line_that_is_cut_off_is_left_out_and_noted(tmp_path):
@@ -64,7 +64,7 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_noted(tmp_path):
 def test_a_sample_that_stands_there_twice_counts_once(tmp_path):
     task = opened(tmp_path, [*LINES, LINES[2], LINES[2]])
     assert len(task.samples) == 6
-    assert task.notes == ("2 samples standing there twice, word for word: counted once",)
+    assert task.notes == ("2 samples logged twice with equal results: counted once",)
 
 
 def test_a_damaged_sample_that_stands_there_twice_counts_once(tmp_path):
@@ -84,7 +84,7 @@ def test_points_that_are_not_on_the_scale_are_unscored_and_noted(tmp_path, point
     verdict = task.samples[1].official
     assert isinstance(verdict, Unscored)
     assert verdict.reason == "off_scale"
-    assert task.notes == ("1 sample with points that are not on the scale: counted as unscored",)
+    assert task.notes == ("1 sample with points outside the scale: counted as unscored",)
 
 
 def test_official_points_of_mia_bench_may_be_more_than_full_marks(tmp_path):
@@ -111,8 +111,8 @@ def test_a_run_of_answers_only_has_nothing_to_look_at(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        pytest.param({"doc_id": 1}, r"line 7: there is no record", id="no-record"),
-        pytest.param({"coverage": 1}, r"line 7: there is no record", id="no-object"),
+        pytest.param({"doc_id": 1}, r"line 7: no record", id="no-record"),
+        pytest.param({"coverage": 1}, r"line 7: no record", id="no-object"),
         pytest.param({**LINES[0], "coverage": {"id": 3}}, "line 7: `category`", id="another's"),
     ],
 )
@@ -146,7 +146,7 @@ def test_runs_of_one_name_are_told_apart(tmp_path):
 def test_one_of_several_runs_must_be_named(tmp_path):
     for each in "ab":
         write_run(tmp_path / each, "mmie", LINES)
-    with pytest.raises(SettingWrong, match="holds 2 runs"):
+    with pytest.raises(SettingWrong, match="contains 2 runs"):
         open_run(str(tmp_path))
     assert len(open_runs([str(tmp_path)])) == 2
 

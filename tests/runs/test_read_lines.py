@@ -3,7 +3,7 @@
 import pytest
 
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.runs.log_files import lines
+from mmie_tasks.runs.log_files import read_lines
 
 
 def log(folder, content):
@@ -13,7 +13,7 @@ def log(folder, content):
 
 
 def read(path):
-    return [(found.number, found.line) for found in lines(path)]
+    return [(found.number, found.line) for found in read_lines(path)]
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_a_line_that_is_none_is_named(tmp_path, content, words):
 
 
 def test_a_log_that_is_a_folder_is_refused_in_words(tmp_path):
-    with pytest.raises(AnswersUnusable, match="Cannot read"):
+    with pytest.raises(AnswersUnusable, match="cannot be read"):
         read(tmp_path)

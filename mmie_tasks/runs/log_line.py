@@ -1,0 +1,229 @@
+"""Reads the fields of one sample log line. Logs are untrusted: any field may have any type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
+from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment, Record
+
+IMAGE_PLACEHOLDER = "<image>"
+"""Placeholder of an image in a logged question, unless the model's wrapper sets another."""
+
+NOT_LOGGED = "not in this log"
+
+_REASONS: tuple[str, ...] = get_args(UnscoredReason)
+
+
+def record_of(line: Line) -> Record:
+    """The record that our tasks log under ``coverage``.
+
+    Raises:
+        BadRecord: The line has no record.
+    """
+    record = line.get("coverage")
+    if not isinstance(record, Mapping):
+        raise BadRecord("no record under `coverage`: not a scored sample of a task of ours")
+    return record
+
+
+def text(record: Record, name: str) -> str:
+    """A required, non-empty text field.
+
+    Raises:
+        BadRecord: The field is missing, empty or not a text.
+    """
+    value = record.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadRecord(f"`{name}` is {_shown(value)}, not a text")
+    return value
+
+
+def optional_text(record: Record, name: str) -> str:
+    """A text field; empty if it is missing or null.
+
+    Raises:
+        BadRecord: The field is not a text.
+    """
+    value = record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadRecord(f"`{name}` is {_shown(value)}, not a text")
+    return value or ""
+
+
+def texts(record: Record, name: str) -> tuple[str, ...] | None:
+    """A list of texts; None if it is missing or null, as in logs of older versions.
+
+    Raises:
+        BadRecord: The field is not a list of texts.
+    """
+    value = record.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
+        raise BadRecord(f"`{name}` is {_shown(value)}, not a list of texts")
+    return tuple(value)
+
+
+def mapping(record: Record, name: str) -> Record:
+    """An object field; empty if it is missing or null.
+
+    Raises:
+        BadRecord: The field is not an object.
+    """
+    value = record.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise BadRecord(f"`{name}` is {_shown(value)}, not an object")
+    return value or {}
+
+
+def number(value: object) -> float | None:
+    """The value as a float if it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # JSON integers have no size limit
+        return None
+
+
+def verdict(record: Record, name: str, full_marks: float = math.inf) -> Verdict:
+    """The official or robust verdict of a record, on the scale it was logged in.
+
+    Args:
+        record: A sample's record.
+        name: ``official`` or ``robust``.
+        full_marks: Points outside 0 to `full_marks` become NaN; infinity accepts all points, for
+            a benchmark whose official script does not clamp.
+
+    Raises:
+        BadRecord: The record has neither points nor a reason.
+    """
+    row = mapping(record, name)
+    points = row.get("points", row.get("score"))
+    if isinstance(points, (int, float)) and not isinstance(points, bool):
+        return Scored(_on_scale(points, full_marks), optional_text(row, "reading"))
+    reason = row.get("unscored")
+    if reason not in _REASONS:
+        raise BadRecord(f"`{name}` has neither points nor a known reason for having none")
+    return Unscored(reason, optional_text(row, "detail"))  # type: ignore[arg-type]  # checked above
+
+
+def _on_scale(points: float, full_marks: float) -> float:
+    finite = number(points)
+    bounded = math.isfinite(full_marks)
+    if finite is None or (bounded and not 0 <= finite <= full_marks):
+        return math.nan
+    return finite
+
+
+def replies(record: Record) -> tuple[JudgeReply, ...] | None:
+    """The judge's replies in order; None if the log lacks any of them or their text.
+
+    Raises:
+        BadRecord: ``replies`` is not a list.
+    """
+    value = record.get("replies")
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise BadRecord(f"`replies` is {_shown(value)}, not a list")
+    replies = [reply for logged_reply in value if (reply := _reply(logged_reply)) is not None]
+    return tuple(replies) if len(replies) == len(value) else None
+
+
+def _reply(value: object) -> JudgeReply | None:
+    if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
+        return None
+    model, usage = value.get("model"), value.get("usage")
+    return JudgeReply(
+        text=reply_text,
+        model=model if isinstance(model, str) else "",
+        usage=_usage(usage if isinstance(usage, Mapping) else {}),
+        finish="length" if value.get("finish") == "length" else "stop",
+        cached=value.get("cached") is True,
+    )
+
+
+def _usage(value: Record) -> Usage:
+    counts = {
+        name: int(number(value.get(name)) or 0)
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
+    }
+    return Usage(**counts, cost_usd=number(value.get("cost_usd")))
+
+
+def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
+    """The judging result from which one or two replies were logged."""
+    second_reply = logged_replies[1] if len(logged_replies) > 1 else None
+    return JudgeResult(reply=logged_replies[0], second_reply=second_reply)
+
+
+def answer(line: Line) -> str:
+    """The tested model's answer; several rounds are joined with line breaks.
+
+    Raises:
+        BadRecord: The answer is not a text.
+    """
+    value = line.get("filtered_resps")
+    if isinstance(value, list) and all(isinstance(element, str) for element in value):
+        return "\n".join(value)
+    return optional_text(line, "filtered_resps")
+
+
+def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
+    """Texts and images of a record in their order; None if the record has none.
+
+    Raises:
+        BadRecord: The field is not a list of objects with ``text`` and ``image``.
+    """
+    value = record.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(element, Mapping) for element in value):
+        raise BadRecord(f"`{name}` is {_shown(value)}, not a list of text and images")
+    return tuple(
+        LoggedSegment(
+            text=optional_text(segment, "text"),
+            image=optional_text(segment, "image") or None,
+            problem=optional_text(segment, "problem"),
+        )
+        for segment in value
+    )
+
+
+def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, ...]:
+    """The question of a line, its images put in place of the placeholders.
+
+    Args:
+        line: Has the question's text under ``input``.
+        images: Image paths in order; None if the log has none. If their number differs from that
+            of the placeholders (a question may contain the placeholder's text), all images follow
+            the text.
+
+    Raises:
+        BadRecord: ``input`` is not a text.
+    """
+    prompt = optional_text(line, "input")
+    *before, last = prompt.split(IMAGE_PLACEHOLDER)
+    if images is None:
+        placed_segments = [LoggedSegment(text=part, problem=NOT_LOGGED) for part in before]
+    elif len(images) == len(before):
+        placed_segments = [
+            LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)
+        ]
+    else:
+        return (*_text(prompt), *(LoggedSegment(image=image) for image in images))
+    return (*placed_segments, *_text(last))
+
+
+def _text(prompt: str) -> tuple[LoggedSegment, ...]:
+    return (LoggedSegment(text=prompt),) if prompt else ()
+
+
+def _shown(value: object) -> str:
+    return "missing" if value is None else type(value).__name__

@@ -1,0 +1,152 @@
+"""Computes the metrics of a run from its logged samples: score, interval and coverage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mmie_tasks.core.bootstrap import Interval, bootstrap_means
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, mean_of, tally
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.runs.log_files import TaskRun
+
+RESAMPLES = 10_000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricValue:
+    """The value of one metric for one run.
+
+    Attributes:
+        percent: The score in percent, rounded as in the benchmark's own table; None if there is
+            none.
+        interval: 95 % percentile bootstrap interval over samples, in percent; resampled within
+            groups if the metric is a mean of groups. None without a score, or with one sample.
+        scored: Number of samples with points.
+        total: Number of samples that count for the metric.
+        why_not: Why there is no score.
+    """
+
+    percent: float | None
+    interval: Interval | None
+    scored: int
+    total: int
+    why_not: str = ""
+
+
+def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
+    """The metrics of a task, the headline first.
+
+    A task that covers only part of its benchmark has the metrics whose groups it contains. If the
+    benchmark's headline is not among them, the first metric that counts every sample replaces it.
+
+    Args:
+        runs: Runs of one task; at least one.
+    """
+    metrics = runs[0].benchmark.metrics
+    if runs[0].task == runs[0].benchmark.name:
+        return metrics
+    samples = [sample for run in runs for sample in run.samples]
+    groups = {
+        kind: {name for sample in samples for name in sample.names(kind)}
+        for kind in {metric.by for metric in metrics}
+    }
+    covered = [metric for metric in metrics if metric.weights.keys() <= groups[metric.by]]
+    headline = metrics[0].kind
+    if any(metric.kind == headline for metric in covered):
+        return tuple(covered)
+    complete = (m for m in covered if all(m.stratum(sample) is not None for sample in samples))
+    first = next(complete, None)
+    if first is None:
+        return metrics
+    return (replace(first, kind=headline), *(metric for metric in covered if metric is not first))
+
+
+def samples_by_stratum(
+    samples: Iterable[LoggedSample], metric: Metric
+) -> dict[str, list[LoggedSample]]:
+    """The samples that count for a metric, by their group in `Metric.weights`."""
+    strata: dict[str, list[LoggedSample]] = defaultdict(list)
+    for sample in samples:
+        if (stratum := metric.stratum(sample)) is not None:
+            strata[stratum].append(sample)
+    return dict(strata)
+
+
+def metric_value(
+    samples: Iterable[LoggedSample],
+    metric: Metric,
+    kind: ScoreKind,
+    scale: Scale,
+    resamples: int = RESAMPLES,
+) -> MetricValue | None:
+    """The value of a metric; None if no sample counts for it.
+
+    Samples that the official script leaves out enter neither the mean nor the coverage.
+
+    Args:
+        samples: Of one benchmark.
+        metric: What to compute.
+        kind: Official or robust verdicts.
+        scale: The benchmark's scale.
+        resamples: Bootstrap resamples; 0 computes no interval.
+    """
+    strata = {
+        name: [metric.verdict(sample, kind, scale) for sample in members]
+        for name, members in samples_by_stratum(samples, metric).items()
+    }
+    verdicts = [verdict for members in strata.values() for verdict in members]
+    if not verdicts:
+        return None
+    mean, why_not = _weighted_mean(strata, metric.weights)
+    return MetricValue(
+        percent=None if mean is None else scale.percent(mean),
+        interval=None if mean is None else _interval(strata, metric.weights, scale, resamples),
+        scored=tally(verdicts).scored,
+        total=len(verdicts),
+        why_not=why_not,
+    )
+
+
+def _weighted_mean(
+    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float]
+) -> tuple[float | None, str]:
+    """The weighted mean of the strata's means, in points, or the reason there is none."""
+    if absent := [name for name in weights if name not in strata]:
+        return None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}, ..."
+    total, reasons = 0.0, []
+    for name, weight in weights.items():
+        mean = mean_of(tally(without_left_out(strata[name])))
+        total += weight * (mean.value or 0.0)
+        if mean.why_not:
+            reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
+    return (None, "; ".join(reasons)) if reasons else (total, "")
+
+
+def without_left_out(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts without those of samples that the official script leaves out."""
+    return [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
+
+
+def _interval(
+    strata: Mapping[str, Sequence[Verdict]],
+    weights: Mapping[str, float],
+    scale: Scale,
+    resamples: int,
+) -> Interval | None:
+    points = {
+        name: [verdict.points for verdict in members if isinstance(verdict, Scored)]
+        for name, members in strata.items()
+    }
+    if not resamples or sum(map(len, points.values())) < 2:
+        return None
+    means = np.zeros(resamples)
+    for seed, (name, weight) in enumerate(weights.items()):
+        means += weight * bootstrap_means(points[name], resamples, seed)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(means, (tail, 1 - tail)) * (100 / scale.full_marks)
+    return Interval(float(low), float(high))
