@@ -12,6 +12,9 @@ MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
 RESULTS := examples/results
 
+# Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo results test check lint bench gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers through lmms-eval

@@ -38,12 +38,14 @@ def evaluate(
     *more: str,
     url: str = "",
     command: tuple[str, ...] = ("lmms-eval",),
+    own_process: bool = False,
     **variables: str,
 ) -> Ran:
+    run = workplace.run_process if own_process else workplace.run
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
     args = () if model == () else ("--model_args", f"path={ANSWERS}")
-    return workplace.run(
+    return run(
         *command,
         *(*model, *args, "--tasks", "mia_bench", "--output_path", "out", "--log_samples"),
         *(*judge, *more),
@@ -198,7 +200,7 @@ def test_a_killed_run_pays_only_for_what_is_missing(
 
     server.says(says)
     options = f"name=openai,model=judge-model,base_url={server.url},max_concurrency=1"
-    ran = evaluate(workplace, "--launcher_args", options)
+    ran = evaluate(workplace, "--launcher_args", options, own_process=True)
     assert ran.status == -signal.SIGKILL
     assert len(server) == 6
     server.says(full_marks)

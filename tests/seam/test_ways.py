@@ -35,7 +35,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
     workplace: Workplace, start: str
 ) -> None:
-    ran = workplace.run(*start.split(), *EVALUATION)
+    ran = workplace.run_process(*start.split(), *EVALUATION)
     assert ran.values == {("MME as a sketch", "sketch_acc"): "0.5"}, ran.output
     assert ran.output.count(OVERRIDDEN) == 1
 

@@ -7,15 +7,20 @@ import re
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import mmie_tasks
 from mmie_tasks.core.paths import task_dir
+from support.fork_server import ForkServer, Script
 
 TESTS = Path(__file__).resolve().parents[1]
+CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
+TIMEOUT_S = 900
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_")
@@ -80,7 +85,27 @@ class Workplace:
         self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
 
     def run(self, *command: str, **variables: str) -> Ran:
-        """Run a command to its end, here, with these variables in addition to our own."""
+        """Run a command to its end, here, with these variables in addition to our own.
+
+        A console script runs in a fork of a process that has imported the libraries, where that
+        makes no difference to it; any other command is a process of its own.
+        """
+        environment = {**self._environment(os.environ), **variables}
+        if command[0] not in CONSOLE_SCRIPTS or not _server().can_run(environment):
+            return self.run_process(*command, **variables)
+        script = Script(
+            path=str(Path(sysconfig.get_path("scripts"), command[0])),
+            arguments=command[1:],
+            folder=str(self.folder),
+            environment=environment,
+        )
+        with tempfile.TemporaryFile() as output:
+            status = _server().run(script, output, TIMEOUT_S)
+            output.seek(0)
+            return _ran(status, output.read())
+
+    def run_process(self, *command: str, **variables: str) -> Ran:
+        """Run a command to its end as a process of its own, whatever it is."""
         ended = subprocess.run(
             command,
             cwd=self.folder,
@@ -88,12 +113,10 @@ class Workplace:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=900,
+            timeout=TIMEOUT_S,
             check=False,
         )
-        return Ran(status=ended.returncode, output=_COLOURS.sub("", ended.stdout))
+        return _ran(ended.returncode, ended.stdout)
 
     def pids(self, word: str) -> list[int]:
         """The processes that were started in this folder by a command with this word in it."""
@@ -121,6 +144,16 @@ class Workplace:
             "HF_DATASETS_OFFLINE": "1",
             "XDG_CACHE_HOME": str(self.folder / "cache"),
         }
+
+
+@cache
+def _server() -> ForkServer:
+    """The fork server of this process, which is one of pytest's workers."""
+    return ForkServer(Workplace(folder=Path())._environment(os.environ))
+
+
+def _ran(status: int, output: bytes) -> Ran:
+    return Ran(status=status, output=_COLOURS.sub("", output.decode("utf-8")))
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,0 +1,228 @@
+"""Runs Python scripts in forks of a process that has imported their libraries.
+
+Half of what a small evaluation costs is importing torch, transformers and the like. The server
+imports them once; each script runs in a fork of it. `lmms_eval` and `mmie_tasks` are not imported
+here: the script imports them itself, from its own ``PYTHONPATH``, so entry points and precedence
+are those of a new process. A fork has its own environment, working directory, arguments, output
+and process group, and it ends as an interpreter ends: threads are waited for, exit
+handlers run, an exception is printed.
+
+A fork differs from a new process in two things, and both are looked after:
+
+* The libraries read their settings from the server's environment when they were imported.
+  `ForkServer.can_run` compares the two environments, so that a script with other settings gets a
+  process of its own. ``HF_HOME`` alone may differ: to the libraries it is a symbolic link, which
+  points to the script's own folder while the script runs.
+* PyYAML parses with libyaml where it has it: `lmms_eval` reads 3,500 task files at each start.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+LIBRARIES = (  # what lmms_eval and mmie_tasks import for an evaluation or a report
+    *("torch", "torch.distributed", "torchvision", "transformers", "transformers.pipelines"),
+    *("accelerate", "datasets", "evaluate", "evaluate.evaluator", "sacrebleu", "nltk"),
+    *("openai", "httpx", "huggingface_hub", "safetensors.torch", "sentencepiece", "tokenizers"),
+    *("loguru", "yaml", "PIL.Image", "PIL.ImageDraw", "pydantic", "sqlite3", "tenacity", "tqdm"),
+    *("scipy.stats", "sklearn.metrics", "pandas", "pytablewriter", "rich.console", "dotenv"),
+    *("tabulate", "krippendorff", "jinja2", "plotly", "numexpr", "psutil", "filelock"),
+)
+READ_LATER = ("MMIE_", "MILEBENCH_", "MIA_BENCH_", "SKETCH_", "OPENAI_API_KEY", "PYTHONPATH")
+"""Prefixes of variables that no library reads when it is imported."""
+
+UNUSED = ("XDG_CACHE_HOME", "HF_HOME")
+"""Libraries read the first only where ``HF_HOME`` is not set; the second is the link."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A Python file to run as ``__main__``."""
+
+    path: str
+    arguments: tuple[str, ...]
+    folder: str
+    environment: Mapping[str, str]
+
+    def run(self, library_path: list[str]) -> None:
+        """Run it in this process, whose output is already the script's."""
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.environment)
+        python_path = self.environment.get("PYTHONPATH", "").split(os.pathsep)
+        sys.path[:] = [str(Path(self.path).parent), *filter(None, python_path), *library_path]
+        sys.argv[:] = [self.path, *self.arguments]
+        importlib.invalidate_caches()
+        runpy.run_path(self.path, run_name="__main__")
+
+
+class ForkServer:
+    """The test's side of a server; `start` starts one, and it ends with this process."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="fork_server_"))
+        self._home = self._folder / "hf"
+        self._settings = _settings(environment)
+        self._connection, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with other_end, (self._folder / "errors").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(other_end.fileno())],
+                env={**self._settings, "HF_HOME": str(self._home)},
+                pass_fds=[other_end.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+            )
+        atexit.register(self.close)
+
+    def can_run(self, environment: Mapping[str, str]) -> bool:
+        """Whether a new process with these variables would import the same libraries."""
+        return self._process.poll() is None and _settings(environment) == self._settings
+
+    def run(self, script: Script, output: IO[bytes], timeout_s: float) -> int:
+        """Run a script to its end; stdout and stderr go to a file.
+
+        Returns:
+            The exit status, or minus the signal that ended it.
+
+        Raises:
+            subprocess.TimeoutExpired: It took too long, and its process group was killed.
+        """
+        self._point_home_to(Path(script.environment["HF_HOME"]))
+        with tempfile.TemporaryFile(dir=self._folder) as file:  # a message has a limited size
+            environment = {**script.environment, "HF_HOME": str(self._home)}
+            file.write(json.dumps({**asdict(script), "environment": environment}).encode())
+            file.seek(0)
+            socket.send_fds(self._connection, [b"run"], [file.fileno(), output.fileno()])
+        self._connection.settimeout(timeout_s)
+        try:
+            reply = self._connection.recv(64)
+        except TimeoutError as error:
+            self.close()  # the server kills the script and ends
+            raise subprocess.TimeoutExpired(script.path, timeout_s) from error
+        if not reply:
+            raise OSError(f"fork server: {(self._folder / 'errors').read_text()}")
+        return int(reply)
+
+    def close(self) -> None:
+        """End the server, and with it a script that still runs."""
+        atexit.unregister(self.close)
+        self._connection.close()
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _point_home_to(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._home.unlink(missing_ok=True)
+        self._home.symlink_to(folder, target_is_directory=True)
+
+
+def _settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that libraries may read when they are imported."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in UNUSED and not name.startswith(READ_LATER)
+    }
+
+
+def _serve(connection: socket.socket) -> Script:
+    """Fork for each request. Returns in the fork only; the server itself ends here."""
+    while True:
+        request, files, _flags, _address = socket.recv_fds(connection, 64, 2)
+        if not request:
+            sys.exit()
+        with open(files[0], encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            fields = json.load(file)
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            connection.close()
+            os.dup2(files[1], 1)
+            os.dup2(files[1], 2)
+            os.close(files[1])
+            return Script(**fields)
+        os.close(files[1])
+        connection.send(str(_status(pid, connection)).encode())
+
+
+def _status(pid: int, connection: socket.socket) -> int:
+    """Wait for a fork, and kill its group if the test's side goes away before it ends."""
+    process = os.pidfd_open(pid)
+    ready, _, _ = select.select([process, connection], [], [])
+    if process not in ready:
+        os.killpg(pid, signal.SIGKILL)
+    os.close(process)
+    _, status = os.waitpid(pid, 0)
+    if process not in ready:
+        sys.exit()
+    return os.waitstatus_to_exitcode(status)
+
+
+def _parse_yaml_with_libyaml() -> None:
+    """Give PyYAML's `full_load` its faster parser; what it constructs stays the same."""
+    import yaml
+
+    if not yaml.__with_libyaml__:
+        return
+
+    class FullLoader(yaml.CFullLoader):
+        def __init__(self, stream: IO[bytes]) -> None:
+            super().__init__(stream)
+            self.name = getattr(stream, "name", "<file>")  # as PyYAML's own; lmms_eval reads it
+
+    yaml.FullLoader = yaml.loader.FullLoader = FullLoader
+
+
+def _exit_status(run: Callable[[], None]) -> int:
+    """Run to the end as the interpreter does, but for taking the imported modules apart."""
+    status = 0
+    try:
+        run()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:  # noqa: BLE001 - it is printed, as at the end of any script
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status & 0xFF
+
+
+def _main() -> None:
+    library_path = sys.path[1:]
+    sys.path[:] = library_path
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    assert not {"lmms_eval", "mmie_tasks"} & sys.modules.keys()
+    _parse_yaml_with_libyaml()
+    gc.collect()
+    gc.freeze()  # a collection in a fork need not look at the libraries
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        script = _serve(connection)
+    os._exit(_exit_status(lambda: script.run(library_path)))
+
+
+if __name__ == "__main__":
+    _main()
