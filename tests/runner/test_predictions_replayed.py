@@ -77,7 +77,7 @@ def run(place: Workplace, *settings: dict[str, object]) -> Ran:
     """Several evaluations in one process: starting it takes longest."""
     common = {"include_path": "tasks", "tasks": "tiny"}
     write(place.folder / "runs.yaml", json.dumps([{**common, **each} for each in settings]))
-    return place.run("python", "-m", "lmms_eval", "--config", "runs.yaml")
+    return place.run("lmms-eval", "--config", "runs.yaml")
 
 
 def leave_a_crashed_run(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.runner import Ran, Workplace
+from support.runner import Ran, Workplace, write
 from support.sketch import sketched
 
 BROKEN = "2 of 4 images of `sketch` are not there.\n\nhint: draw them"
@@ -42,7 +42,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.fixture(scope="module")
 def from_python(workplace: Workplace) -> Ran:
-    return workplace.run("python", "-c", FROM_PYTHON)
+    write(workplace.folder / "evaluate.py", FROM_PYTHON)
+    return workplace.run("python", "evaluate.py")
 
 
 def test_a_model_that_generates_needs_the_look_and_gets_it_once(workplace: Workplace) -> None:

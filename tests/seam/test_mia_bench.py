@@ -6,7 +6,10 @@ import json
 import math
 import os
 import signal
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -189,11 +192,22 @@ def test_what_no_judge_understands_is_said_at_once(
     assert "stub: generating" not in ran.output
 
 
+def wait_for_replies(workplace: Workplace, count: int) -> None:
+    """Wait until the cache holds the replies before this one: the next request is sent earlier."""
+    (path,) = workplace.folder.rglob("replies.sqlite3")
+    deadline = time.monotonic() + 60
+    with closing(sqlite3.connect(path)) as connection:
+        while connection.execute("SELECT count(*) FROM replies").fetchone() != (count,):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
 def test_a_killed_run_pays_only_for_what_is_missing(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     def says(body: dict[str, Any]) -> str:
         if len(server) == 6:
+            wait_for_replies(workplace, 5)
             (pid,) = workplace.pids("lmms-eval")
             os.kill(pid, signal.SIGKILL)
         return full_marks(body)

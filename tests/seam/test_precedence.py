@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.runner import Workplace
+from support.runner import Workplace, write
 from support.sketch import sketched, write_users
 
 ASK_THE_INDEX = """
@@ -46,7 +46,8 @@ def users(workplace: Workplace) -> Path:
 
 @pytest.fixture(scope="module")
 def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
-    ran = workplace.run("python", "-c", ASK_THE_INDEX, str(users))
+    write(workplace.folder / "print_index.py", ASK_THE_INDEX)
+    ran = workplace.run("python", "print_index.py", str(users))
     seen: dict[str, dict[str, str]] = json.loads(ran.output.splitlines()[-1])
     return seen
 

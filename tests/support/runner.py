@@ -87,15 +87,21 @@ class Workplace:
     def run(self, *command: str, **variables: str) -> Ran:
         """Run a command to its end, here, with these variables in addition to our own.
 
-        A console script runs in a fork of a process that has imported the libraries, where that
-        makes no difference to it; any other command is a process of its own.
+        ``lmms-eval``, ``mmie-tasks`` and ``python FILE.py`` run in a fork of a process that has
+        imported the libraries, where that makes no difference to them; any other command is a
+        process of its own.
         """
         environment = {**self._environment(os.environ), **variables}
-        if command[0] not in CONSOLE_SCRIPTS or not _server().can_run(environment):
+        path, arguments = Path(sysconfig.get_path("scripts"), command[0]), command[1:]
+        if command[0] == "python" and command[1].endswith(".py"):
+            path, arguments = self.folder / command[1], command[2:]
+        elif command[0] not in CONSOLE_SCRIPTS:
+            return self.run_process(*command, **variables)
+        if not _server().can_run(environment):
             return self.run_process(*command, **variables)
         script = Script(
-            path=str(Path(sysconfig.get_path("scripts"), command[0])),
-            arguments=command[1:],
+            path=str(path),
+            arguments=arguments,
             folder=str(self.folder),
             environment=environment,
         )
