@@ -46,7 +46,7 @@ class BuiltInJudge:
 
 
 BUILT_IN: Mapping[str, BuiltInJudge] = {
-    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score:open_judge"),
+    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score.judge:MmieScoreJudge"),
     "openai": BuiltInJudge(
         "mmie_tasks.judges.openai:open_judge",
         model_variables=(

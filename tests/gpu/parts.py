@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,13 +21,12 @@ from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import choose_device
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.settings import read_settings
 
 if TYPE_CHECKING:
-    from bench.mmie_score_speed import Measured, Setup
+    from bench.mmie_score_speed import Measurement, Setup
+    from mmie_tasks.judges.mmie_score.engine.model import Prompt
 
-    from mmie_tasks.judges.mmie_score.engine.model import Work
-
+LEAST_VARIANT_S = 60
 REAL_HEADS = {"heads": 32, "kv_heads": 32, "head_dim": 96}
 REAL_WIDTH_SIZE = Size(shape=REAL_WIDTH, samples=24, alone=0, rows=24, prompts_by=1, replies_by=4)
 FEW_HEADS = {"heads": 2, "kv_heads": 1, "head_dim": 96}  # Triton's interpreter is slow
@@ -120,31 +119,33 @@ def judge(
     graphs: bool = True,
 ) -> MmieScoreJudge:
     """The judge on this device."""
-    settings = read_settings(
+    opened = MmieScoreJudge(
         model=str(model),
-        max_memory=None,
         max_rows=max_rows,
-        environment={},
-        default_model="",
         device=str(context.device),
-        dtype=str(dtype).removeprefix("torch."),
-        attention=attention_option,
+        dtype=str(dtype).removeprefix("torch."),  # type: ignore[arg-type]
+        attention=attention_option,  # type: ignore[arg-type]
         graphs=graphs,
+        environment={},
     )
-    return MmieScoreJudge(settings, {}, attention=attention)
+    if attention is not None:
+        opened.override_attention(attention)
+    return opened
 
 
 def recorded(context: Context) -> Iterator[Row]:
     """The replies that the official code gave, in fp32 on this device."""
     cases = golden.cases()[: 3 if context.tiny else None]
-    asked = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases]
+    all_requests = [
+        JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases
+    ]
     shuffled = random.Random(1).sample(range(len(cases)), len(cases))  # noqa: S311 - an order
     calls = {"single": [[number] for number in range(len(cases))], "together": [shuffled]}
     reference = judge(context, golden.CHECKPOINT, torch.float32)
     for check, groups in calls.items():
         replies = {}
         for group in groups:
-            replies |= replies_of(reference, asked, group)
+            replies |= replies_of(reference, all_requests, group)
         same = sum(replies[number] == case.response for number, case in enumerate(cases))
         yield Row(
             check=check,
@@ -155,23 +156,14 @@ def recorded(context: Context) -> Iterator[Row]:
 
 
 def replies_of(
-    asked_judge: MmieScoreJudge, asked: Sequence[JudgeRequest], order: Sequence[int]
+    compared: MmieScoreJudge, all_requests: Sequence[JudgeRequest], order: Sequence[int]
 ) -> dict[int, str]:
     """Texts by the number of the request; of a failure its error."""
-    outcomes = asked_judge.ask([asked[number] for number in order])
+    outcomes = compared.ask([all_requests[number] for number in order])
     return {
         order[index]: outcome.text if isinstance(outcome, JudgeReply) else repr(outcome)
         for index, outcome in outcomes
     }
-
-
-def is_captured(asked_judge: MmieScoreJudge) -> bool:
-    """Whether the decoding step of a judge that was used is replayed from a CUDA graph."""
-    loaded = asked_judge._loaded
-    engine = None if loaded is None else loaded._engine
-    decoder = None if engine is None else engine._decoder
-    graph = getattr(decoder, "graph", None)
-    return graph is not None and graph.captured
 
 
 def invariance(context: Context) -> Iterator[Row]:
@@ -179,7 +171,7 @@ def invariance(context: Context) -> Iterator[Row]:
     size = SIZES["tiny"] if context.tiny else REAL_WIDTH_SIZE
     count = size.samples
     model = write(context.work / "checkpoint", size.shape, seed=3)
-    asked = requests(size, count, 7, context.work)
+    all_requests = requests(size, count, 7, context.work)
     attention = stand_in(context)
     in_order = list(range(count))
     shuffled = random.Random(2).sample(in_order, count)  # noqa: S311 - an order
@@ -187,8 +179,8 @@ def invariance(context: Context) -> Iterator[Row]:
 
     def texts(order: Sequence[int], **options: object) -> tuple[dict[int, str], bool]:
         compared = judge(context, model, context.half_dtype, **usual | options)  # type: ignore[arg-type]
-        replies = replies_of(compared, asked, order)
-        captured = is_captured(compared)
+        replies = replies_of(compared, all_requests, order)
+        captured = compared.captured
         compared.close()
         return replies, captured
 
@@ -227,77 +219,71 @@ def same_texts_row(check: str, replies: Mapping[int, str], expected: Mapping[int
 
 def speed(context: Context) -> Iterator[Row]:
     """Throughput against ``generate()`` of one request a call, and the share of the floor."""
-    from bench.mmie_score_speed import one_by_one, prepared, together  # imports transformers
+    from bench.mmie_score_speed import measure_some, prepared, together  # imports transformers
 
     size = SIZES["tiny"] if context.tiny else SIZES["real"]
     samples, alone = (size.samples, size.alone) if context.tiny else (192, 4)
-    setup, asked = prepared(
+    setup, all_requests = prepared(
         size, context.work, device=context.device, dtype=context.half_dtype, samples=samples
     )
-    works = [setup.inputs.work(key, request) for key, request in enumerate(asked)]
-    by_length = sorted(enumerate(asked), key=lambda pair: pair[1].max_tokens)
-    step = samples // alone
-    single = one_by_one(setup, by_length[step // 2 :: step][:alone])
-    yield Row(check="single", outcome="measured", detail=figures(single))
-    torch.cuda.empty_cache()
     attention = stand_in(context)
-    ours = together(setup, asked, attention=attention, max_rows=size.rows)
-    compared = compared_figures(context, setup, works, single, ours, size.rows)
-    name = ", Triton kernel" if attention else ""
-    yield Row(check="judge", outcome="measured", detail=f"{figures(ours)}{name}; {compared}")
-    fewer: dict[str, tuple[int, float, Callable[[Sequence[JudgeRequest]], Measured]]] = {
-        "no_graphs": (
-            samples // 3,
-            60,
-            lambda few: together(setup, few, attention=attention, max_rows=size.rows, graphs=False),
-        ),
-        "sdpa": (
-            samples // 8,
-            60,
-            lambda few: together(
-                setup, few, attention_option="sdpa", max_rows=size.rows, graphs=False
-            ),
-        ),
-    }
-    for check, (count, least_s, measured) in fewer.items():
-        if not context.tiny and context.left_s < least_s:
-            reason = f"{context.left_s:.0f} s were left, and it needs {least_s:.0f} s"
+
+    def measured(count: int, **options: object) -> Measurement:
+        options = {"attention": attention, "max_rows": min(size.rows, count), **options}
+        model = setup.checkpoint.located.folder
+        compared = judge(context, model, setup.dtype, **options)  # type: ignore[arg-type]
+        return together(setup, compared, all_requests[:count])
+
+    single = measure_some(setup, all_requests, alone)
+    yield Row(check="single", outcome="measured", detail=figures(single))
+    judged = measured(samples)
+    prompts = [setup.builder.prompt(key, request) for key, request in enumerate(all_requests)]
+    comparison = compared_figures(context, setup, prompts, single, judged, size.rows)
+    detail = f"{figures(judged)}{', Triton kernel' if attention else ''}; {comparison}"
+    yield Row(check="judge", outcome="measured", detail=detail)
+    sdpa = {"graphs": False, "attention": None, "attention_option": "sdpa"}
+    for check, count, options in (
+        ("no_graphs", samples // 3, {"graphs": False}),
+        ("sdpa", samples // 8, sdpa),
+    ):
+        if not context.tiny and context.left_s < LEAST_VARIANT_S:
+            reason = f"{context.left_s:.0f} s were left, and it needs {LEAST_VARIANT_S} s"
             yield Row(check=check, outcome="not run", detail=reason)
             continue
-        yield Row(check=check, outcome="measured", detail=figures(measured(asked[:count])))
+        yield Row(check=check, outcome="measured", detail=figures(measured(count, **options)))
 
 
-def figures(measured: Measured) -> str:
-    """Throughput and memory of one way to judge."""
-    count, seconds = len(measured.replies), measured.seconds
+def figures(result: Measurement) -> str:
+    """Throughput and peak memory."""
+    count, seconds = len(result.replies), result.seconds
     return (
         f"{count} samples, {count / seconds:.2f} samples/s, "
-        f"{measured.reply_tokens / seconds:,.0f} generated tokens/s, "
-        f"peak {measured.peak_bytes / 2**30:.1f} GiB"
+        f"{result.reply_tokens / seconds:,.0f} generated tokens/s, "
+        f"peak {result.peak_bytes / 2**30:.1f} GiB"
     )
 
 
 def compared_figures(
     context: Context,
     setup: Setup,
-    works: Sequence[Work],
-    single: Measured,
-    ours: Measured,
+    prompts: Sequence[Prompt],
+    single: Measurement,
+    judged: Measurement,
     rows: int,
 ) -> str:
     """The ratio by generated tokens, equal texts, and the share of the computed floor."""
     from support.judge_floor import Peaks, floor
 
     peaks = Peaks(flops=context.tflops * 1e12, bytes_s=context.tb_s * 1e12)
-    rows = min(rows, len(works))
-    least = floor(setup.checkpoint.facts, setup.dtype.itemsize, works, rows, peaks)
+    rows = min(rows, len(prompts))
+    least = floor(setup.checkpoint.facts, setup.dtype.itemsize, prompts, rows, peaks)
     per_token = single.seconds / single.reply_tokens
-    ratio = per_token * ours.reply_tokens / ours.seconds
-    same = sum(ours.replies[key] == reply for key, reply in single.replies.items())
-    tokens = ours.prompt_tokens / len(works)
+    ratio = per_token * judged.reply_tokens / judged.seconds
+    same = sum(judged.replies[key] == reply for key, reply in single.replies.items())
+    tokens = judged.prompt_tokens / len(prompts)
     return (
         f"{ratio:.1f} times `generate()` by generated tokens; {same} of {len(single.replies)} "
-        f"texts equal to it; {least.seconds / ours.seconds:.0%} of the floor at "
+        f"texts equal to it; {least.seconds / judged.seconds:.0%} of the floor at "
         f"{context.tflops:,.0f} TFLOP/s and {context.tb_s:.1f} TB/s; "
         f"prompts of {tokens:,.0f} tokens on average"
     )

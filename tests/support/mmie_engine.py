@@ -1,6 +1,6 @@
-"""The engine of the judge `mmie_score` on the tiny golden checkpoint, and what it is held against.
+"""The engine of the judge `mmie_score` on the tiny golden checkpoint, and its references.
 
-Everything is read when it is first asked for.
+Checkpoint and models are loaded on first use.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ import torch
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
-from mmie_tasks.judges.mmie_score.engine.model import (
-    Failed,
-    Finished,
+from mmie_tasks.judges.mmie_score.engine.schedule import (
+    Completion,
+    Failure,
+    PagePool,
+    PrefixCache,
+    Prompt,
     Result,
     Row,
-    TextModel,
-    Vision,
-    Work,
+    Schedule,
 )
-from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
-from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder, Prefill, Schedule
+from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
+from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.memory import Budget
-from mmie_tasks.judges.mmie_score.pixels import normalized
-from mmie_tasks.judges.mmie_score.preparing import Inputs
+from mmie_tasks.judges.mmie_score.prompt import finish
 from support import internvl_golden as golden
 from support import stock_internvl as stock
 
@@ -46,7 +47,7 @@ LONG_AFTER = 256  # tokens, of the tiny checkpoint
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """The matrices are tiny: with several threads most of the time goes by in waiting."""
+    """The matrices are tiny: several threads would mostly wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -66,75 +67,73 @@ def model() -> Any:
 
 
 @cache
-def golden_works() -> tuple[Work, ...]:
-    """Those of the golden cases, made of requests; a work's key is the number of its case."""
-    found = checkpoint()
-    inputs = Inputs(facts=found.facts, tokenizer=found.tokenizer)
+def golden_prompts() -> tuple[Prompt, ...]:
+    """Prompts of the golden cases, built from requests; the key is the number of the case."""
+    builder = InputBuilder(facts=checkpoint().facts, tokenizer=checkpoint().tokenizer)
     return tuple(
-        inputs.work(key, JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens))
+        builder.prompt(key, JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens))
         for key, case in enumerate(golden.cases())
     )
 
 
-def text_work(key: int, ids: Iterable[int], max_new_tokens: int = 12) -> Work:
-    return Work(key=key, ids=list(ids), max_new_tokens=max_new_tokens)
+def text_prompt(key: int, ids: Iterable[int], max_new_tokens: int = 12) -> Prompt:
+    return Prompt(key=key, ids=list(ids), max_new_tokens=max_new_tokens)
 
 
-def drawn_ids(seed: int, count: int) -> list[int]:
-    """A text of pieces without any special token."""
+def random_ids(seed: int, count: int) -> list[int]:
+    """Token ids without special tokens, after the start token."""
     random = Random(seed)  # noqa: S311 (a test's numbers)
     return [1, *(random.randrange(3, 980) for _ in range(count - 1))]
 
 
 def reply(output: Sequence[int]) -> str:
-    return prompt.finish(checkpoint().tokenizer.decode(output))
-
-
-@cache
-def _stock(ids: tuple[int, ...], max_new_tokens: int) -> tuple[list[int], torch.Tensor]:
-    return _generated((list(ids), None), max_new_tokens)
+    return finish(checkpoint().tokenizer.decode(output))
 
 
 @cache
 def _stock_model() -> Any:
     """The model with transformers' own rotary embedding, which is right for one row at a time."""
-    found: Any = load_model(checkpoint(), device=CPU, dtype=torch.float32)
-    text = found.model.language_model
+    stock_model: Any = load_model(checkpoint(), device=CPU, dtype=torch.float32)
+    text = stock_model.model.language_model
     text.rotary_emb = Phi3RotaryEmbedding(text.config)
-    return found
+    return stock_model
 
 
-def _generated(asked: stock.Prompt, max_new_tokens: int) -> tuple[list[int], torch.Tensor]:
+@cache
+def _stock_text_output(ids: tuple[int, ...], limit: int) -> tuple[list[int], torch.Tensor]:
+    return _stock_output((list(ids), None), limit)
+
+
+def _stock_output(inputs: stock.Prompt, limit: int) -> tuple[list[int], torch.Tensor]:
     with one_thread():
-        [found] = stock.generate_with_logits(
-            _stock_model(), [asked], max_new_tokens=max_new_tokens, facts=checkpoint().facts
+        [generated] = stock.generate_with_logits(
+            _stock_model(), [inputs], max_new_tokens=limit, facts=checkpoint().facts
         )
-    return found.ids, found.logits
+    return generated.ids, generated.logits
 
 
-def stock_output(work: Work) -> tuple[list[int], torch.Tensor]:
-    """What transformers' ``generate()`` makes of a work alone: ids, and logits (steps, vocab)."""
-    if work.tiles is None:
-        return _stock(tuple(work.ids), work.max_new_tokens)
-    pixels = normalized(torch.from_numpy(work.tiles), torch.float32)
-    return _generated((work.ids, pixels), work.max_new_tokens)
+def stock_output(prompt: Prompt) -> tuple[list[int], torch.Tensor]:
+    """Output of transformers' ``generate()`` for a prompt alone: ids, and logits (steps, vocab)."""
+    if prompt.tiles is None:
+        return _stock_text_output(tuple(prompt.ids), prompt.max_new_tokens)
+    pixels = normalized(torch.from_numpy(prompt.tiles), torch.float32)
+    return _stock_output((prompt.ids, pixels), prompt.max_new_tokens)
 
 
-class ListFeed:
-    """Hands over what it holds, in order; where chance has it, only to who waits."""
+class ListSource:
+    """Supplies prompts of a list, in order; with `late`, sometimes only to a caller that waits."""
 
-    def __init__(self, held: Iterable[Work | Failed], late: Random | None = None) -> None:
-        self._held, self._late = list(held), late
+    def __init__(self, prompts: Iterable[Prompt | Failure], late: Random | None = None) -> None:
+        self._prompts, self._late = list(prompts), late
 
-    def get(self, *, wait: bool) -> Work | Failed | None:
-        if not self._held or (not wait and self._late is not None and self._late.random() < 0.6):
-            return None
-        return self._held.pop(0)
+    def get(self, *, wait: bool) -> Prompt | Failure | None:
+        hesitates = not wait and self._late is not None and self._late.random() < 0.6
+        return None if hesitates or not self._prompts else self._prompts.pop(0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How an engine is made; `pages` None: room for all."""
+    """Sizes of an engine; without `pages` there are enough for all prompts."""
 
     page_tokens: int = 64
     pages: int | None = None
@@ -145,106 +144,107 @@ class Plan:
     fixed: bool = False
 
 
-class Checked:
-    """A part of the engine, before each step of which something is looked at."""
+class CheckedPart:
+    """A part of the engine with a check before each of its steps."""
 
-    def __init__(self, part: Any, before: Callable[[], None]) -> None:
-        self._part, self._before = part, before
+    def __init__(self, part: Any, check: Callable[[], None]) -> None:
+        self._part, self._check = part, check
 
-    def step(self, *args: Any) -> torch.Tensor:
-        self._before()
-        found: torch.Tensor = self._part.step(*args)
-        return found
+    def step(self, *arguments: Any) -> torch.Tensor:
+        self._check()
+        logits: torch.Tensor = self._part.step(*arguments)
+        return logits
 
 
-def check_books(
-    pool: PagePool, prefixes: SharedPrefixes | None, live: Sequence[Row], page_tokens: int
+def check_page_counts(
+    pool: PagePool, prefixes: PrefixCache | None, live: Sequence[Row], page_tokens: int
 ) -> None:
-    """Every page is free, or held once by each of its rows and by what is kept.
+    """Every page is free, or has one holder for each of its rows and one for the prefix cache.
 
-    And what is still to be written goes to pages that no other row has, and image features go when
-    the prompt is stored.
+    Tokens to come go to pages that no other row has, and image features are dropped once the prompt
+    is stored.
     """
-    held = Counter(page for row in live for page in row.pages)
-    over = [pool.holders(page) - held[page] for page in range(pool.size)]
-    assert set(over) <= {0, 1}
-    assert sum(over) == len(prefixes or ())
+    row_holders = Counter(page for row in live for page in row.pages)
+    cache_holders = [pool.holders(page) - row_holders[page] for page in range(pool.size)]
+    assert set(cache_holders) <= {0, 1}
+    assert sum(cache_holders) == len(prefixes or ())
     assert pool.free == sum(not pool.holders(page) for page in range(pool.size))
     for row in live:
         assert len(set(row.pages)) == len(row.pages)
         assert row.features is None or not row.output
-        assert len(row.pages) * page_tokens >= row.work.most_tokens
-        first = row.stored if row.left else len(row.work.ids) + len(row.output) - 1
-        assert all(held[page] == 1 for page in row.pages[first // page_tokens :])
+        assert len(row.pages) * page_tokens >= row.prompt.max_stored_tokens
+        next_token = row.stored if row.unstored else len(row.prompt.ids) + len(row.output) - 1
+        assert all(row_holders[page] == 1 for page in row.pages[next_token // page_tokens :])
 
 
 @dataclass(kw_only=True)
-class Made:
-    """An engine whose books are checked before each step, and when it is done.
+class EngineHarness:
+    """An engine whose page counts are checked before each step and at the end.
 
     Attributes:
-        logits: By key, of each token generated; those of a row that starts again count once.
-        most_live: Rows that were alive at once, at most.
+        logits: By key and number of the generated token; a restarted row writes them again.
+        most_live: The most rows that were alive at once.
     """
 
     engine: Engine
     pool: PagePool
-    prefixes: SharedPrefixes | None
+    prefixes: PrefixCache | None
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
     most_live: int = 0
 
     def check(self) -> None:
-        """As `check_books`."""
+        """See `check_page_counts`."""
         live = self.engine.schedule.live
         self.most_live = max(self.most_live, len(live))
-        check_books(self.pool, self.prefixes, live, self.engine.budget.page_tokens)
+        check_page_counts(self.pool, self.prefixes, live, self.engine.budget.page_tokens)
 
     def check_empty(self) -> None:
-        """Nobody is alive, and what is not free is kept."""
+        """No row is alive, and every page is free or in the prefix cache."""
         self.check()
         assert not self.engine.schedule.live
         assert not self.engine.schedule.waiting
-        kept = len(self.prefixes or ())
-        assert self.pool.free + kept == self.pool.size
+        assert self.pool.free + len(self.prefixes or ()) == self.pool.size
 
-    def note(self, key: int, before: int, logits: torch.Tensor) -> None:
-        self.logits.setdefault(key, {})[before] = logits.clone()
+    def record_logits(self, key: int, generated: int, logits: torch.Tensor) -> None:
+        self.logits.setdefault(key, {})[generated] = logits.clone()
 
     def results(
-        self, held: Iterable[Work | Failed], *, late: Random | None = None, settled: Any = None
+        self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None
     ) -> dict[int, Result]:
-        """Everything, by key; each work comes back once."""
-        found: dict[int, Result] = {}
+        """Results by key; every prompt has exactly one."""
+        results: dict[int, Result] = {}
         with one_thread():
-            for result in self.engine.run(ListFeed(held, late), settled=settled, watch=self.note):
-                assert result.key not in found
-                found[result.key] = result
+            for result in self.engine.run(ListSource(prompts, late), watch=self.record_logits):
+                assert result.key not in results
+                results[result.key] = result
         self.check_empty()
-        return found
+        return results
 
-    def outputs(self, works: Iterable[Work], **how: Any) -> dict[int, list[int]]:
-        """The tokens of works of which none may fail."""
-        return {key: finished(result).output for key, result in self.results(works, **how).items()}
+    def outputs(self, prompts: Iterable[Prompt], **options: Any) -> dict[int, list[int]]:
+        """Generated tokens by key; no prompt may fail."""
+        results = self.results(prompts, **options)
+        return {key: completion(result).output for key, result in results.items()}
 
 
-def made(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part) -> Made:
+def build_engine(
+    plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part
+) -> EngineHarness:
     """An engine.
 
     Args:
-        plan: How.
-        wrap: What is put in the place of a part, given its name (``vision``, ``prefill``,
-            ``decoder``) and the part.
+        plan: Its sizes.
+        wrap: Replaces a part, by its name (``vision``, ``prefill``, ``decoder``) and the part.
     """
     size = plan.page_tokens
     pages = plan.pages or -(-9000 // size) + 24
     text = TextModel(model(), pages=pages + 1, page_tokens=size)
     attention, pool = SdpaAttention(size), PagePool(pages)
     image_token_id = checkpoint().facts.image_token_id
-    prefixes = SharedPrefixes(pool, size, image_token_id) if plan.sharing else None
+    prefixes = PrefixCache(pool, size, image_token_id) if plan.sharing else None
     prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
-    def before() -> None:
-        result.check()
+    def check() -> None:
+        harness.check()
 
     engine = Engine(
         schedule=Schedule(
@@ -252,17 +252,17 @@ def made(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part) 
             prefixes=prefixes,
             page_tokens=size,
             long_after=checkpoint().facts.long_after,
-            most_rows=plan.rows,
+            max_rows=plan.rows,
         ),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
-        prefill=Checked(wrap("prefill", prefill), before),  # type: ignore[arg-type]
-        decoder=Checked(wrap("decoder", PlainDecoder(text, attention)), before),
+        prefill=CheckedPart(wrap("prefill", prefill), check),  # type: ignore[arg-type]
+        decoder=CheckedPart(wrap("decoder", PlainDecoder(text, attention)), check),
         end_token_id=checkpoint().facts.end_token_id,
         budget=budget(plan, pages),
         fixed=plan.fixed,
     )
-    result = Made(engine=engine, pool=pool, prefixes=prefixes)
-    return result
+    harness = EngineHarness(engine=engine, pool=pool, prefixes=prefixes)
+    return harness
 
 
 def budget(plan: Plan, pages: int) -> Budget:
@@ -279,16 +279,16 @@ def budget(plan: Plan, pages: int) -> Budget:
     )
 
 
-def finished(result: Result) -> Finished:
-    assert isinstance(result, Finished), result
+def completion(result: Result) -> Completion:
+    assert isinstance(result, Completion), result
     return result
 
 
-def failed(result: Result) -> Failed:
-    assert isinstance(result, Failed), result
+def failure(result: Result) -> Failure:
+    assert isinstance(result, Failure), result
     return result
 
 
-def furthest(one: torch.Tensor, other: Any) -> float:
+def max_difference(array: torch.Tensor, expected: Any) -> float:
     """The largest difference of two arrays."""
-    return float(np.abs(one.numpy() - np.asarray(other)).max())
+    return float(np.abs(array.numpy() - np.asarray(expected)).max())

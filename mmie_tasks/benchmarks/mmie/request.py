@@ -29,7 +29,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.tiles import TOKENS_PER_TILE, tiles
+from mmie_tasks.judges.mmie_score.images import TOKENS_PER_TILE, tiles
 
 # What is counted about a request: images, tiles, and how long it is for the judge.
 

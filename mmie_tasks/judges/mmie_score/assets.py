@@ -18,7 +18,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate,
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, read_object
 from mmie_tasks.judges.mmie_score.checkpoint.opening import in_config
 from mmie_tasks.judges.mmie_score.checkpoint.source import in_cache, is_repository, lacking, not_had
-from mmie_tasks.judges.mmie_score.settings import MODEL_VARIABLE, Settings, settings_of
+from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, judge_from_options
 from mmie_tasks.preflight.findings import (
     Finding,
     download,
@@ -57,7 +57,7 @@ def look(environment: Mapping[str, str], options: Mapping[str, str]) -> Iterator
     """
     yield from _packages()
     try:
-        settings = settings_of(options, environment)
+        settings = judge_from_options(options, environment)
         place = _place(settings, environment)
     except MmieTasksError as error:
         yield problem_of(_PLACE, error)
@@ -88,7 +88,7 @@ def _packages() -> Iterator[Finding]:
         yield problem("mmie_score: packages", found_there, "`pip install -U transformers`")
 
 
-def _place(settings: Settings, environment: Mapping[str, str]) -> _Place:
+def _place(settings: MmieScoreJudge, environment: Mapping[str, str]) -> _Place:
     """Where the checkpoint is: on this machine, or, as a promise, on the Hub.
 
     Raises:
@@ -152,7 +152,7 @@ def _described(checkpoint: Checkpoint) -> str:
     )
 
 
-def _fits(checkpoint: Checkpoint, settings: Settings, environment: Mapping[str, str]) -> str:
+def _fits(checkpoint: Checkpoint, settings: MmieScoreJudge, environment: Mapping[str, str]) -> str:
     """How many long requests fit at once.
 
     Raises:
@@ -212,7 +212,7 @@ def items(options: Mapping[str, str], environment: Mapping[str, str]) -> Sequenc
         SettingWrong: The judge has no such option.
         JudgeMisconfigured: What is named is no folder and no repository.
     """
-    settings = settings_of(options, environment)
+    settings = judge_from_options(options, environment)
     if not is_repository(settings.model):
         folder = locate(settings.model, settings.revision, environment).folder
         at_hand = named(SUBJECT, MODEL_VARIABLE, {MODEL_VARIABLE: str(folder)})
@@ -220,7 +220,7 @@ def items(options: Mapping[str, str], environment: Mapping[str, str]) -> Sequenc
     return [_on_hub(settings, environment)]
 
 
-def _on_hub(settings: Settings, environment: Mapping[str, str]) -> Item:
+def _on_hub(settings: MmieScoreJudge, environment: Mapping[str, str]) -> Item:
     repo, revision = settings.model, settings.revision or "main"
     name = f"{repo.replace('/', '--')}@{revision}"
     commit = noted(cache_dir(environment) / "mmie_score", name)

@@ -1,7 +1,7 @@
-"""Which device, dtype and attention: from options to what torch knows.
+"""Device, dtype and attention of the judge by its options, and how much memory is free.
 
-Nothing here starts CUDA in this process, except `choose_dtype` and `choose_attention` on a GPU:
-these two are asked when the weights are loaded.
+Nothing here starts CUDA in this process, except `choose_dtype`, `choose_attention` and `free_bytes`
+on a GPU, which are called when the weights are loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
 
-
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 ATTENTIONS = ("auto", "flash", "sdpa")
 
@@ -31,39 +30,39 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     """The device of this process.
 
     Args:
-        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``auto`` is the GPU of this process if
-            there is one. ``cuda`` is the one with the number of the process on this machine
-            (``LOCAL_RANK``), so that several processes take one each.
-        environment: Where the launcher of several processes says that number.
+        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``cuda`` is the GPU with this process's
+            number on the machine (``LOCAL_RANK``), so that each of several processes takes its own.
+            ``auto`` is the same if there is a GPU, else the CPU.
+        environment: With ``LOCAL_RANK``, if a launcher has set it.
 
     Raises:
-        JudgeMisconfigured: There is no such device, or the option says nothing of the kind.
+        JudgeMisconfigured: There is no such device.
     """
     import torch
 
-    known = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", option, re.ASCII)
-    if known is None:
+    parsed = re.fullmatch(r"auto|cpu|cuda(?::(\d+))?", option, re.ASCII)
+    if parsed is None:
         raise JudgeMisconfigured(
-            f"`device={option}` is no device that is known.",
+            f"`device={option}` is not a known device.",
             hint="write `device=auto`, `device=cpu`, `device=cuda` or `device=cuda:0`",
         )
     if option == "cpu" or (option == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
-    number = int(known[1]) if known[1] else _local_rank(environment)
-    _check_gpu(option, number, chosen=bool(known[1]))
+    number = int(parsed[1]) if parsed[1] else _local_rank(environment)
+    _check_gpu(option, number, is_explicit=bool(parsed[1]))
     return torch.device("cuda", number)
 
 
 def choose_dtype(option: str, device: torch.device) -> torch.dtype:
-    """What is computed in.
+    """The dtype of the computation.
 
     Args:
-        option: ``auto``, ``bfloat16``, ``float16`` or ``float32``. ``auto`` is bfloat16, as the
-            official code, on a GPU that computes in it, else float32.
-        device: Where.
+        option: ``auto``, ``bfloat16``, ``float16`` or ``float32``. ``auto`` is bfloat16, as in the
+            official code, on a GPU that supports it, else float32.
+        device: Device of the computation.
 
     Raises:
-        JudgeMisconfigured: The option says something else.
+        JudgeMisconfigured: The option is none of these.
     """
     import torch
 
@@ -87,22 +86,21 @@ def choose_attention(
     kv_heads: int,
     head_dim: int,
 ) -> Attention:
-    """The way attention is computed.
+    """The attention implementation.
 
     Args:
-        option: ``flash``, ``sdpa``, or ``auto``: flash where it is there and gives, tried on this
-            very device, what it should; else sdpa, and the log says why.
-        device: Where.
+        option: ``flash``, ``sdpa``, or ``auto``: flash if it is available and passes its self-check
+            on this device, else sdpa, with a log line that says why.
+        device: Device of the computation.
         dtype: Of keys and values.
-        heads: Of queries.
-        kv_heads: Of keys and values.
-        head_dim: Numbers of a head.
+        heads: Number of query heads.
+        kv_heads: Number of key and value heads.
+        head_dim: Size of a head.
 
     Raises:
-        JudgeMisconfigured: ``flash`` cannot be used here, or the option says something else.
+        JudgeMisconfigured: ``flash`` cannot be used here, or the option is none of these.
     """
     from mmie_tasks.judges.mmie_score.engine import flash
-    from mmie_tasks.judges.mmie_score.engine import flash as flash_check
     from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
     if option not in ATTENTIONS:
@@ -111,28 +109,28 @@ def choose_attention(
         )
     if option == "sdpa":
         return SdpaAttention()
-    why_not = flash.available(device, dtype, head_dim) or flash_check.self_check(
+    reason = flash.available(device, dtype, head_dim) or flash.self_check(
         device, dtype, heads=heads, kv_heads=kv_heads, head_dim=head_dim
     )
-    if why_not is None:
+    if reason is None:
         return flash.FlashAttention()
     if option == "flash":
         raise JudgeMisconfigured(
-            f"`attention=flash` cannot be used: {why_not}.", hint="use `attention=auto`"
+            f"`attention=flash` cannot be used: {reason}.", hint="use `attention=auto`"
         )
     logger.log(
         "WARNING" if device.type == "cuda" else "DEBUG",
-        f"MMIE-Score computes attention without the flash kernel: {why_not}.",
+        f"MMIE-Score computes attention without the flash kernel: {reason}.",
     )
     return SdpaAttention()
 
 
 @contextmanager
 def exact_fp32() -> Iterator[None]:
-    """Within it, products and convolutions of fp32 numbers are computed in fp32 on GPUs too.
+    """Compute matrix products and convolutions of fp32 numbers in fp32 on GPUs too.
 
-    By default cuDNN rounds the factors to TF32, 10 bits. The setting is one of the whole process;
-    it is put back afterwards.
+    By default cuDNN rounds the factors to TF32, 10 bits. The switch belongs to the whole process;
+    its value is restored afterwards.
     """
     import torch
 
@@ -168,7 +166,7 @@ def _local_rank(environment: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _check_gpu(option: str, number: int, *, chosen: bool) -> None:
+def _check_gpu(option: str, number: int, *, is_explicit: bool) -> None:
     """Raise if there is no GPU of this number."""
     import torch
 
@@ -177,13 +175,13 @@ def _check_gpu(option: str, number: int, *, chosen: bool) -> None:
         return
     if not count:
         raise JudgeMisconfigured(
-            f"`device={option}` was asked for, and torch finds no GPU it can use.",
+            f"`device={option}` was requested, and torch finds no GPU it can use.",
             hint="use `device=cpu` (slow), or look at `nvidia-smi` and "
             '`python -c "import torch; print(torch.version.cuda)"`',
         )
-    if chosen:
+    if is_explicit:
         raise JudgeMisconfigured(
-            f"`device={option}` was asked for, and there are {count}: they count from 0.",
+            f"`device={option}` was requested, and there are {count}: they count from 0.",
             hint="use a smaller number, or `device=cuda`; `CUDA_VISIBLE_DEVICES` hides GPUs",
         )
     raise JudgeMisconfigured(
@@ -194,13 +192,10 @@ def _check_gpu(option: str, number: int, *, chosen: bool) -> None:
     )
 
 
-# How much memory a device has free, asked now.
-
-
 def free_bytes(device: torch.device) -> int:
-    """What this process may take now. On a GPU, torch gives back first what it kept unused.
+    """Bytes that this process may take now. On a GPU, torch first returns what it keeps unused.
 
-    This starts CUDA in this process.
+    Starts CUDA in this process if the device is a GPU.
     """
     if device.type == "cuda":
         import torch
@@ -210,12 +205,12 @@ def free_bytes(device: torch.device) -> int:
     import psutil  # type: ignore[import-untyped]
 
     available: int = psutil.virtual_memory().available
-    left = container_left(Path("/"))
-    return available if left is None else min(available, left)
+    limit = container_free_bytes(Path("/"))
+    return available if limit is None else min(available, limit)
 
 
-def give_back() -> None:
-    """Let the device have what torch keeps for tensors that are gone, if CUDA was started."""
+def release_memory() -> None:
+    """Return the memory that torch keeps for deleted tensors to the device, if CUDA was started."""
     import torch
 
     gc.collect()
@@ -223,28 +218,27 @@ def give_back() -> None:
         torch.cuda.empty_cache()
 
 
-def container_left(root: Path) -> int | None:
-    """Bytes that the container of this process may still take; None where nothing limits it.
+def container_free_bytes(root: Path) -> int | None:
+    """Bytes that this process's container may still take; None without a limit.
 
-    Linux's control groups, version 2 and 1. Pages of files that the kernel can drop are free.
+    Reads Linux's control groups, version 2 and 1. File pages that the kernel can drop are free.
 
     Args:
         root: Of the file system.
     """
-    found = []
-    for folder, limit, usage in _groups(root):
-        allowed, used = _number(folder / limit), _number(folder / usage)
-        if allowed is not None and used is not None:
-            # Version 1 counts its own alone first, and with the groups below it in the end.
+    free = []
+    for folder, limit_name, usage_name in _control_groups(root):
+        limit, usage = _number(folder / limit_name), _number(folder / usage_name)
+        if limit is not None and usage is not None:
+            # Version 1 counts the group alone first, and with the groups below it last.
             stat = _text(folder / "memory.stat")
-            dropped = re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
-            found.append(max(0, allowed - used + int(dropped[-1] if dropped else 0)))
-    return min(found, default=None)
+            droppable = re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
+            free.append(max(0, limit - usage + int(droppable[-1] if droppable else 0)))
+    return min(free, default=None)
 
 
-def _groups(root: Path) -> list[tuple[Path, str, str]]:
-    """Folders of this process's group and those above it, with the names of limit and usage."""
-    found = []
+def _control_groups(root: Path) -> Iterator[tuple[Path, str, str]]:
+    """Folders of this process's group and those above, with their files of limit and usage."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
@@ -255,19 +249,18 @@ def _groups(root: Path) -> list[tuple[Path, str, str]]:
         else:
             continue
         own = top / path.strip("/")
-        found += [
-            (folder, *names) for folder in (own, *own.parents) if top in (folder, *folder.parents)
-        ]
-    return found
+        for folder in (own, *own.parents):
+            if top in (folder, *folder.parents):
+                yield folder, *names
 
 
 def _number(path: Path) -> int | None:
     text = _text(path).strip()
-    return int(text) if text.isdecimal() else None  # "max" where there is no limit
+    return int(text) if text.isdecimal() else None  # "max" without a limit
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
-        return ""  # another system, or not allowed to look: then this limits nothing
+        return ""  # another system, or no permission: then there is no limit to read

@@ -1,263 +1,291 @@
-"""The judge: requests in, MMIE-Score's replies out, all computed together."""
+"""The judge MMIE-Score: answers all requests of a call together, on one device of this process."""
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
 from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
-from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
-from mmie_tasks.judges.mmie_score.settings import Settings
+from mmie_tasks.judges.mmie_score.checkpoint import (
+    DEFAULT_MODEL,
+    Checkpoint,
+    locate,
+    open_checkpoint,
+)
+from mmie_tasks.judges.mmie_score.devices import (
+    choose_attention,
+    choose_device,
+    choose_dtype,
+    exact_fp32,
+)
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, parse_bytes
+from mmie_tasks.judges.registry import parse_options
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
-    from mmie_tasks.judges.mmie_score.engine.model import Finished
-    from mmie_tasks.judges.mmie_score.loading import Loaded, Place
-    from mmie_tasks.judges.mmie_score.preparing import Inputs
+    from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+    from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+    from mmie_tasks.judges.mmie_score.loading import LoadedJudge, Placement
 
-
-# When the score of a reply that is still being written can no longer change.
-
-# As `find_score` in main.py of Lillianwei-h/MMIE at eb0fd6e: the first number after the first
-# heading. `\d` is a digit of any script.
-_SCORE = re.compile(r"### Score.*?-?\d+(?P<fraction>\.\d+)?", re.DOTALL)
-
-_UNFINISHED = "\ufffd"  # how the first bytes of a character are decoded while the rest is missing
-
-
-def score_settled(text: str) -> bool:
-    r"""Whether the official ``find_score`` gives one and the same score whatever follows.
-
-    It says no as long as the number touches the end of the text, or a point does that may become
-    a decimal one, or the text ends inside a character, which may turn out to be a digit.
-
-    Only the official reading is meant: another one may look at what follows the first number.
-
-    >>> [score_settled(f"### Score: {more}") for more in ("4", "4.", "4.5", "4. ", "4/6")]
-    [False, False, False, True, True]
-    """
-    found = _SCORE.search(text)
-    if found is None or text.endswith(_UNFINISHED):
-        return False
-    rest = text[found.end() :]
-    return rest != "" and (rest != "." or found["fraction"] is not None)
-
-
+MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 _OLDEST_TRANSFORMERS = 5
-_MARGIN_TOKENS = 16  # lengths are estimated without the image tokens between their marks
+_LENGTH_MARGIN = 16  # tokens; an estimated length lacks the image tokens between the marks
 
 
 class MmieScoreJudge:
     """MMIE-Score on one device of this process.
 
-    The weights are loaded when something is asked, and kept until `close`: until then the memory
-    is the tested model's.
+    Nothing is loaded until the first request, and the weights stay until `close`: before that, the
+    memory belongs to the tested model.
 
     Args:
-        settings: What the user wants.
-        environment: See `mmie_tasks.judges.mmie_score.open_judge`.
-        attention: Replaces the one that the settings name; for checks of another kernel.
+        model: A repository on the Hub, or a folder with its files. By default what
+            ``MMIE_SCORE_MODEL`` names, else ``MMIE/MMIE-Score``.
+        revision: Branch, tag or commit of the repository. By default the commit that ``main`` was
+            when it was first used on this machine.
+        device: ``auto``, ``cpu``, ``cuda`` (of several processes each takes its own) or ``cuda:N``.
+        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
+        attention: ``auto``, ``flash`` or ``sdpa``.
+        max_memory: Upper limit of memory on the device: ``20GiB``. By default all that is free.
+        max_rows: The most requests that are computed at once.
+        graphs: Whether decoding steps are captured as CUDA graphs.
+        environment: ``MMIE_SCORE_MODEL``, ``LOCAL_RANK``, and what our cache folder depends on.
+
+    Raises:
+        JudgeMisconfigured: A value makes no sense.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        environment: Mapping[str, str],
         *,
-        attention: Attention | None = None,
+        model: str | None = None,
+        revision: str | None = None,
+        device: str = "auto",
+        dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto",
+        attention: Literal["auto", "flash", "sdpa"] = "auto",
+        max_memory: str | None = None,
+        max_rows: int = 64,
+        graphs: bool = True,
+        environment: Mapping[str, str],
     ) -> None:
-        self._settings = settings
-        self._replaced_attention = attention
+        if max_rows < 1:
+            raise JudgeMisconfigured(
+                f"`max_rows={max_rows}` leaves nothing to compute.",
+                hint="1 or more, or leave it out",
+            )
+        self.model = model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL
+        self.revision = revision
+        self.device, self.dtype, self.attention = device, dtype, attention
+        self.max_memory_bytes = None if max_memory is None else parse_bytes(max_memory)
+        self.max_rows, self.graphs = max_rows, graphs
         self._environment = environment
-        self._asking = threading.Lock()
-        self._opening = threading.RLock()
-        self._loaded: Loaded | None = None
+        self._compute_lock = threading.Lock()
+        self._open_lock = threading.RLock()
+        self._loaded: LoadedJudge | None = None
         self._before_loading: Callable[[], object] = lambda: None
+        self._attention_override: Attention | None = None
 
     @property
     def signature(self) -> str:
         """The checkpoint's content, and how it is computed.
 
         Raises:
-            JudgeMisconfigured: The checkpoint, or the device, cannot be used.
-            DataMissing: The checkpoint cannot be had.
+            JudgeMisconfigured: The checkpoint or the device cannot be used.
+            DataMissing: The checkpoint could not be downloaded.
         """
-        with self._opening:
+        with self._open_lock:
             return self._signature
 
     @cached_property
     def _signature(self) -> str:
-        place = self._place
-        stop = "settled" if self._settings.early_stop else "end"
+        placement = self._placement
         return (
-            f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}|dtype:{place.dtype_name}"
-            f"|device:{place.device.type}|attention:{self._attention.name}|stop:{stop}"
+            f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}"
+            f"|dtype:{placement.dtype_name}|device:{placement.device.type}"
+            f"|attention:{placement.attention.name}|stop:end"
         )
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        settings = self._settings
-        return open_checkpoint(locate(settings.model, settings.revision, self._environment))
+        return open_checkpoint(locate(self.model, self.revision, self._environment))
 
     @cached_property
-    def _place(self) -> Place:
-        from mmie_tasks.judges.mmie_score.loading import Place
+    def _placement(self) -> Placement:
+        from mmie_tasks.judges.mmie_score.loading import Placement
 
-        device = choose_device(self._settings.device, self._environment)
-        return Place(
+        device = choose_device(self.device, self._environment)
+        dtype = choose_dtype(self.dtype, device)
+        facts = self._checkpoint.facts
+        return Placement(
             device=device,
-            dtype=choose_dtype(self._settings.dtype, device),
-            attention=self._settings.attention,
-            max_memory_bytes=self._settings.max_memory_bytes,
-            graphs=self._settings.graphs,
+            dtype=dtype,
+            attention=self._attention_override
+            or choose_attention(
+                self.attention,
+                device=device,
+                dtype=dtype,
+                heads=facts.heads,
+                kv_heads=facts.kv_heads,
+                head_dim=facts.head_dim,
+            ),
+            max_memory_bytes=self.max_memory_bytes,
+            graphs=self.graphs,
         )
 
-    @cached_property
-    def _attention(self) -> Attention:
-        from mmie_tasks.judges.mmie_score.loading import attention_for
+    @property
+    def captured(self) -> bool:
+        """Whether decoding steps are replayed from a CUDA graph."""
+        return self._loaded is not None and self._loaded.captured
 
-        return self._replaced_attention or attention_for(self._checkpoint, self._place)
+    def override_attention(self, attention: Attention) -> None:
+        """Use this attention in place of the option's, to check another kernel; before any use."""
+        self._attention_override = attention
 
     def check(self) -> None:
-        """See that checkpoint and device are there and right; the weights are not read.
+        """Check the checkpoint's files and the device, without reading weights.
 
-        CUDA is not started here: the tested model may still want to fork.
+        CUDA is not started: the tested model may still have to fork.
 
         Raises:
-            JudgeMisconfigured: They are not.
-            DataMissing: The checkpoint cannot be had.
+            JudgeMisconfigured: The checkpoint or the device cannot be used.
+            DataMissing: The checkpoint could not be downloaded.
         """
-        with self._opening:
+        with self._open_lock:
             check_transformers(version("transformers"))
-            found = self._checkpoint
-            device = choose_device(self._settings.device, self._environment)
-        logger.info(f"The judge is MMIE-Score, {found.located.name}, on {device}.")
+            name = self._checkpoint.located.name
+            device = choose_device(self.device, self._environment)
+        logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
         if device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
 
     def before_loading(self, call: Callable[[], object]) -> None:
-        """Have something called right before the weights are loaded: to make room for them."""
+        """Register a function that is called right before the weights are loaded."""
         self._before_loading = call
 
     def close(self) -> None:
-        """Give all memory back. What is asked later loads the weights again."""
-        with self._asking:
+        """Release all memory. Later requests load the weights again."""
+        with self._compute_lock:
             if self._loaded is not None:
                 self._loaded.close()
                 self._loaded = None
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Give one outcome for each request, as they come, the longest ones first.
+        """Yield one outcome for each request as it is finished, the longest requests first.
 
-        Of several threads one is served after the other.
+        Calls from several threads are served one after the other.
         """
-        with self._asking:
+        with self._compute_lock:
             try:
-                yield from self._answers(requests)
+                yield from self._outcomes(requests)
             except JudgeMisconfigured as error:
-                # The run has its answers by now; they must not be lost with it.
+                # The tested model has answered by now; its answers must not be lost.
                 logger.error(str(error))
                 for index in range(len(requests)):
                     yield index, error
 
-    def _answers(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        from mmie_tasks.judges.mmie_score.engine.model import Finished
-        from mmie_tasks.judges.mmie_score.preparing import Preparing
+    def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+        from mmie_tasks.judges.mmie_score.inputs import PromptPreparer
 
         if not requests:
             return
-        inputs = self._inputs()
-        lengths = [inputs.length(request) for request in requests]
+        builder = self._input_builder()
+        lengths = [builder.length(request) for request in requests]
+        max_positions = builder.facts.max_positions
         with ExitStack() as stack:
             stack.enter_context(exact_fp32())
-            engine = self._ready().engine(
-                rows=min(self._settings.max_rows, len(requests)),
+            engine = self._load().engine(
+                rows=min(self.max_rows, len(requests)),
                 lengths=[
-                    _MARGIN_TOKENS + min(length, inputs.facts.max_positions) + each.max_tokens
-                    for length, each in zip(lengths, requests, strict=True)
+                    _LENGTH_MARGIN + min(length, max_positions) + request.max_tokens
+                    for length, request in zip(lengths, requests, strict=True)
                 ],
             )
-            feed = stack.enter_context(Preparing(inputs, requests, lengths))
-            settled = self._settled if self._settings.early_stop else None
-            for result in engine.run(feed, settled=settled):
-                if isinstance(result, Finished):
+            prompts = stack.enter_context(PromptPreparer(builder, requests, lengths))
+            for result in engine.run(prompts):
+                if isinstance(result, Completion):
                     yield result.key, self._reply(result)
                 else:
                     yield result.key, result.error
-        _report_marks(inputs, requests)
+        _log_control_strings(builder, requests)
 
-    def _inputs(self) -> Inputs:
-        from mmie_tasks.judges.mmie_score.preparing import Inputs
+    def _input_builder(self) -> InputBuilder:
+        from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 
-        with self._opening:
-            found = self._checkpoint
-        refuse = self._settings.marks == "refuse"
-        return Inputs(facts=found.facts, tokenizer=found.tokenizer, refuse_marks=refuse)
+        with self._open_lock:
+            checkpoint = self._checkpoint
+        return InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
 
-    def _ready(self) -> Loaded:
-        from mmie_tasks.judges.mmie_score.loading import Loaded
+    def _load(self) -> LoadedJudge:
+        from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
         if self._loaded is None:
             self._before_loading()
-            with self._opening:
-                self._loaded = Loaded(self._checkpoint, self._place, self._attention)
+            with self._open_lock:
+                self._loaded = LoadedJudge(self._checkpoint, self._placement)
         return self._loaded
 
-    def _settled(self, output: list[int]) -> bool:
-        tokenizer = self._checkpoint.tokenizer
-        # Where decoding tidies up spaces, what comes later may still change what stands there.
-        return not tokenizer.files.cleans_up and score_settled(tokenizer.decode(output))
-
-    def _reply(self, result: Finished) -> JudgeReply:
-        usage = Usage(
-            input_tokens=result.prompt_tokens, output_tokens=len(result.output), cost_usd=0.0
-        )
+    def _reply(self, completion: Completion) -> JudgeReply:
         return JudgeReply(
-            text=prompt.finish(self._checkpoint.tokenizer.decode(result.output)),
+            text=prompt.finish(self._checkpoint.tokenizer.decode(completion.output)),
             model=f"MMIE-Score@{self._checkpoint.digest}",
-            usage=usage,
-            finish=result.finish,
+            usage=Usage(
+                input_tokens=completion.prompt_tokens,
+                output_tokens=len(completion.output),
+                cost_usd=0.0,
+            ),
+            finish=completion.finish,
         )
 
 
-def check_transformers(found: str) -> None:
-    """See that the installed transformers has the model's layers as we know them.
-
-    Args:
-        found: Its version.
+def judge_from_options(
+    options: Mapping[str, str], environment: Mapping[str, str]
+) -> MmieScoreJudge:
+    """The judge with options as they were typed, to inspect it; ``cache`` is ignored.
 
     Raises:
-        JudgeMisconfigured: It is of version 4 or older.
+        SettingWrong: There is no such option, or its value has another type.
+        JudgeMisconfigured: A value makes no sense.
     """
-    if int(found.partition(".")[0]) < _OLDEST_TRANSFORMERS:
+    own = {name: text for name, text in options.items() if name != "cache"}
+    typed = parse_options("mmie_score", own)
+    return MmieScoreJudge(environment=environment, **typed)  # type: ignore[arg-type]
+
+
+def check_transformers(installed: str) -> None:
+    """Check that the installed transformers has the layers that the judge uses.
+
+    Args:
+        installed: Its version.
+
+    Raises:
+        JudgeMisconfigured: It is version 4 or older.
+    """
+    if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
-            f"MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {found} is "
+            f"MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {installed} is "
             "installed.",
-            hint=f"`pip install -U transformers`; if the tested model needs {found}, {TWO_STEPS}, "
-            "in an environment of its own; or take another judge",
+            hint=f"`pip install -U transformers`; if the tested model needs {installed}, "
+            f"{TWO_STEPS}, in an environment of its own; or choose another judge",
         )
 
 
-def _report_marks(inputs: Inputs, requests: Sequence[JudgeRequest]) -> None:
-    """Say in the log how many requests hold the judge's own control strings, and which."""
-    found = [typed for request in requests if (typed := inputs.marks(request))]
-    if not found:
+def _log_control_strings(builder: InputBuilder, requests: Sequence[JudgeRequest]) -> None:
+    """Log how many requests contain control strings of the judge, and which."""
+    by_request = [strings for request in requests if (strings := builder.control_strings(request))]
+    if not by_request:
         return
-    counts = Counter(mark for typed in found for mark in typed)
-    listed = ", ".join(f"`{mark}` in {count}" for mark, count in counts.most_common())
-    done = "left unscored" if inputs.refuse_marks else "read as the official code reads them"
+    counts = Counter(string for strings in by_request for string in strings)
+    listed = ", ".join(f"`{string}` in {count}" for string, count in counts.most_common())
     logger.warning(
-        f"{len(found)} of {len(requests)} requests hold control strings of the judge, and were "
-        f"{done}: {listed}. With `marks=refuse` they are left unscored."
+        f"{len(by_request)} of {len(requests)} requests hold control strings of the judge, and "
+        f"were read as the official code reads them: {listed}."
     )

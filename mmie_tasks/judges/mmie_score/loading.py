@@ -1,4 +1,4 @@
-"""From an opened checkpoint to an engine that is ready to compute."""
+"""Loads the judge's weights and builds the engine around them, sized for the requests."""
 
 from __future__ import annotations
 
@@ -13,226 +13,218 @@ from loguru import logger
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.devices import choose_attention, free_bytes, give_back
+from mmie_tasks.judges.mmie_score.devices import free_bytes, release_memory
 from mmie_tasks.judges.mmie_score.engine.attention import Attention
+from mmie_tasks.judges.mmie_score.engine.decoding import (
+    Decoder,
+    PlainDecoder,
+    StaticDecoder,
+    cuda_capture,
+)
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
-from mmie_tasks.judges.mmie_score.engine.graphs import StaticDecoder, cuda_capture
-from mmie_tasks.judges.mmie_score.engine.model import TextModel, Vision
-from mmie_tasks.judges.mmie_score.engine.pages import PagePool, SharedPrefixes
-from mmie_tasks.judges.mmie_score.engine.steps import Decoder, PlainDecoder, Prefill, Schedule
-from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, Budget, plan
+from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
+from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
+from mmie_tasks.judges.mmie_score.engine.vision import Vision
+from mmie_tasks.judges.mmie_score.memory import GIB, TWO_STEPS, Budget, plan
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration
 
-
-GIB = 2**30
-_USUAL = 0.9  # of the requests are not longer than what memory is laid out for
+_USUAL_QUANTILE = 0.9  # memory is planned for a request that is longer than these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Placement:
     """Where and how the model is computed.
 
     Attributes:
         device: Of this process.
         dtype: Of weights, keys and values.
-        attention: As the option says it.
-        max_memory_bytes: That may be taken; None is all that is free.
-        graphs: Steps of decoding are captured as CUDA graphs.
+        attention: Over pages.
+        max_memory_bytes: Upper limit; None is all that is free.
+        graphs: Whether decoding steps are captured as CUDA graphs.
     """
 
     device: torch.device
     dtype: torch.dtype
-    attention: str
+    attention: Attention
     max_memory_bytes: int | None
     graphs: bool
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.device.type == "cuda"
+
+    @property
     def dtype_name(self) -> str:
-        """As users write it: ``bfloat16``."""
+        """The dtype as users write it: ``bfloat16``."""
         return str(self.dtype).removeprefix("torch.")
 
 
-def attention_for(checkpoint: Checkpoint, place: Place) -> Attention:
-    """The way attention is computed, tried on the device first.
-
-    Raises:
-        JudgeMisconfigured: The one that was asked for does not work here.
-    """
-    facts = checkpoint.facts
-    return choose_attention(
-        place.attention,
-        device=place.device,
-        dtype=place.dtype,
-        heads=facts.heads,
-        kv_heads=facts.kv_heads,
-        head_dim=facts.head_dim,
-    )
-
-
-class Loaded:
-    """The model on its device, and the engine around it, made to measure for what is asked.
+class LoadedJudge:
+    """The model on its device, and an engine that fits the requests.
 
     Args:
-        checkpoint: What is loaded.
-        place: Where to.
-        attention: How its attention is computed.
+        checkpoint: The checkpoint to load.
+        placement: Where and how.
     """
 
-    def __init__(self, checkpoint: Checkpoint, place: Place, attention: Attention) -> None:
-        self._checkpoint, self._place, self._attention = checkpoint, place, attention
+    def __init__(self, checkpoint: Checkpoint, placement: Placement) -> None:
+        self._checkpoint, self._placement = checkpoint, placement
         self._model: InternVLForConditionalGeneration | None = None
         self._engine: Engine | None = None
 
+    @property
+    def captured(self) -> bool:
+        """Whether decoding steps are replayed from a CUDA graph."""
+        decoder = None if self._engine is None else self._engine.decoder
+        return isinstance(decoder, StaticDecoder) and decoder.graph.captured
+
     def engine(self, *, rows: int, lengths: Collection[int]) -> Engine:
-        """An engine for so many requests at once.
+        """An engine for requests of these lengths.
 
         Args:
-            rows: As many at once, at most.
-            lengths: Tokens that each request may come to, its reply included. The longest may go
-                unscored where memory does not hold them.
+            rows: The most rows at once.
+            lengths: The most tokens of each request, its reply included. The longest may go
+                unscored if memory does not hold them.
 
         Raises:
-            JudgeMisconfigured: Not even the shortest fits into memory, or the weights cannot be
-                loaded.
+            JudgeMisconfigured: Not even the shortest request fits into memory, or the weights
+                cannot be loaded.
         """
+        longest = max(lengths)
         if self._engine is not None:
-            if self._serves(self._engine, rows, max(lengths)):
+            schedule = self._engine.schedule
+            enough_rows = schedule.max_rows >= min(rows, self._engine.full_budget.rows)
+            if enough_rows and schedule.max_tokens >= longest:
                 return self._engine
             self._engine = None
-            give_back()
+            release_memory()
         budget = self._budget(rows, lengths)
         if self._model is None:
             self._model = self._load()
-        self._engine = self._fitted(self._model, budget, max(lengths))
+        self._engine = self._build_fitting(self._model, budget, longest)
         return self._engine
 
-    def _serves(self, engine: Engine, rows: int, longest_tokens: int) -> bool:
-        long_enough = engine.schedule.longest_tokens >= longest_tokens
-        return long_enough and engine.schedule.most_rows >= min(rows, engine.planned.rows)
-
     def _budget(self, rows: int, lengths: Collection[int]) -> Budget:
-        """Made for the usual request; for the longest, where the cache would not hold it."""
+        """Planned for the usual request, or for the longest if its pages would not suffice."""
         usable, ordered = self._usable_bytes(), sorted(lengths)
-        usual, longest = ordered[int(_USUAL * (len(ordered) - 1))], ordered[-1]
+        usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
         try:
             budget = self._planned(rows, usual, usable)
         except JudgeMisconfigured:
             budget = self._planned(rows, ordered[0], usable)
         if budget.pages * budget.page_tokens < longest:
-            with suppress(JudgeMisconfigured):  # then it is the longest that go unscored
+            with suppress(JudgeMisconfigured):  # the longest requests then go unscored
                 budget = self._planned(rows, longest, usable)
         return budget
 
     def _usable_bytes(self) -> int:
-        """What is free, the weights included if they are loaded already."""
-        place = self._place
-        held = 0
-        if self._model is not None:
-            held = sum(each.nbytes for each in self._model.parameters())
-        usable = free_bytes(place.device) + held
-        return min(usable, place.max_memory_bytes or usable)
+        """Free memory, plus that of the weights if they are loaded."""
+        loaded = self._model.parameters() if self._model is not None else ()
+        usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
+        return min(usable, self._placement.max_memory_bytes or usable)
 
     def _planned(self, rows: int, longest_tokens: int, usable_bytes: int) -> Budget:
-        place = self._place
+        placement = self._placement
         return plan(
             self._checkpoint.facts,
             free_bytes=usable_bytes,
-            dtype_bytes=place.dtype.itemsize,
-            page_tokens=self._attention.page_tokens,
+            dtype_bytes=placement.dtype.itemsize,
+            page_tokens=placement.attention.page_tokens,
             longest_tokens=longest_tokens,
             max_rows=rows,
-            device=place.device,
+            device=placement.device,
         )
 
     def _load(self) -> InternVLForConditionalGeneration:
-        name, place = self._checkpoint.located.name, self._place
+        name, placement = self._checkpoint.located.name, self._placement
         size = self._checkpoint.facts.weight_bytes / GIB
         logger.info(
-            f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {place.dtype_name} on {place.device}."
+            f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {placement.dtype_name} on "
+            f"{placement.device}."
         )
         try:
-            return load_model(self._checkpoint, device=place.device, dtype=place.dtype)
+            return load_model(self._checkpoint, device=placement.device, dtype=placement.dtype)
         except RuntimeError as error:
-            raise _no_memory("its weights", place, error) from error
+            raise self._no_memory("its weights", error) from error
 
-    def _fitted(
+    def _build_fitting(
         self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
     ) -> Engine:
-        """With fewer pages, where the device has less than it said."""
+        """Build the engine, with half the pages if the device has less memory than it reported."""
         try:
-            return self._made(model, budget, longest_tokens)
+            return self._build(model, budget, longest_tokens)
         except RuntimeError as error:
-            refusal = _no_memory("one request", self._place, error)
+            refusal = self._no_memory("one request", error)
             if budget.pages <= budget.longest_pages:
                 raise refusal from error
-        give_back()
+        release_memory()
         fewer = replace(budget, pages=max(budget.pages // 2, budget.longest_pages))
-        return self._fitted(model, fewer, longest_tokens)
+        return self._build_fitting(model, fewer, longest_tokens)
 
-    def _made(
+    def _build(
         self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
     ) -> Engine:
-        facts, attention, place = self._checkpoint.facts, self._attention, self._place
-        on_gpu = place.device.type == "cuda"
+        facts, placement = self._checkpoint.facts, self._placement
+        attention, on_gpu = placement.attention, placement.on_gpu
         text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
         pool = PagePool(budget.pages)
-        longest_tokens = min(longest_tokens, budget.pages * budget.page_tokens)
+        capacity = budget.pages * budget.page_tokens
+        longest_tokens = min(longest_tokens, capacity)
         logger.info(
-            f"MMIE-Score: {budget.rows} requests at once, {budget.pages * budget.page_tokens:,} "
-            f"tokens of cache, attention {attention.name}."
+            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention "
+            f"{attention.name}."
         )
         return Engine(
             schedule=Schedule(
                 pool=pool,
-                prefixes=SharedPrefixes(pool, attention.page_tokens, facts.image_token_id),
+                prefixes=PrefixCache(pool, attention.page_tokens, facts.image_token_id),
                 page_tokens=attention.page_tokens,
                 long_after=facts.long_after,
-                most_rows=budget.rows,
-                longest_tokens=longest_tokens if on_gpu else None,
+                max_rows=budget.rows,
+                max_tokens=longest_tokens if on_gpu else None,
             ),
             vision=Vision(model, fixed=on_gpu),
             prefill=Prefill(
                 text, attention, facts.image_token_id, fixed_rows=budget.rows if on_gpu else None
             ),
-            decoder=_decoder(text, attention, place, budget.rows, longest_tokens),
+            decoder=_decoder(text, placement, budget.rows, longest_tokens),
             end_token_id=facts.end_token_id,
             budget=budget,
             fixed=on_gpu,
         )
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Release all memory."""
         self._engine = self._model = None
-        give_back()
+        release_memory()
+
+    def _no_memory(self, what: str, error: RuntimeError) -> JudgeMisconfigured:
+        """The message for a device that ran out of memory.
+
+        Raises:
+            RuntimeError: The error has another cause.
+        """
+        if not is_out_of_memory(error):
+            raise error
+        first = str(error).partition("\n")[0]
+        return JudgeMisconfigured(
+            f"`{self._placement.device}` ran out of memory for {what}: {first}",
+            hint=f"{TWO_STEPS}; or `device=`",
+        )
 
 
-def _decoder(
-    text: TextModel, attention: Attention, place: Place, rows: int, longest_tokens: int
-) -> Decoder:
-    """With a fixed number of rows where attention can be planned for them once: on a GPU."""
-    if place.device.type != "cuda" or not isinstance(attention, FlashAttention):
-        return PlainDecoder(text, attention)
+def _decoder(text: TextModel, placement: Placement, rows: int, max_tokens: int) -> Decoder:
+    """With a fixed number of rows on a GPU, if its attention can be planned for them once."""
+    if not placement.on_gpu or not isinstance(placement.attention, FlashAttention):
+        return PlainDecoder(text, placement.attention)
     return StaticDecoder(
         text,
-        attention,
+        placement.attention,
         rows=rows,
-        longest_tokens=longest_tokens,
-        capture=cuda_capture(place.device) if place.graphs else None,
-    )
-
-
-def _no_memory(what: str, place: Place, error: RuntimeError) -> JudgeMisconfigured:
-    """The error in words.
-
-    Raises:
-        RuntimeError: It is about something else.
-    """
-    if not is_out_of_memory(error):
-        raise error
-    found = str(error).partition("\n")[0]
-    return JudgeMisconfigured(
-        f"`{place.device}` ran out of memory for {what}: {found}", hint=f"{TWO_STEPS}; or `device=`"
+        max_tokens=max_tokens,
+        capture=cuda_capture(placement.device) if placement.graphs else None,
     )

@@ -13,24 +13,20 @@ if TYPE_CHECKING:
 
     from mmie_tasks.judges.mmie_score.checkpoint import Facts
 
-
-# What to do where the judge and the tested model do not fit together.
-
 TWO_STEPS = (
     "judge in a second command, which has the memory to itself: run the model with "
     "`--predict_only --output_path OUT`, then score its answers with `--model predictions "
     "--model_args path=OUT` and the same `--tasks`"
 )
-
+"""Hint for a judge and a tested model that do not fit into memory together."""
 
 GIB = 2**30
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
 CPU_RESERVE_BYTES = GIB
 MIN_CHUNK_TOKENS = 256
-GOOD_ROWS = 8  # with fewer rows a larger part of a prompt a step is not worth its memory
+GOOD_ROWS = 8  # with fewer rows, larger chunks of prompts are not worth their memory
 
 _UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
-_STORED_BYTES = {"float32": 4}  # bfloat16 and float16 have 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +34,13 @@ class Budget:
     """What the engine may use.
 
     Attributes:
-        pages: Of keys and values, without the one page that padding writes to.
+        pages: Pages of keys and values, without the one that padding writes to.
         page_tokens: Tokens of a page.
-        longest_pages: Pages of the longest request: `pages` holds at least one such.
-        rows: Sequences at once, at most.
-        chunk_tokens: Tokens of prompts in one step, at most.
-        vision_tiles: Image tiles in one batch of the vision tower, at most.
-        weight_bytes: Of the model, in the dtype it is computed in.
+        longest_pages: Pages of the longest request; `pages` holds at least one such request.
+        rows: The most sequences at once.
+        chunk_tokens: The most prompt tokens in one step.
+        vision_tiles: The most image tiles in one batch of the vision tower.
+        weight_bytes: Of the model, in the dtype of the computation.
         page_bytes: Of one page, in all layers.
         step_bytes: What a step and a vision batch need beside that.
     """
@@ -61,22 +57,22 @@ class Budget:
 
     @property
     def longest_rows(self) -> int:
-        """How many of the longest requests have room at once."""
+        """How many of the longest requests fit at once."""
         return self.pages // self.longest_pages
 
 
 def parse_bytes(text: str | int) -> int:
-    """A number of bytes, from a number or from words with GiB, GB, MiB or MB.
+    """A number of bytes, from a number or from a text with GiB, GB, MiB or MB.
 
     Raises:
-        JudgeMisconfigured: It is nothing of the kind, or nothing.
+        JudgeMisconfigured: It is not an amount of memory, or 0.
 
     >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
     (21474836480, 1500000000)
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).lower(), re.ASCII)
-    unit = _UNITS.get(found[2]) if found else None
-    if found is None or unit is None or not (size := int(float(found[1]) * unit)):
+    parsed = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).lower(), re.ASCII)
+    unit = _UNITS.get(parsed[2]) if parsed else None
+    if parsed is None or unit is None or not (size := int(float(parsed[1]) * unit)):
         raise JudgeMisconfigured(
             f"`max_memory={text}` is not an amount of memory.",
             hint="write it like `max_memory=20GiB`; GiB, GB, MiB and MB are known",
@@ -85,26 +81,28 @@ def parse_bytes(text: str | int) -> int:
 
 
 def kv_token_bytes(facts: Facts, dtype_bytes: int) -> int:
-    """Key and value of one token, in all layers."""
+    """Bytes of key and value of one token, in all layers."""
     return 2 * facts.layers * facts.kv_heads * facts.head_dim * dtype_bytes
 
 
 def weight_bytes(facts: Facts, dtype_bytes: int) -> int:
-    """The weights in the dtype that is computed in."""
-    return facts.weight_bytes * dtype_bytes // _STORED_BYTES.get(facts.dtype, 2)
+    """Bytes of the weights in the dtype of the computation."""
+    stored_bytes = 4 if facts.dtype == "float32" else 2
+    return facts.weight_bytes * dtype_bytes // stored_bytes
 
 
 def text_step_bytes(
     facts: Facts, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool
 ) -> int:
-    """What one step holds at its widest, in the feed-forward part of a layer.
+    """Bytes that one step needs at its peak, in the feed-forward part of a layer.
 
     Args:
         facts: Of the checkpoint.
         dtype_bytes: Of a number.
         chunk_tokens: Tokens in the step.
         longest_tokens: Of the longest sequence.
-        plain: Attention without a kernel for pages: a row's keys are gathered and masked.
+        plain: Whether attention has no kernel for pages, so that a row's keys are gathered and
+            masked.
     """
     numbers = 4 * facts.hidden_size + 4 * facts.intermediate_size
     norm = 2 * 4 * facts.hidden_size  # computed in fp32
@@ -116,9 +114,9 @@ def text_step_bytes(
 
 
 def vision_bytes(facts: Facts, dtype_bytes: int, *, tiles: int) -> int:
-    """What the vision tower holds at its widest, pixels and the features it gives included."""
-    seen = 4 * facts.tokens_per_tile + 1  # four patches become one token; one for the class
-    numbers = seen * (2 * facts.vision_hidden_size + 2 * facts.vision_intermediate_size)
+    """Bytes that the vision tower needs at its peak, with pixels and features."""
+    patches = 4 * facts.tokens_per_tile + 1  # four patches become one token; one for the class
+    numbers = patches * (2 * facts.vision_hidden_size + 2 * facts.vision_intermediate_size)
     features = 2 * facts.tokens_per_tile * facts.hidden_size
     pixels = 3 * facts.image_px**2
     return tiles * ((numbers + features) * dtype_bytes + pixels * (1 + 4 + dtype_bytes))
@@ -134,29 +132,31 @@ def plan(
     max_rows: int,
     device: torch.device,
 ) -> Budget:
-    """The best that fits.
+    """The best budget that fits.
 
-    On a GPU the pages take what is left, as far as `max_rows` can use it. On a CPU, whose memory
-    others use too, they take half of it, or what one request needs. Parts of prompts and vision
-    batches get smaller before fewer than `GOOD_ROWS` of the longest requests fit.
+    On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose
+    memory other programs use too, they take half of it, or what one request needs. Chunks of
+    prompts and vision batches get smaller before fewer than `GOOD_ROWS` of the longest requests
+    fit.
 
     Args:
         facts: Of the checkpoint.
         free_bytes: Of the device, before the weights are loaded.
         dtype_bytes: Of a number: 2 or 4.
         page_tokens: Tokens of a page.
-        longest_tokens: Of the longest request, with all it may generate.
-        max_rows: Sequences at once that are wanted, at least 1.
-        device: Where.
+        longest_tokens: Of the longest request, with its longest reply.
+        max_rows: The most sequences at once, at least 1.
+        device: Device of the computation.
 
     Raises:
-        JudgeMisconfigured: Not even one request fits; says how much is needed.
+        JudgeMisconfigured: Not even one request fits; the message says how much it needs.
     """
     on_gpu = device.type == "cuda"
-    wanted = Budget(
-        pages=max_rows * -(-longest_tokens // page_tokens),
+    longest_pages = -(-longest_tokens // page_tokens)
+    step: Budget | None = Budget(
+        pages=max_rows * longest_pages,
         page_tokens=page_tokens,
-        longest_pages=-(-longest_tokens // page_tokens),
+        longest_pages=longest_pages,
         rows=max_rows,
         chunk_tokens=4096 if on_gpu else 2048,  # a CPU gains nothing from more
         vision_tiles=64 if on_gpu else 8,
@@ -164,38 +164,37 @@ def plan(
         page_bytes=page_tokens * kv_token_bytes(facts, dtype_bytes),
         step_bytes=0,
     )
-    fitting: list[Budget] = []
-    size: Budget | None = wanted
-    while size is not None:
+    candidates: list[Budget] = []
+    while step is not None:
         text = text_step_bytes(
             facts,
             dtype_bytes,
-            chunk_tokens=size.chunk_tokens,
+            chunk_tokens=step.chunk_tokens,
             longest_tokens=longest_tokens,
             plain=not on_gpu or dtype_bytes > 2,
         )
-        vision = vision_bytes(facts, dtype_bytes, tiles=size.vision_tiles)
-        fitting.append(_filled(replace(size, step_bytes=text + vision), free_bytes, device))
-        size = _smaller_steps(size)
-    best = next((each for each in fitting if each.longest_rows >= GOOD_ROWS), None)
-    best = best or max(fitting, key=lambda each: each.longest_rows)
+        vision = vision_bytes(facts, dtype_bytes, tiles=step.vision_tiles)
+        candidates.append(_fill_pages(replace(step, step_bytes=text + vision), free_bytes, device))
+        step = _smaller_step(step)
+    best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
+    best = best or max(candidates, key=lambda budget: budget.longest_rows)
     if not best.longest_rows:
-        raise _too_little(fitting[-1], free_bytes, longest_tokens, device)
+        raise _too_little(candidates[-1], free_bytes, longest_tokens, device)
     return best
 
 
 def shrink(budget: Budget) -> Budget | None:
-    """The next smaller one, after memory ran out all the same; None if there is none.
+    """The next smaller budget, after memory ran out all the same; None if there is none.
 
-    First parts of prompts and vision batches are halved, then rows. The pages are there already,
-    and stay.
+    Chunks of prompts and vision batches are halved first, then rows. The pages are allocated
+    already and stay.
     """
-    if smaller := _smaller_steps(budget):
+    if smaller := _smaller_step(budget):
         return smaller
     return replace(budget, rows=budget.rows // 2) if budget.rows > 1 else None
 
 
-def _smaller_steps(budget: Budget) -> Budget | None:
+def _smaller_step(budget: Budget) -> Budget | None:
     chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
     tiles = max(budget.vision_tiles // 2, 1)
     if (chunk, tiles) == (budget.chunk_tokens, budget.vision_tiles):
@@ -203,17 +202,17 @@ def _smaller_steps(budget: Budget) -> Budget | None:
     return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
 
 
-def _filled(budget: Budget, free_bytes: int, device: torch.device) -> Budget:
-    """The same with as many pages as there is room for, and as there is use for."""
-    room = max(0, (free_bytes - _fixed(budget, device)) // budget.page_bytes - 1)  # 1 for padding
+def _fill_pages(budget: Budget, free_bytes: int, device: torch.device) -> Budget:
+    """The same budget with as many pages as fit and as can be used."""
+    pages = (free_bytes - _bytes_without_pages(budget, device)) // budget.page_bytes
+    fitting = max(0, pages - 1)  # 1 for padding
     if device.type != "cuda":
-        room = max(room // 2, min(room, budget.longest_pages))
-    pages = min(room, budget.pages)
-    return replace(budget, pages=pages, rows=max(1, min(budget.rows, pages)))
+        fitting = max(fitting // 2, min(fitting, budget.longest_pages))
+    fitting = min(fitting, budget.pages)
+    return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))
 
 
-def _fixed(budget: Budget, device: torch.device) -> int:
-    """What is needed whatever the number of pages."""
+def _bytes_without_pages(budget: Budget, device: torch.device) -> int:
     reserve = CUDA_RESERVE_BYTES if device.type == "cuda" else CPU_RESERVE_BYTES
     return budget.weight_bytes + budget.step_bytes + reserve
 
@@ -222,12 +221,11 @@ def _too_little(
     smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device
 ) -> JudgeMisconfigured:
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
-    rest = _fixed(smallest, device) - smallest.weight_bytes
-    needed = smallest.weight_bytes + pages + rest
+    work = _bytes_without_pages(smallest, device) - smallest.weight_bytes
     return JudgeMisconfigured(
-        f"MMIE-Score needs {_gib(needed)} free on `{device}` for its weights "
-        f"({_gib(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens "
-        f"({_gib(pages)}) and its work ({_gib(rest)}), and {_gib(free_bytes)} are free.",
+        f"MMIE-Score needs {_gib(smallest.weight_bytes + pages + work)} free on `{device}` for its "
+        f"weights ({_gib(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens "
+        f"({_gib(pages)}) and its work ({_gib(work)}), and {_gib(free_bytes)} are free.",
         hint=f"{TWO_STEPS}; or choose another device with `device=`; or, where `max_memory=` "
         "says less than the device has, allow more",
     )

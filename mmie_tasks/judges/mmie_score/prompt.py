@@ -1,7 +1,7 @@
-"""The prompt the judge model reads, and the reply in what it writes.
+"""The prompt that the judge model reads, and the reply in the text that it writes.
 
 Source: ``InternVLChatModel.chat`` and the ``phi3-chat`` template of OpenGVLab/InternVL at 22839ce.
-The system message is not in here: it is read from the checkpoint.
+The system message is read from the checkpoint; it is not in this file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.checkpoint import Facts
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
-
 IMAGE = "<image>"
 IMAGE_START = "<img>"
 IMAGE_CONTEXT = "<IMG_CONTEXT>"
@@ -27,11 +26,11 @@ ASSISTANT = "<|assistant|>"
 END = "<|end|>"
 
 MARKS = (SYSTEM, USER, ASSISTANT, END, IMAGE_START, IMAGE_CONTEXT, IMAGE_END)
-"""What a prompt is built with. Each must be one token of the judge."""
+"""Strings that a prompt is built with. Each must be one token of the judge."""
 
 
 def question_of(parts: Sequence[str | Path]) -> str:
-    """The question as the official code is given it: ``<image>`` for every picture.
+    """The question as the official code receives it: ``<image>`` for every image.
 
     >>> question_of(["Image-0: ", Path("a.png"), " Why?"])
     'Image-0: <image> Why?'
@@ -40,18 +39,18 @@ def question_of(parts: Sequence[str | Path]) -> str:
 
 
 def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
-    """Everything the model reads, as text.
+    """The whole text that the model reads.
 
-    Each image takes the place of the first ``<image>`` that is left in the whole query, the system
-    message included. So where the judged text has typed one, later pictures move forward and the
-    last ``<image>`` stays text, as it does in the official code. Pictures without any ``<image>``
-    share one, in front.
+    Each image replaces the first ``<image>`` that is left in the whole text, system message
+    included. So if the judged text contains one, later images move forward and the last ``<image>``
+    stays text, as in the official code. If there are images and no ``<image>``, one is put in
+    front.
 
     Args:
-        question: With an ``<image>`` for every picture.
-        tiles: Of each picture, in order; empty where there is none.
+        question: With an ``<image>`` for every image.
+        tiles: Tiles of each image, in order; empty without images.
         system_message: As in the checkpoint; may be empty.
-        tokens_per_tile: ``<IMG_CONTEXT>`` for one tile.
+        tokens_per_tile: ``<IMG_CONTEXT>`` per tile.
 
     >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
     <|system|>
@@ -60,17 +59,17 @@ def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_pe
     """
     if tiles and IMAGE not in question:
         question = f"{IMAGE}\n{question}"
-    asked = f"{USER}\n{question}{END}" if question else f"{USER}\n"
-    whole = f"{SYSTEM}\n{system_message}{END}{asked}{ASSISTANT}\n"
+    turn = f"{USER}\n{question}{END}" if question else f"{USER}\n"
+    whole = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n"
     texts = whole.split(IMAGE, maxsplit=len(tiles))
-    woven = [texts[0]]
-    for count, text in zip(tiles, texts[1:], strict=False):  # pictures without an `<image>` go
-        woven += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]
-    return "".join(woven)
+    pieces = [texts[0]]
+    for count, text in zip(tiles, texts[1:], strict=False):  # surplus images are dropped
+        pieces += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]
+    return "".join(pieces)
 
 
 def finish(text: str) -> str:
-    r"""The reply in the decoded text: what stands before the first ``<|end|>``, stripped.
+    r"""The reply in the decoded text: everything before the first ``<|end|>``, stripped.
 
     >>> finish(" Fair.\n### Score\n4 <|end|> \n")
     'Fair.\n### Score\n4'
@@ -78,55 +77,56 @@ def finish(text: str) -> str:
     return text.split(END, maxsplit=1)[0].strip()
 
 
-def typed_marks(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
-    """Which of the judge's own marks occur in a request's text, where they are not only text.
+def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
+    """The control strings of the judge that occur in a request's text.
 
-    An ``<image>`` there takes a picture from its place, and an added token is read as that token:
-    a judged answer could end its turn and write its own score. The official code has both.
+    An ``<image>`` in the text takes the position of an image, and an added token is read as that
+    token: a judged answer could end its turn and write its own score. The official code reads both
+    so.
 
     Args:
         texts: The text parts of a request.
         added: All added tokens of the judge's tokenizer.
 
     Returns:
-        Each mark once; ``<image>`` first, the others in the order of `added`.
+        Each string once; ``<image>`` first, the others in the order of `added`.
 
-    >>> typed_marks(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
+    >>> control_strings(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
     ('<image>', '<|end|>')
     """
-    read = tuple(texts)
+    texts = tuple(texts)
     return tuple(
-        mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in read)
+        mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts)
     )
 
 
 def ids_of(
     text: str, tiles: Sequence[int], tokenizer: SlowLlamaTokenizer, facts: Facts
 ) -> list[int]:
-    """The tokens of a query, of which as many are ``<IMG_CONTEXT>`` as its pictures need.
+    """The tokens of a query, with as many ``<IMG_CONTEXT>`` as its images need.
 
-    Without pictures a typed ``<IMG_CONTEXT>`` is a token like any other, as in the official code.
-    Beside pictures that code raises an error and ends the run; here the one request fails.
+    Without images an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
+    code. Beside images that code raises an error and ends the run; here the request fails.
 
     Args:
-        text: What `query` gave.
-        tiles: Of each picture, as `query` was given them.
-        tokenizer: The judge's.
-        facts: The checkpoint's.
+        text: Result of `query`.
+        tiles: The same as in the call of `query`.
+        tokenizer: Of the judge.
+        facts: Of the checkpoint.
 
     Raises:
-        RequestUnfit: The pictures do not fit the places for them, the prompt is longer than the
-            model's positions, or the text is not Unicode.
+        RequestUnfit: Images and image tokens do not match, the prompt is longer than the model's
+            positions, or the text is not Unicode.
     """
     try:
         ids = tokenizer.encode(text)
     except ValueError as error:
         raise RequestUnfit(f"the judge cannot read the text: {error}") from error
-    places, needed = ids.count(facts.image_token_id), sum(tiles) * facts.tokens_per_tile
-    if tiles and places != needed:
+    count, needed = ids.count(facts.image_token_id), sum(tiles) * facts.tokens_per_tile
+    if tiles and count != needed:
         raise RequestUnfit(
-            f"the prompt has {places:,} `{IMAGE_CONTEXT}` and its {len(tiles)} images need "
-            f"{needed:,}: fewer `{IMAGE}` than images, or a text with marks of its own"
+            f"the prompt has {count:,} `{IMAGE_CONTEXT}` and its {len(tiles)} images need "
+            f"{needed:,}: fewer `{IMAGE}` than images, or control strings in the text"
         )
     if len(ids) > facts.max_positions:
         limit = f"the model reads {facts.max_positions:,} at most"

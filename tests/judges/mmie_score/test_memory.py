@@ -1,4 +1,4 @@
-"""What fits: arithmetic on the sizes of the real model, against the figures of its card."""
+"""Memory plans for the sizes of the real model, against figures computed by hand."""
 
 from dataclasses import replace
 
@@ -69,12 +69,12 @@ def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, pa
         (1048576, 2**20),
     ],
 )
-def test_memory_is_read_in_its_units(text, expected):
+def test_an_amount_of_memory_is_parsed_in_its_unit(text, expected):
     assert parse_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "lots", "20 TiB", "-1GiB", "0", "0GB", "1e9", "٣GB", "1 2GB"])
-def test_what_is_no_amount_of_memory_is_refused(text):
+def test_a_text_that_is_no_amount_of_memory_is_refused(text):
     with pytest.raises(JudgeMisconfigured, match=r"(?s)max_memory=.*hint: .*20GiB"):
         parse_bytes(text)
 
@@ -90,7 +90,7 @@ def test_weights_are_counted_in_the_dtype_of_the_computation():
     assert weight_bytes(replace(FACTS, dtype="float32"), 2) == FACTS.weight_bytes // 2
 
 
-def test_16k_tokens_and_64_tiles_work_in_two_to_four_gigabytes():
+def test_a_step_of_16k_tokens_and_64_tiles_takes_two_to_four_gigabytes():
     text = text_step_bytes(FACTS, 2, chunk_tokens=16384, longest_tokens=16384, plain=False)
     assert 2e9 < text + vision_bytes(FACTS, 2, tiles=64) < 4e9
 
@@ -119,26 +119,26 @@ def test_attention_without_pages_needs_more():
         pytest.param(14_600, 1_024, 18, id="52 tiles, runaway"),
     ],
 )
-def test_a_card_of_141_gb_holds_the_rows_that_were_computed_for_it(prompt, output, rows):
-    """The figures leave out pages that are only partly used, and count 92 % of the card."""
+def test_a_gpu_of_141_gb_holds_the_computed_number_of_rows(prompt, output, rows):
+    """The figures ignore partly used pages, and count 92 % of the GPU's memory."""
     budget = planned(0.92 * 141e9, tokens=prompt + output, rows=256, page_tokens=16)
     assert budget.longest_rows == pytest.approx(rows, rel=0.1, abs=1)
 
 
-def test_a_card_of_80_gb_holds_17_rows_of_9000_tokens():
+def test_a_gpu_of_80_gb_holds_17_rows_of_9000_tokens():
     assert planned(0.92 * 80e9, tokens=9_300).longest_rows == pytest.approx(17, abs=1.5)
 
 
-def test_with_pages_of_256_a_large_card_still_holds_48_runaways():
+def test_with_pages_of_256_a_large_gpu_still_holds_48_of_the_longest_replies():
     assert planned(0.92 * 141e9, tokens=5_924).longest_rows >= 46
 
 
-def test_on_a_large_card_everything_has_its_full_size():
+def test_on_a_large_gpu_every_step_has_its_full_size():
     budget = planned(140e9, tokens=5_924)
     assert (budget.rows, budget.chunk_tokens, budget.vision_tiles) == (64, 4096, 64)
 
 
-def test_no_more_pages_than_all_rows_can_use():
+def test_there_are_no_more_pages_than_all_rows_can_use():
     assert planned(1e12, tokens=2_000, rows=4).pages == 4 * 8
     assert planned(1e12, tokens=2_000, rows=4, device=CPU).pages == 4 * 8
 
@@ -149,35 +149,35 @@ def test_about_18_gb_are_the_least_for_the_longest_requests():
     assert planned(18.5e9).longest_rows == 1
 
 
-def test_where_there_is_little_steps_get_smaller_before_rows_get_fewer():
+def test_with_little_memory_steps_get_smaller_before_rows_get_fewer():
     sizes = {free: planned(free * 1e9) for free in (18.5, 24, 60, 62, 63)}
-    found = {free: (size.chunk_tokens, size.longest_rows) for free, size in sizes.items()}
-    assert found == {18.5: (2048, 1), 24: (1024, 2), 60: (4096, 7), 62: (2048, 8), 63: (4096, 8)}
+    plans = {free: (size.chunk_tokens, size.longest_rows) for free, size in sizes.items()}
+    assert plans == {18.5: (2048, 1), 24: (1024, 2), 60: (4096, 7), 62: (2048, 8), 63: (4096, 8)}
 
 
-def test_a_card_that_is_too_small_says_what_is_needed_and_what_helps():
-    with pytest.raises(JudgeMisconfigured) as told:
+def test_the_error_for_a_small_gpu_says_how_much_is_needed_and_what_to_do():
+    with pytest.raises(JudgeMisconfigured) as caught:
         planned(12 * GIB)
-    words = str(told.value)
+    words = str(caught.value)
     for word in ("free on `cuda:0`", "15,600 tokens", "12.0 GiB are free", "--predict_only"):
         assert word in words
     assert all(option in words for option in ("device=", "max_memory="))
 
 
-def test_what_is_said_to_be_needed_is_enough():
-    with pytest.raises(JudgeMisconfigured) as told:
+def test_the_memory_named_in_the_error_is_enough():
+    with pytest.raises(JudgeMisconfigured) as caught:
         planned(1 * GIB)
-    needed = float(str(told.value).split("needs ")[1].split(" GiB")[0])
+    needed = float(str(caught.value).split("needs ")[1].split(" GiB")[0])
     assert planned((needed + 0.05) * GIB).longest_rows == 1
     with pytest.raises(JudgeMisconfigured):
         planned((needed - 0.1) * GIB)
 
 
-def test_on_a_cpu_half_of_what_is_left_stays_free():
+def test_on_a_cpu_half_of_the_remaining_memory_stays_free():
     budget = planned(100 * GIB, device=CPU, dtype_bytes=4, page_tokens=64)
-    left = 100 * GIB - budget.weight_bytes - budget.step_bytes
+    remaining = 100 * GIB - budget.weight_bytes - budget.step_bytes
     assert budget.longest_rows > 1
-    assert budget.pages * budget.page_bytes <= left / 2
+    assert budget.pages * budget.page_bytes <= remaining / 2
 
 
 def test_on_a_small_cpu_one_request_may_take_more_than_half():
@@ -192,7 +192,7 @@ def test_on_a_small_cpu_one_request_may_take_more_than_half():
     on_gpu=st.booleans(),
     page_tokens=st.sampled_from([16, 64, 256]),
 )
-def test_what_is_planned_fits_and_holds_the_longest(free, tokens, rows, on_gpu, page_tokens):
+def test_every_plan_fits_and_holds_the_longest_request(free, tokens, rows, on_gpu, page_tokens):
     device = GPU if on_gpu else CPU
     try:
         budget = planned(free, tokens=tokens, rows=rows, device=device, page_tokens=page_tokens)
@@ -205,11 +205,11 @@ def test_what_is_planned_fits_and_holds_the_longest(free, tokens, rows, on_gpu, 
 
 
 def test_shrinking_halves_steps_then_rows_and_ends():
-    seen, budget = [], planned(140e9, tokens=5_924)
+    sizes, budget = [], planned(140e9, tokens=5_924)
     while budget is not None:
-        seen.append((budget.chunk_tokens, budget.vision_tiles, budget.rows))
+        sizes.append((budget.chunk_tokens, budget.vision_tiles, budget.rows))
         assert budget.pages == planned(140e9, tokens=5_924).pages
         budget = shrink(budget)
-    assert seen[:2] == [(4096, 64, 64), (2048, 32, 64)]
-    assert seen[6:8] == [(256, 1, 64), (256, 1, 32)]
-    assert seen[-1] == (256, 1, 1)
+    assert sizes[:2] == [(4096, 64, 64), (2048, 32, 64)]
+    assert sizes[6:8] == [(256, 1, 64), (256, 1, 32)]
+    assert sizes[-1] == (256, 1, 1)

@@ -1,30 +1,40 @@
-"""Attention over pages: what a step needs of it, and the plain way that runs everywhere."""
+"""Attention over pages, with an implementation for any device, and the rotary positions.
+
+Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``, one
+token at a time. The official code looks at the highest position of a call: above 4,096 tokens
+(``original_max_position_embeddings``) every token of that call gets the long factors, else the
+short ones, and keys in the cache stay as they were rotated. For one sample a call that means: a
+prompt token follows the length of the prompt, a generated token its own position. Applied to each
+token, the rule holds whatever else is in the batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import PretrainedConfig
-from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 Attend: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-"""Queries (tokens, heads, head_dim), and keys and values of one layer (pages, page_tokens,
-kv_heads, head_dim), to what the queries attend to, in the shape of the queries."""
+"""Takes queries (tokens, heads, head_dim), and keys and values of one layer (pages, page_tokens,
+kv_heads, head_dim); returns the attention output in the shape of the queries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """Whose queries a step holds, in order, and which keys each sees.
+class BatchLayout:
+    """The rows of a step: where their queries are, and which keys these see.
 
-    The queries of a row are its last tokens: the last of them sees all keys, the one before all
-    but the last key, and so on.
+    The queries of a row are its last tokens: the last query sees all keys of the row, the one
+    before all but the last key, and so on.
 
     Attributes:
-        starts: Of each row its first query in the flat batch, and at the end their number.
+        starts: Index of each row's first query in the flat batch, and at the end the number of
+            queries.
         lengths: Keys of each row, those of this step included.
         tables: Pages of each row, in order.
     """
@@ -39,7 +49,7 @@ class Attention(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a judge's signature."""
+        """As it stands in the judge's signature."""
         ...
 
     @property
@@ -47,8 +57,8 @@ class Attention(Protocol):
         """Tokens of a page."""
         ...
 
-    def plan(self, rows: Rows, device: torch.device) -> Attend:
-        """What every layer of a step calls."""
+    def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
+        """The function that every layer of a step calls."""
         ...
 
 
@@ -56,39 +66,39 @@ class Attention(Protocol):
 class SdpaAttention:
     """Row by row through torch's ``scaled_dot_product_attention``: any device, any dtype.
 
-    The keys of a row whose pages do not follow each other are gathered each time, so this is for
-    the CPU, for fp32, and to compare others with.
+    The keys of a row are gathered in every layer unless its pages are consecutive, so this is for
+    CPUs, for fp32, and as the reference for other kernels.
     """
 
     page_tokens: int = 64
     name: str = "sdpa"
 
-    def plan(self, rows: Rows, device: torch.device) -> Attend:
-        """As `Attention.plan`."""
-        views = [
+    def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
+        """See `Attention.plan`."""
+        rows = [
             _RowView(
                 queries=slice(start, stop),
-                pages=_pages(table[: -(-length // self.page_tokens)], device),
+                pages=_page_index(table[: -(-length // self.page_tokens)], device),
                 length=length,
                 mask=_mask(stop - start, length, device),
                 causal=1 < stop - start == length,
             )
             for start, stop, length, table in zip(
-                rows.starts, rows.starts[1:], rows.lengths, rows.tables, strict=False
+                layout.starts, layout.starts[1:], layout.lengths, layout.tables, strict=False
             )
         ]
 
         def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-            return torch.cat([view.attend(queries, keys, values) for view in views])
+            return torch.cat([row.attend(queries, keys, values) for row in rows])
 
         return attend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowView:
-    """One row: its queries, its pages, and what each query may see.
+    """One row: its queries, its pages, and the mask of what its queries see.
 
-    That is everything without a mask, or, where a whole prompt asks, all up to its own place.
+    Without a mask a query sees every key, or, with `causal`, those up to its own position.
     """
 
     queries: slice
@@ -101,13 +111,15 @@ class _RowView:
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
         """(tokens of this row, heads, head_dim)."""
-        asked = queries[self.queries].transpose(0, 1)[None]
-        seen, held = self._gathered(keys), self._gathered(values)
-        gqa = keys.shape[2] != queries.shape[1]
-        found = scaled_dot_product_attention(
-            asked, seen, held, attn_mask=self.mask, is_causal=self.causal, enable_gqa=gqa
+        output = scaled_dot_product_attention(
+            queries[self.queries].transpose(0, 1)[None],
+            self._gathered(keys),
+            self._gathered(values),
+            attn_mask=self.mask,
+            is_causal=self.causal,
+            enable_gqa=keys.shape[2] != queries.shape[1],
         )
-        return found[0].transpose(0, 1)
+        return output[0].transpose(0, 1)
 
     def _gathered(self, pages: torch.Tensor) -> torch.Tensor:
         """(1, kv_heads, length, head_dim)."""
@@ -115,8 +127,8 @@ class _RowView:
         return flat[: self.length].transpose(0, 1)[None]
 
 
-def _pages(table: list[int], device: torch.device) -> slice | torch.Tensor:
-    """Which pages: a slice, where they follow each other, because it copies nothing."""
+def _page_index(table: list[int], device: torch.device) -> slice | torch.Tensor:
+    """The pages as a slice if they are consecutive, because a slice copies nothing."""
     if table == list(range(table[0], table[0] + len(table))):
         return slice(table[0], table[0] + len(table))
     return torch.tensor(table, device=device)
@@ -126,28 +138,20 @@ def _mask(queries: int, length: int, device: torch.device) -> torch.Tensor | Non
     """Lower right triangle, (queries, length): the last query sees every key."""
     if queries in (1, length):
         return None
-    every = torch.ones(queries, length, dtype=torch.bool, device=device)
-    return every.tril(length - queries)
-
-
-# LongRoPE as the official model has it, one token at a time.
-#
-# Source: ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``. It looks at the highest
-# position of a call: above 4,096 tokens (``original_max_position_embeddings``) every token of that
-# call gets the long factors, else the short ones. Keys in the cache stay as they were rotated. For
-# one sample a call that means: a token of the prompt follows the prompt's length, a generated token
-# its own position. Said of each token, it holds whoever else is in the batch.
+    return torch.ones(queries, length, dtype=torch.bool, device=device).tril(length - queries)
 
 
 class Rotary:
-    """Cosine and sine of positions. All in fp32; rounded to the model's dtype at the very end.
+    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the end.
 
     Args:
         config: Of the text model, with ``rope_parameters``.
-        device: Where the frequencies are kept.
+        device: Device of the frequencies.
     """
 
     def __init__(self, config: PretrainedConfig, device: torch.device) -> None:
+        from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
         parameters = config.rope_parameters
         self.long_after: int = parameters["original_max_position_embeddings"]
         frequencies = ROPE_INIT_FUNCTIONS["longrope"]
@@ -157,12 +161,12 @@ class Rotary:
     def __call__(
         self, positions: torch.Tensor, is_long: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, each (tokens, 1, head_dim).
+        """Cosine and sine, both (tokens, 1, head_dim).
 
         Args:
             positions: Of the tokens, from 0, (tokens,).
             is_long: Whether a token has the long factors, (tokens,).
-            dtype: Of what is returned.
+            dtype: Of the result.
         """
         frequencies = torch.where(is_long[:, None], self._long, self._short)
         angles = positions.to(torch.float32)[:, None] * frequencies
@@ -171,7 +175,7 @@ class Rotary:
 
 
 def rotated(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Queries or keys, (tokens, heads, head_dim), turned to their positions."""
+    """Queries or keys, (tokens, heads, head_dim), rotated to their positions."""
     first, second = states.chunk(2, dim=-1)
     return states * cos + torch.cat((-second, first), dim=-1) * sin
 

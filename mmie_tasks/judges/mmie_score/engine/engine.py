@@ -3,52 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeAlias
 
 import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import give_back
-from mmie_tasks.judges.mmie_score.engine.model import (
-    Failed,
-    Feed,
-    Finished,
-    Part,
+from mmie_tasks.judges.mmie_score.devices import release_memory
+from mmie_tasks.judges.mmie_score.engine.decoding import Decoder
+from mmie_tasks.judges.mmie_score.engine.schedule import (
+    Chunk,
+    Completion,
+    Failure,
+    Prompt,
+    PromptSource,
     Result,
     Row,
-    Vision,
-    Watch,
-    Work,
+    Schedule,
 )
-from mmie_tasks.judges.mmie_score.engine.steps import Decoder, Prefill, Schedule
+from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
+from mmie_tasks.judges.mmie_score.engine.vision import Vision
 from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
-T = TypeVar("T")
+Watch: TypeAlias = Callable[[int, int, torch.Tensor], None]
+"""Receives a prompt's key, its number of generated tokens, and the logits of the next."""
 
-_WAITING = 16  # works with their tiles, ready to be admitted: a full batch for the vision tower
-_PATIENCE = 16  # steps of decoding that an unfilled step of prefill waits for
-_SETTLED_EVERY = 8  # tokens, between two looks at whether a text is settled
+_MAX_WAITING = 16  # prompts with tiles, ready for admission: a full batch for the vision tower
+_MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
 
 
 class Engine:
-    """Computes rows of different lengths together; none changes what becomes of another.
+    """Computes rows of different lengths together; none changes the result of another.
 
-    A step is either a step of prefill (parts of prompts) or one of decoding (a token for each
-    row). Prefill comes first: every step of decoding should have as many rows as can be.
-
-    When memory runs out, the step is done again with less of everything, in the end with a single
-    row; only a work for which even that is too much fails.
+    A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row).
+    Prefill comes first, so that decoding steps have as many rows as possible. When memory runs out,
+    the step is repeated with less of everything, in the end with a single row; a prompt fails only
+    if even that is too much.
 
     Args:
-        schedule: Who is computed when.
-        vision: Makes image features.
-        prefill: Computes parts of prompts.
+        schedule: Decides what is computed when.
+        vision: Computes image features.
+        prefill: Computes chunks of prompts.
         decoder: Computes next tokens.
         end_token_id: The token that ends a text.
-        budget: How much goes into a step.
-        fixed: Every step of prefill has the full number of tokens, so that what a row becomes does
-            not depend, through the shapes of matrices, on who is computed beside it.
+        budget: Size of a step.
+        fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
+            change it through the shapes of matrices.
     """
 
     def __init__(
@@ -63,180 +63,166 @@ class Engine:
         fixed: bool,
     ) -> None:
         self.schedule = schedule
-        self.schedule.most_rows = min(schedule.most_rows, budget.rows)
+        self.schedule.max_rows = min(schedule.max_rows, budget.rows)
         self.budget = budget
-        self.planned = budget
+        self.full_budget = budget
+        self.decoder = decoder
         self.steps = {"prefill": 0, "decode": 0}
         self._vision = vision
         self._prefill = prefill
-        self._decoder = decoder
         self._end = end_token_id
         self._fixed = fixed
-        self._waited = 0
-        self._exhausted = False
+        self._delay = 0
+        self._source_is_empty = False
 
-    def run(
-        self,
-        feed: Feed,
-        *,
-        settled: Callable[[list[int]], bool] | None = None,
-        watch: Watch | None = None,
-    ) -> Iterator[Result]:
-        """Everything the feed has, each as it is finished.
+    def run(self, source: PromptSource, *, watch: Watch | None = None) -> Iterator[Result]:
+        """The result of every prompt of the source, each as it is finished.
 
         Args:
-            feed: Hands over the works, the longest first if it knows.
-            settled: Whether a text may end here although its end token is missing.
-            watch: Is told all logits: for tests and measurements.
+            source: Supplies the prompts, the longest first if it can.
+            watch: Receives all logits, for tests and measurements.
         """
-        self._exhausted = False
+        self._source_is_empty = False
         try:
             while True:
-                yield from self._taken(feed)
+                yield from self._take_prompts(source)
                 self.schedule.admit()
                 if not self.schedule.live:
                     return
-                yield from self._step(settled, watch)
+                yield from self._step(watch)
         finally:
             self._drop_everything()
 
-    def _taken(self, feed: Feed) -> Iterator[Failed]:
-        """Take over what is ready; wait for it only when there is nothing else to do."""
+    def _take_prompts(self, source: PromptSource) -> Iterator[Failure]:
+        """Take the prompts that are ready; wait for one only if there is nothing else to do."""
         schedule = self.schedule
-        while not self._exhausted and len(schedule.waiting) < _WAITING:
+        while not self._source_is_empty and len(schedule.waiting) < _MAX_WAITING:
             idle = not schedule.live and not schedule.waiting
-            match got := feed.get(wait=idle):
-                case Work() if not schedule.holds(got):
-                    yield self._too_long(got)
-                case Work():
-                    self._vision.add(got)
-                    schedule.waiting.append(got)
-                case Failed():
-                    yield got
+            match prompt := source.get(wait=idle):
+                case Prompt() if not schedule.fits(prompt):
+                    yield self._too_long(prompt)
+                case Prompt():
+                    self._vision.add(prompt)
+                    schedule.waiting.append(prompt)
+                case Failure():
+                    yield prompt
                 case None:
-                    self._exhausted = idle
+                    self._source_is_empty = idle
                     return
 
-    def _step(
-        self, settled: Callable[[list[int]], bool] | None, watch: Watch | None
-    ) -> Iterator[Result]:
+    def _step(self, watch: Watch | None) -> Iterator[Result]:
         decoding = self.schedule.decoding()
-        parts = self._parts(bool(decoding))
-        rows = [part.row for part in parts if part.ends_prompt] if parts else decoding
-        if parts:
-            logits = self._with_less(lambda: self._prefilled(parts), [part.row for part in parts])
+        chunks = self._next_chunks(bool(decoding))
+        rows = [chunk.row for chunk in chunks if chunk.ends_prompt] if chunks else decoding
+        if chunks:
+            involved = [chunk.row for chunk in chunks]
+            logits = self._within_memory(lambda: self._prefilled(chunks), involved)
         else:
-            logits = self._with_less(lambda: self._decoded(decoding), decoding)
+            logits = self._within_memory(lambda: self._decoded(decoding), decoding)
         if logits is None:
             return
-        if isinstance(logits, Failed):
+        if isinstance(logits, Failure):
             yield logits
             return
-        for part in parts:
-            self.schedule.stored(part)
-            if part.ends_prompt:
-                part.row.features = None
+        for chunk in chunks:
+            self.schedule.mark_stored(chunk)
+            if chunk.ends_prompt:
+                chunk.row.features = None
         if watch:
-            for row, found in zip(rows, logits, strict=True):
-                watch(row.work.key, len(row.output), found)
+            for row, row_logits in zip(rows, logits, strict=True):
+                watch(row.prompt.key, len(row.output), row_logits)
         for row, token in zip(rows, logits.argmax(-1).tolist(), strict=True):
             row.output.append(token)
-            if (finished := self._finished(row, settled)) is not None:
+            if (completion := self._completion(row)) is not None:
                 self.schedule.end(row)
-                yield finished
+                yield completion
 
-    def _parts(self, others_decode: bool) -> Sequence[Part]:
-        """What is computed of prompts now.
+    def _next_chunks(self, others_decode: bool) -> Sequence[Chunk]:
+        """The chunks of this step.
 
-        Nothing, for a few steps, where a step of fixed size would be filled up with nothing and
-        more is to come.
+        None, for a few steps, if a step of fixed size would be padded and more prompts are coming.
         """
-        room = self.budget.chunk_tokens
-        parts = self.schedule.parts(room)
-        unfilled = sum(part.stop - part.start for part in parts) < room
-        more_to_come = bool(self.schedule.waiting) or not self._exhausted
-        if parts and self._fixed and unfilled and others_decode and more_to_come:
-            self._waited += 1
-            if self._waited <= _PATIENCE:
+        max_tokens = self.budget.chunk_tokens
+        chunks = self.schedule.chunks(max_tokens)
+        unfilled = sum(chunk.size for chunk in chunks) < max_tokens
+        more_coming = bool(self.schedule.waiting) or not self._source_is_empty
+        if chunks and self._fixed and unfilled and others_decode and more_coming:
+            self._delay += 1
+            if self._delay <= _MAX_DELAY:
                 return ()
-        self._waited = 0
-        return parts
+        self._delay = 0
+        return chunks
 
-    def _prefilled(self, parts: Sequence[Part]) -> torch.Tensor:
-        for part in parts:
-            if part.row.features is None:
-                part.row.features = self._vision.features(part.row.work, self.budget.vision_tiles)
+    def _prefilled(self, chunks: Sequence[Chunk]) -> torch.Tensor:
+        for chunk in chunks:
+            row = chunk.row
+            if row.features is None:
+                row.features = self._vision.features(row.prompt, self.budget.vision_tiles)
         self.steps["prefill"] += 1
-        return self._prefill.step(parts, self.budget.chunk_tokens if self._fixed else None)
+        return self._prefill.step(chunks, self.budget.chunk_tokens if self._fixed else None)
 
     def _decoded(self, rows: Sequence[Row]) -> torch.Tensor:
         self.steps["decode"] += 1
-        return self._decoder.step(rows)
+        return self.decoder.step(rows)
 
-    def _finished(self, row: Row, settled: Callable[[list[int]], bool] | None) -> Finished | None:
-        output, work = row.output, row.work
-        done = output[-1] == self._end
-        if not done and settled is not None and len(output) % _SETTLED_EVERY == 0:
-            done = settled(output)
-        if not done and len(output) < work.max_new_tokens:
+    def _completion(self, row: Row) -> Completion | None:
+        output, prompt = row.output, row.prompt
+        ended = output[-1] == self._end
+        if not ended and len(output) < prompt.max_new_tokens:
             return None
-        return Finished(
-            key=work.key,
+        return Completion(
+            key=prompt.key,
             output=output,
-            finish="stop" if done else "length",
-            prompt_tokens=len(work.ids),
+            finish="stop" if ended else "length",
+            prompt_tokens=len(prompt.ids),
         )
 
-    def _too_long(self, work: Work) -> Failed:
-        schedule = self.schedule
+    def _too_long(self, prompt: Prompt) -> Failure:
         error = JudgeUnavailable(
-            f"this request may come to {work.most_tokens} tokens, and the judge's memory holds "
-            f"{schedule.longest_tokens} at once"
+            f"this request may come to {prompt.max_stored_tokens} tokens, and the judge's memory "
+            f"holds {self.schedule.max_tokens} at once"
         )
-        return Failed(key=work.key, error=error)
+        return Failure(key=prompt.key, error=error)
 
-    def _with_less(
+    def _within_memory(
         self, step: Callable[[], torch.Tensor], rows: Sequence[Row]
-    ) -> torch.Tensor | Failed | None:
-        """The step's logits; None where memory ran out and it is to be planned anew, with less."""
+    ) -> torch.Tensor | Failure | None:
+        """The step's logits; None if memory ran out and a smaller step is to be planned."""
         try:
             return step()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
-            found = str(error).partition("\n")[0]
-        give_back()
+            reason = str(error).partition("\n")[0]
+        release_memory()
         smaller = shrink(self.budget)
         if smaller is None and len(self.schedule.live) <= 1:
-            return self._failed(rows[0], found)
+            return self._too_large(rows[0], reason)
         self.budget = smaller or self.budget
-        logger.warning(f"The judge's device ran out of memory; going on with {self.budget}.")
-        self.schedule.most_rows = self.budget.rows
+        logger.warning(f"The judge's device ran out of memory; continuing with {self.budget}.")
+        self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
-            self._start_again(row)
+            self._vision.drop(row.prompt)
+            self._vision.add(row.prompt, first=True)
+            self.schedule.restart(row)
         return None
 
-    def _start_again(self, row: Row) -> None:
-        self._vision.drop(row.work)
-        self._vision.add(row.work, first=True)
-        self.schedule.start_again(row)
-
-    def _failed(self, row: Row, found: str) -> Failed:
-        """The request that is too much, alone as it is. The others get back what they had."""
-        self._vision.drop(row.work)
+    def _too_large(self, row: Row, reason: str) -> Failure:
+        """Fail a request that does not fit even alone; the others get the full budget back."""
+        self._vision.drop(row.prompt)
         self.schedule.end(row)
-        self.budget = self.planned
-        self.schedule.most_rows = self.planned.rows
-        text = f"the judge's device ran out of memory on this request alone: {found}"
-        return Failed(key=row.work.key, error=JudgeUnavailable(text))
+        self.budget = self.full_budget
+        self.schedule.max_rows = self.full_budget.rows
+        text = f"the judge's device ran out of memory on this request alone: {reason}"
+        return Failure(key=row.prompt.key, error=JudgeUnavailable(text))
 
     def _drop_everything(self) -> None:
-        """Whoever was alive, when nobody wants to hear more: the pages are free again."""
+        """Free all pages, also if the caller stops reading results."""
         for row in list(self.schedule.live):
-            self._vision.drop(row.work)
+            self._vision.drop(row.prompt)
             self.schedule.end(row)
-        for work in self.schedule.waiting:
-            self._vision.drop(work)
+        for prompt in self.schedule.waiting:
+            self._vision.drop(prompt)
         self.schedule.waiting.clear()
 
 

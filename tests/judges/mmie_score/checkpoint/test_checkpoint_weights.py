@@ -10,7 +10,8 @@ from support.tiny_checkpoint import TinyCheckpoint
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.pixels import normalized, read_tiles
+from mmie_tasks.judges.mmie_score.engine.vision import normalized
+from mmie_tasks.judges.mmie_score.images import read_tiles
 
 CPU = torch.device("cpu")
 CASES = cases()

@@ -1,4 +1,4 @@
-"""Steps of decoding with a fixed number of rows. On the CPU all but the capture itself runs."""
+"""Decoding steps with a fixed number of rows. On a CPU everything runs but the capture itself."""
 
 from types import SimpleNamespace
 
@@ -9,10 +9,16 @@ from support.paged_kernel import paged_kernel
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.decoding import (
+    DecodeGraph,
+    DecodeInputs,
+    DecodeToken,
+    PlainDecoder,
+    StaticDecoder,
+)
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
-from mmie_tasks.judges.mmie_score.engine.graphs import DecodeGraph, Next, Static, StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.model import Row, TextModel, Work
-from mmie_tasks.judges.mmie_score.engine.steps import PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
+from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
 CPU = torch.device("cpu")
 PAGES, LONG_AFTER = 8, 300
@@ -20,9 +26,9 @@ PAGES, LONG_AFTER = 8, 300
 
 @pytest.fixture
 def logged():
-    said = []
-    handle = logger.add(lambda message: said.append(str(message)), level="WARNING")
-    yield said
+    messages = []
+    handle = logger.add(lambda message: messages.append(str(message)), level="WARNING")
+    yield messages
     logger.remove(handle)
 
 
@@ -60,22 +66,22 @@ def text_model(model):
     return text
 
 
-def decoder(text, *, rows=5, longest_tokens=512, capture=None):
+def decoder(text, *, rows=5, max_tokens=512, capture=None):
     attention = FlashAttention(kernel=paged_kernel)
-    return StaticDecoder(text, attention, rows=rows, longest_tokens=longest_tokens, capture=capture)
+    return StaticDecoder(text, attention, rows=rows, max_tokens=max_tokens, capture=capture)
 
 
 def row(tokens, pages, last=7):
-    work = Work(key=tokens, ids=[3] * tokens)
-    return Row(work=work, pages=pages, stored=tokens, output=[last])
+    prompt = Prompt(key=tokens, ids=[3] * tokens)
+    return Row(prompt=prompt, pages=pages, stored=tokens, output=[last])
 
 
 def rows():
-    """Below the border of the rotary factors, on it, above it, and with pages to spare."""
+    """Below the limit of the short rotary factors, on it, above it, and with spare pages."""
     return [row(4, [2], 9), row(299, [5, 1]), row(300, [0, 7], 11), row(255, [4, 3, 6])]
 
 
-def test_a_step_is_that_of_as_many_rows_as_there_are(model):
+def test_a_fixed_step_equals_a_step_of_the_present_rows(model):
     text, other = text_model(model), text_model(model)
     expected = PlainDecoder(other, SdpaAttention(page_tokens=256)).step(rows())
     torch.testing.assert_close(decoder(text).step(rows()), expected)
@@ -84,13 +90,13 @@ def test_a_step_is_that_of_as_many_rows_as_there_are(model):
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_a_row_comes_out_with_the_same_bits_whoever_is_beside_it(model, index):
+def test_a_row_has_the_same_bits_alone_and_among_others(model, index):
     together = decoder(text_model(model)).step(rows())
     alone = decoder(text_model(model)).step([rows()[index]])
     assert torch.equal(alone[0], together[index])
 
 
-def test_rows_that_are_not_there_touch_only_the_page_that_is_nobodys(model):
+def test_absent_rows_write_only_to_the_scratch_page(model):
     text = text_model(model)
     before = text.keys.clone()
     decoder(text).step([row(4, [2])])
@@ -98,33 +104,33 @@ def test_rows_that_are_not_there_touch_only_the_page_that_is_nobodys(model):
     assert changed.tolist() == [2, PAGES]
 
 
-def test_a_row_that_has_ended_leaves_nothing_in_the_next_step(model):
+def test_an_ended_row_leaves_nothing_in_the_next_step(model):
     steps = decoder(text_model(model))
     steps.step(rows())
-    fresh = Static.empty(rows=5, width=2, page_tokens=256, scratch_page=PAGES, device=CPU)
-    steps.graph.static.write([])
+    fresh = DecodeInputs.empty(rows=5, width=2, page_tokens=256, scratch_page=PAGES, device=CPU)
+    steps.graph.inputs.write([])
     for name in ("longs", "lengths", "table"):
-        assert torch.equal(getattr(steps.graph.static, name), getattr(fresh, name))
+        assert torch.equal(getattr(steps.graph.inputs, name), getattr(fresh, name))
 
 
 @pytest.mark.parametrize(
-    "given",
+    "too_large",
     [
         pytest.param([row(4, [0])] * 6, id="too many"),
         pytest.param([row(512, [0, 1, 2])], id="too long"),
     ],
 )
-def test_what_there_is_no_room_for_raises(model, given):
+def test_more_rows_or_longer_rows_than_planned_raise(model, too_large):
     with pytest.raises(ValueError, match="not 5 of 2"):
-        decoder(text_model(model)).step(given)
+        decoder(text_model(model)).step(too_large)
 
 
-def test_the_last_place_of_the_widest_row_has_room(model):
+def test_the_last_position_of_the_longest_row_fits(model):
     assert decoder(text_model(model)).step([row(511, [0, 1])]).shape == (1, 50)
 
 
-def same_place(compute):
-    """As a graph: what it gives lies at the same place each time."""
+def fixed_output(compute):
+    """Like a graph: the output is at the same address every time."""
     output = compute().clone()
 
     def replay():
@@ -133,19 +139,21 @@ def same_place(compute):
     return replay
 
 
-def test_replays_give_what_steps_give_and_keep_it(model):
-    plain, replayed = (decoder(text_model(model), capture=each) for each in (None, same_place))
+def test_replays_equal_steps_and_their_results_are_not_overwritten(model):
+    plain, replayed = (
+        decoder(text_model(model), capture=capture) for capture in (None, fixed_output)
+    )
     first, second = rows(), rows()[1:3]
     expected = [plain.step(first), plain.step(second)]
-    found = [replayed.step(first), replayed.step(second)]
+    results = [replayed.step(first), replayed.step(second)]
     assert replayed.graph.captured
     assert not plain.graph.captured
     replayed.step([row(9, [2])])
-    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+    assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
 
 
 def frozen(compute):
-    """What a graph does that holds numbers of the step it was made from."""
+    """Like a graph that has kept numbers of the captured step."""
     output = compute().clone()
     return lambda: torch.flip(output, dims=[0])
 
@@ -166,36 +174,34 @@ def broken(compute):
         pytest.param(raising, "capturing failed: operation not permitted", id="no capture"),
     ],
 )
-def test_where_a_replay_is_not_the_step_it_goes_on_without_and_says_so(
-    model, logged, capture, words
-):
-    plain, other = (decoder(text_model(model), capture=each) for each in (None, capture))
-    for given in (rows(), rows()[:2]):
-        assert torch.equal(other.step(given), plain.step(given))
+def test_a_replay_that_differs_is_not_used_and_the_log_says_why(model, logged, capture, words):
+    plain, other = (decoder(text_model(model), capture=option) for option in (None, capture))
+    for batch in (rows(), rows()[:2]):
+        assert torch.equal(other.step(batch), plain.step(batch))
     assert not other.graph.captured
     assert len(logged) == 1
     assert words in logged[0]
 
 
-def test_capturing_is_tried_once():
-    tried = []
+def test_capture_is_tried_once():
+    attempts = []
 
     def capture(compute):
-        tried.append(compute)
+        attempts.append(compute)
         return raising(compute)
 
-    static = Static.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
+    static = DecodeInputs.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
     graph = DecodeGraph(lambda static: static.ids.double(), static, capture=capture)
-    told = Next(token=5, position=2, is_long=False, slot=6, pages=[1])
-    assert [graph.run([told]).tolist() for _ in range(3)] == [[5.0]] * 3
-    assert len(tried) == 1
+    token = DecodeToken(token=5, position=2, is_long=False, slot=6, pages=[1])
+    assert [graph.run([token]).tolist() for _ in range(3)] == [[5.0]] * 3
+    assert len(attempts) == 1
 
 
-def test_memory_that_runs_out_in_the_step_itself_is_the_callers_business():
+def test_running_out_of_memory_in_the_step_itself_is_raised():
     def step(_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    static = Static.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
-    graph = DecodeGraph(step, static, capture=same_place)
+    static = DecodeInputs.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
+    graph = DecodeGraph(step, static, capture=fixed_output)
     with pytest.raises(torch.OutOfMemoryError):
-        graph.run([Next(token=5, position=2, is_long=False, slot=6, pages=[1])])
+        graph.run([DecodeToken(token=5, position=2, is_long=False, slot=6, pages=[1])])

@@ -1,4 +1,4 @@
-"""The engine against the official code: the golden cases, computed together in every manner."""
+"""The engine against the official code: golden cases, computed together in many ways."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import internvl_golden as golden
-from support.mmie_engine import Made, Plan, finished, furthest, golden_works, made, reply
+from support.mmie_engine import (
+    EngineHarness,
+    Plan,
+    build_engine,
+    completion,
+    golden_prompts,
+    max_difference,
+    reply,
+)
 
 CASES = golden.cases()
 TOLERANCE = 1e-3  # of logits, whose standard deviation is about 4
@@ -24,19 +32,19 @@ PLANS = st.builds(
 )
 
 
-def check_case(number: int, engine: Made, output: list[int]) -> None:
+def check_case(number: int, engine: EngineHarness, output: list[int]) -> None:
     case = CASES[number]
     logits = engine.logits[number]
     assert output == list(case.output_ids)
     assert reply(output) == case.response
-    assert furthest(logits[0], case.logits) < TOLERANCE
-    assert furthest(logits[len(output) - 1], case.last_logits) < TOLERANCE
+    assert max_difference(logits[0], case.logits) < TOLERANCE
+    assert max_difference(logits[len(output) - 1], case.last_logits) < TOLERANCE
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
-def test_a_case_alone_is_what_the_official_code_gives(number: int) -> None:
-    engine = made(Plan())
-    result = finished(engine.results([golden_works()[number]])[number])
+def test_a_case_alone_equals_the_official_output(number: int) -> None:
+    engine = build_engine(Plan())
+    result = completion(engine.results([golden_prompts()[number]])[number])
     check_case(number, engine, result.output)
     assert result.finish == ("stop" if CASES[number].ended else "length")
     assert result.prompt_tokens == len(CASES[number].input_ids)
@@ -52,9 +60,9 @@ def test_a_case_alone_is_what_the_official_code_gives(number: int) -> None:
         pytest.param(Plan(sharing=False, vision_tiles=1), id="nothing shared"),
     ],
 )
-def test_all_cases_together_are_what_the_official_code_gives(plan: Plan) -> None:
-    engine = made(plan)
-    for number, output in engine.outputs(golden_works()).items():
+def test_all_cases_together_equal_the_official_outputs(plan: Plan) -> None:
+    engine = build_engine(plan)
+    for number, output in engine.outputs(golden_prompts()).items():
         check_case(number, engine, output)
     assert engine.logits.keys() == set(range(len(CASES)))
     assert engine.most_live == min(plan.rows, len(CASES))
@@ -65,19 +73,19 @@ def test_all_cases_together_are_what_the_official_code_gives(plan: Plan) -> None
 def test_no_schedule_changes_any_case(
     plan: Plan, random: Random, late: bool, spare_pages: int
 ) -> None:
-    works = random.sample(golden_works(), len(CASES))
-    longest = max(-(-work.most_tokens // plan.page_tokens) for work in works)
+    prompts = random.sample(golden_prompts(), len(CASES))
+    longest = max(-(-prompt.max_stored_tokens // plan.page_tokens) for prompt in prompts)
     plan = Plan(**{**vars(plan), "pages": longest + spare_pages})
-    engine = made(plan)
-    for number, output in engine.outputs(works, late=random if late else None).items():
+    engine = build_engine(plan)
+    for number, output in engine.outputs(prompts, late=random if late else None).items():
         check_case(number, engine, output)
     assert engine.logits.keys() == set(range(len(CASES)))
 
 
-def test_an_engine_that_was_used_computes_the_same_again() -> None:
-    engine = made(Plan(page_tokens=16))
-    first = engine.outputs(golden_works())
-    kept = len(engine.prefixes or ())
-    assert kept
-    assert engine.outputs(reversed(golden_works())) == first
-    assert len(engine.prefixes or ()) == kept
+def test_a_second_run_of_an_engine_gives_the_same_outputs() -> None:
+    engine = build_engine(Plan(page_tokens=16))
+    first = engine.outputs(golden_prompts())
+    cached = len(engine.prefixes or ())
+    assert cached
+    assert engine.outputs(reversed(golden_prompts())) == first
+    assert len(engine.prefixes or ()) == cached

@@ -1,4 +1,4 @@
-"""What is handed to the flash kernel, and that a wrong kernel is noticed. The kernel never ran."""
+"""Arguments of the flash kernel, and that a wrong kernel is detected; the kernel is not run."""
 
 import sys
 from types import SimpleNamespace
@@ -8,11 +8,11 @@ import torch
 from support.paged_kernel import paged_kernel
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from mmie_tasks.judges.mmie_score.engine.attention import Rows, SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-ROWS = Rows(
+ROWS = BatchLayout(
     starts=[0, 1, 8, 9, 309],
     lengths=[257, 520, 1, 300],
     tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]],
@@ -32,40 +32,40 @@ def check(kernel, dtype=torch.bfloat16, **other):
 
 
 @pytest.mark.parametrize("kv_heads", [2, 4])
-def test_rows_come_out_as_from_the_plain_way(kv_heads):
-    given = numbers(kv_heads=kv_heads)
-    flash = FlashAttention(kernel=paged_kernel).plan(ROWS, CPU)(*given)
-    plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*given)
+def test_flash_and_sdpa_give_the_same_results(kv_heads):
+    tensors = numbers(kv_heads=kv_heads)
+    flash = FlashAttention(kernel=paged_kernel).plan(ROWS, CPU)(*tensors)
+    plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*tensors)
     torch.testing.assert_close(flash, plain)
 
 
-def test_steps_of_one_query_a_row_are_never_called_so():
-    asked = []
+def test_the_kernel_is_never_told_of_a_single_query_a_row():
+    announced = []
 
     def kernel(*tensors, **options):
-        asked.append(tensors[5])
+        announced.append(tensors[5])
         return paged_kernel(*tensors, **options)
 
     queries, keys, values = numbers()
-    single = Rows(starts=[0, 1, 2], lengths=[3, 300], tables=[[2], [1, 0]])
+    single = BatchLayout(starts=[0, 1, 2], lengths=[3, 300], tables=[[2], [1, 0]])
     FlashAttention(kernel=kernel).plan(single, CPU)(queries[:2], keys, values)
-    assert asked == [2]
+    assert announced == [2]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_torchs_own_function_takes_what_it_is_given(dtype):
+def test_torchs_own_function_accepts_the_arguments(dtype):
     with (
         FakeTensorMode()
     ):  # checks names, shapes, dtypes and the choice of kernel; computes nothing
-        queries, keys, values = (each.to(GPU, dtype) for each in numbers(head_dim=96))
-        found = FlashAttention().plan(ROWS, GPU)(queries, keys, values)
-        assert (found.shape, found.dtype, found.device) == (queries.shape, dtype, GPU)
+        queries, keys, values = (tensor.to(GPU, dtype) for tensor in numbers(head_dim=96))
+        output = FlashAttention().plan(ROWS, GPU)(queries, keys, values)
+        assert (output.shape, output.dtype, output.device) == (queries.shape, dtype, GPU)
 
 
-def test_other_kernels_are_switched_off_only_meanwhile():
+def test_other_kernels_are_disabled_only_during_the_call():
     before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
     with pytest.raises((RuntimeError, NotImplementedError)):  # there is none for the CPU
-        FlashAttention().plan(ROWS, CPU)(*[each.bfloat16() for each in numbers()])
+        FlashAttention().plan(ROWS, CPU)(*[tensor.bfloat16() for tensor in numbers()])
     assert before == (
         torch.backends.cuda.cudnn_sdp_enabled(),
         torch.backends.cuda.math_sdp_enabled(),
@@ -73,7 +73,7 @@ def test_other_kernels_are_switched_off_only_meanwhile():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_right_kernel_passes_its_check(dtype):
+def test_a_correct_kernel_passes_the_check(dtype):
     assert check(paged_kernel, dtype) is None
 
 
@@ -110,28 +110,28 @@ def nothing_written(queries, *_, **__):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        pytest.param(no_mask, "differ from plain arithmetic", id="later keys are seen"),
+        pytest.param(no_mask, "differ from plain arithmetic", id="later keys visible"),
         pytest.param(wrong_order, "differ from plain arithmetic", id="pages in another order"),
-        pytest.param(one_key_less, "differ from plain arithmetic", id="the own key is not seen"),
-        pytest.param(whole_pages, "differ from plain arithmetic", id="what lies behind is seen"),
+        pytest.param(one_key_less, "differ from plain arithmetic", id="own key not visible"),
+        pytest.param(whole_pages, "differ from plain arithmetic", id="unused slots visible"),
         pytest.param(other_scale, "differ from plain arithmetic", id="another scale"),
         pytest.param(nothing_written, "differ from plain arithmetic", id="nothing is written"),
         pytest.param(neighbours_matter, "other bits among other rows", id="neighbours matter"),
     ],
 )
-def test_a_wrong_kernel_does_not_pass_its_check(kernel, words):
+def test_a_wrong_kernel_fails_the_check(kernel, words):
     assert words in check(kernel)
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, NotImplementedError, TypeError, ValueError])
-def test_a_kernel_that_raises_is_told_in_one_line(kind):
+def test_the_error_of_a_kernel_is_reported_in_one_line(kind):
     def kernel(*_, **__):
         raise kind("no kernel image\nfor this device\n")
 
     assert check(kernel) == f"it fails with {kind.__name__}: no kernel image"
 
 
-def test_the_check_leaves_the_random_numbers_of_the_process_alone():
+def test_the_check_does_not_touch_the_global_random_state():
     before = torch.get_rng_state()
     check(paged_kernel)
     assert torch.equal(before, torch.get_rng_state())
@@ -146,7 +146,7 @@ def test_the_check_leaves_the_random_numbers_of_the_process_alone():
         pytest.param(GPU, torch.bfloat16, 264, "not of 264", id="large heads"),
     ],
 )
-def test_where_the_kernel_is_not_to_be_had_it_says_why(device, dtype, head_dim, words):
+def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):
     assert words in available(device, dtype, head_dim)
 
 
@@ -154,13 +154,13 @@ def test_where_the_kernel_is_not_to_be_had_it_says_why(device, dtype, head_dim, 
     ("capability", "words"),
     [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)],
 )
-def test_old_gpus_do_not_have_it(monkeypatch, capability, words):
+def test_old_gpus_have_no_kernel(monkeypatch, capability, words):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
     assert (available(GPU, torch.bfloat16, 96) or "").endswith(words or "")
     assert (available(GPU, torch.bfloat16, 96) is None) == (words is None)
 
 
-def test_an_older_torch_that_lacks_an_option_is_told(monkeypatch):
+def test_an_older_torch_without_an_option_is_a_reason(monkeypatch):
     older = SimpleNamespace(varlen_attn=lambda *, window_size, seqused_k: (window_size, seqused_k))
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
     assert "without block_table, enable_gqa, num_splits" in available(GPU, torch.bfloat16, 96)

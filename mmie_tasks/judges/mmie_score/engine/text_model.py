@@ -1,0 +1,217 @@
+"""The judge's language model on one flat batch of tokens, with keys and values in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    Attend,
+    Attention,
+    BatchLayout,
+    Rotary,
+    prompt_is_long,
+    rotated,
+)
+from mmie_tasks.judges.mmie_score.engine.schedule import Chunk
+
+if TYPE_CHECKING:
+    from transformers import InternVLForConditionalGeneration
+
+
+class TextModel:
+    """Phi-3 layers as transformers loads them, with our attention and cache.
+
+    Args:
+        model: The judge's model; its parameters are used in place.
+        pages: Pages of the cache, the scratch page included.
+        page_tokens: Tokens of a page.
+
+    Attributes:
+        keys: (layers, pages, page_tokens, kv_heads, head_dim), rotated before they are stored.
+        values: Same shape.
+    """
+
+    def __init__(
+        self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int
+    ) -> None:
+        self._text, self._head = model.model.language_model, model.lm_head
+        config = self._text.config
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self._head_dim = config.hidden_size // config.num_attention_heads
+        weight = self._head.weight
+        self.device, self.dtype = weight.device, weight.dtype
+        self.rotary = Rotary(config, self.device)
+        layers = config.num_hidden_layers
+        shape = (layers, pages, page_tokens, self._kv_heads, self._head_dim)
+        self.keys = torch.zeros(shape, dtype=self.dtype, device=self.device)
+        self.values = torch.zeros_like(self.keys)
+
+    def embed(self, ids: torch.Tensor) -> torch.Tensor:
+        """(tokens,) to (tokens, hidden)."""
+        embedded: torch.Tensor = self._text.embed_tokens(ids)
+        return embedded
+
+    def forward(
+        self,
+        embeddings: torch.Tensor,
+        positions: torch.Tensor,
+        is_long: torch.Tensor,
+        slots: torch.Tensor,
+        attend: Attend,
+    ) -> torch.Tensor:
+        """Compute all layers; keys and values of the tokens are stored.
+
+        Args:
+            embeddings: (tokens, hidden).
+            positions: Of each token in its own sequence, from 0, (tokens,).
+            is_long: Whether a token has the long rotary factors, (tokens,).
+            slots: Where a token's keys are stored: page times page_tokens plus offset, (tokens,).
+            attend: Reads the stored keys, those of this step included.
+
+        Returns:
+            (tokens, hidden), before the last norm.
+        """
+        hidden = embeddings
+        cos, sin = self.rotary(positions, is_long, hidden.dtype)
+        sizes = [count * self._head_dim for count in (self._heads, *[self._kv_heads] * 2)]
+        for layer, keys, values in zip(self._text.layers, self.keys, self.values, strict=True):
+            fused = layer.self_attn.qkv_proj(layer.input_layernorm(hidden))
+            query, key, value = (
+                states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1)
+            )
+            keys.flatten(0, 1).index_copy_(0, slots, rotated(key, cos, sin))
+            values.flatten(0, 1).index_copy_(0, slots, value)
+            attended = attend(rotated(query, cos, sin), keys, values)
+            hidden = hidden + layer.self_attn.o_proj(attended.flatten(1))
+            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+        return hidden
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """(rows, hidden) to (rows, vocabulary), in the model's dtype, in which ties occur."""
+        logits: torch.Tensor = self._head(self._text.norm(hidden))
+        return logits
+
+
+class Prefill:
+    """Computes chunks of prompts, those of several rows in one step.
+
+    Args:
+        text: The language model.
+        attention: Over its pages.
+        image_token_id: Of ``<IMG_CONTEXT>``, which stands for an image feature.
+        fixed_rows: Rows that go through the head in every step; None: as many as there are.
+    """
+
+    def __init__(
+        self,
+        text: TextModel,
+        attention: Attention,
+        image_token_id: int,
+        fixed_rows: int | None = None,
+    ) -> None:
+        self._text = text
+        self._attention = attention
+        self._image_token_id = image_token_id
+        self._fixed_rows = fixed_rows
+
+    @torch.inference_mode()
+    def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
+        """Compute chunks and the logits behind those that end a prompt.
+
+        Args:
+            chunks: At least one, of different rows.
+            fixed_tokens: Tokens that go through every layer, padded behind the chunks; None: as
+                many as there are.
+
+        Returns:
+            Logits (chunks that end a prompt, vocabulary).
+        """
+        text, device = self._text, self._text.device
+        tokens = sum(chunk.size for chunk in chunks)
+        padding = max(0, (fixed_tokens or 0) - tokens)
+        attend = self._attention.plan(_layout(chunks), device)
+        hidden = text.forward(
+            _pad_rows(torch.cat([self._embedded(chunk) for chunk in chunks]), padding),
+            _pad_values(_positions(chunks), padding, 0).to(device),
+            _pad_values(self._are_long(chunks), padding, 0).to(device),
+            _pad_values(self._slots(chunks), padding, self._scratch_slot()).to(device),
+            _attend_first(tokens, attend, padding) if padding else attend,
+        )
+        last = np.cumsum([chunk.size for chunk in chunks]) - 1
+        ends = [int(index) for index, chunk in zip(last, chunks, strict=True) if chunk.ends_prompt]
+        ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
+        head_padding = max(0, (self._fixed_rows or 0) - len(ends))
+        return text.logits(_pad_rows(ending, head_padding))[: len(ends)]
+
+    def _embedded(self, chunk: Chunk) -> torch.Tensor:
+        """(tokens, hidden): image features for image tokens, word embeddings for the others."""
+        ids = np.asarray(chunk.row.prompt.ids[: chunk.stop])
+        is_image = ids == self._image_token_id
+        embedded = self._text.embed(torch.from_numpy(ids[chunk.start :]).to(self._text.device))
+        features = chunk.row.features
+        if features is None:
+            return embedded
+        first, last = int(is_image[: chunk.start].sum()), int(is_image.sum())
+        positions = torch.from_numpy(np.flatnonzero(is_image[chunk.start :])).to(embedded.device)
+        return embedded.index_copy(0, positions, features[first:last].to(embedded.dtype))
+
+    def _are_long(self, chunks: Sequence[Chunk]) -> NDArray[np.bool_]:
+        long_after = self._text.rotary.long_after
+        return np.concatenate(
+            [
+                np.full(chunk.size, prompt_is_long(chunk.row.prompt.ids, long_after))
+                for chunk in chunks
+            ]
+        )
+
+    def _slots(self, chunks: Sequence[Chunk]) -> NDArray[np.int64]:
+        """The slot of every token, as `decoding.slot` computes it for one."""
+        page_tokens = self._attention.page_tokens
+        slots = []
+        for chunk in chunks:
+            positions = np.arange(chunk.start, chunk.stop, dtype=np.int64)
+            pages = np.asarray(chunk.row.pages)[positions // page_tokens]
+            slots.append(pages * page_tokens + positions % page_tokens)
+        return np.concatenate(slots)
+
+    def _scratch_slot(self) -> int:
+        """A slot of the last page, which belongs to no row."""
+        pages, page_tokens = self._text.keys.shape[1:3]
+        return (pages - 1) * page_tokens
+
+
+def _positions(chunks: Sequence[Chunk]) -> NDArray[np.int64]:
+    return np.concatenate([np.arange(c.start, c.stop, dtype=np.int64) for c in chunks])
+
+
+def _layout(chunks: Sequence[Chunk]) -> BatchLayout:
+    return BatchLayout(
+        starts=np.cumsum([0, *(chunk.size for chunk in chunks)]).tolist(),
+        lengths=[chunk.stop for chunk in chunks],
+        tables=[chunk.row.pages for chunk in chunks],
+    )
+
+
+def _pad_values(values: NDArray[Any], count: int, value: int) -> torch.Tensor:
+    return torch.from_numpy(np.pad(values, (0, count), constant_values=value))
+
+
+def _pad_rows(rows: torch.Tensor, count: int) -> torch.Tensor:
+    """Append rows of zeros."""
+    return torch.cat([rows, rows.new_zeros(count, *rows.shape[1:])]) if count else rows
+
+
+def _attend_first(tokens: int, attend: Attend, padding: int) -> Attend:
+    """Attention for the first tokens only; the padding behind them gets zeros."""
+
+    def attend_first(
+        queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> torch.Tensor:
+        return _pad_rows(attend(queries[:tokens], keys, values), padding)
+
+    return attend_first

@@ -1,0 +1,146 @@
+"""Image features: tiles of several prompts through the vision tower at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+
+if TYPE_CHECKING:
+    from transformers import InternVLForConditionalGeneration
+
+
+_MEAN = (0.485, 0.456, 0.406)  # of ImageNet: red, green, blue
+_DEVIATION = (0.229, 0.224, 0.225)
+
+
+def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Tiles as the vision tower takes them, on the device they are on.
+
+    Steps and order are those of torchvision's ``ToTensor`` and ``Normalize`` in 32 bits, as in
+    ``load_image`` of ``main.py``; the result is rounded to `dtype` at the end.
+
+    Args:
+        tiles: 8-bit, (tiles, side, side, 3).
+        dtype: Of the result.
+
+    Returns:
+        (tiles, 3, side, side); about -2.1 to 2.7.
+    """
+    pixels = tiles.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+    mean, deviation = (
+        torch.tensor(channels, dtype=torch.float32, device=tiles.device).view(1, 3, 1, 1)
+        for channels in (_MEAN, _DEVIATION)
+    )
+    return pixels.div_(255).sub_(mean).div_(deviation).to(dtype)
+
+
+@dataclass(slots=True)
+class _PromptTiles:
+    """Tiles of a prompt, and the features of the first of them."""
+
+    tiles: NDArray[np.uint8]
+    features: list[torch.Tensor] = field(default_factory=list)
+    computed: int = 0
+
+
+class Vision:
+    """Image features of prompts, in the order in which the prompts were added.
+
+    Tiles go to the device as bytes and are normalized there.
+
+    Args:
+        model: The judge's model.
+        fixed: Every batch has the same number of tiles, the last one padded with black tiles: a
+            tile's features then do not depend on the number of other tiles.
+    """
+
+    def __init__(self, model: InternVLForConditionalGeneration, *, fixed: bool) -> None:
+        self._model = model
+        self._fixed = fixed
+        weight = model.lm_head.weight
+        self._device, self._dtype = weight.device, weight.dtype
+        self._queue: deque[int] = deque()
+        self._prompts: dict[int, _PromptTiles] = {}
+
+    def add(self, prompt: Prompt, *, first: bool = False) -> None:
+        """Add a prompt's tiles to the queue, in front of all others if `first`."""
+        if prompt.tiles is None:
+            return
+        self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
+        if first:
+            self._queue.appendleft(prompt.key)
+        else:
+            self._queue.append(prompt.key)
+
+    def drop(self, prompt: Prompt) -> None:
+        """Remove a prompt."""
+        if self._prompts.pop(prompt.key, None) is not None and prompt.key in self._queue:
+            self._queue.remove(prompt.key)
+
+    def features(self, prompt: Prompt, batch_tiles: int) -> torch.Tensor | None:
+        """The features of an added prompt, (image tokens, hidden); None without images.
+
+        They are computed now, with those of the prompts in the queue, unless an earlier call has
+        computed them. The prompt is then removed.
+        """
+        if prompt.tiles is None:
+            return None
+        own = self._prompts[prompt.key]
+        while own.computed < len(own.tiles):
+            self._compute_batch(batch_tiles)
+        del self._prompts[prompt.key]
+        return torch.cat(own.features)
+
+    def _compute_batch(self, batch_tiles: int) -> None:
+        """Compute one batch; nothing is recorded if it raises."""
+        stretches = list(self._next_stretches(batch_tiles))
+        tiles = np.concatenate([shown.tiles[start:stop] for shown, start, stop in stretches])
+        features = self._forward(tiles, batch_tiles)
+        offset = 0
+        for shown, start, stop in stretches:
+            own = features[offset : offset + stop - start]
+            shown.features.append(own.flatten(0, 1))
+            shown.computed = stop
+            offset += stop - start
+        while self._queue and self._is_complete(self._queue[0]):
+            self._queue.popleft()
+
+    def _is_complete(self, key: int) -> bool:
+        shown = self._prompts.get(key)
+        return shown is None or shown.computed == len(shown.tiles)
+
+    def _next_stretches(self, batch_tiles: int) -> Iterator[tuple[_PromptTiles, int, int]]:
+        """Stretches of tiles without features, up to `batch_tiles` in all."""
+        for key in self._queue:
+            shown = self._prompts[key]
+            stop = min(len(shown.tiles), shown.computed + batch_tiles)
+            if stop > shown.computed:
+                yield shown, shown.computed, stop
+                batch_tiles -= stop - shown.computed
+            if not batch_tiles:
+                return
+
+    @torch.inference_mode()
+    def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:
+        """(tiles, side, side, 3) to (tiles, tokens per tile, hidden)."""
+        count = len(tiles)
+        if self._fixed and count < batch_tiles:
+            black = np.zeros_like(tiles[:1]).repeat(batch_tiles - count, 0)
+            tiles = np.concatenate([tiles, black])
+        on_host = torch.from_numpy(tiles)
+        if self._device.type == "cuda":
+            on_host = on_host.pin_memory()
+        pixels = normalized(on_host.to(self._device, non_blocking=True), self._dtype)
+        output = self._model.model.get_image_features(
+            pixels, vision_feature_layer=-1, vision_feature_select_strategy="default"
+        )
+        features: torch.Tensor = output.pooler_output
+        return features[:count]

@@ -1,0 +1,252 @@
+"""The engine on our own prompts, against ``generate()`` for each prompt alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from support.mmie_engine import (
+    LONG_AFTER,
+    EngineHarness,
+    Plan,
+    build_engine,
+    completion,
+    golden_prompts,
+    max_difference,
+    one_thread,
+    random_ids,
+    stock_output,
+    text_prompt,
+)
+
+from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
+
+TOLERANCE = 1e-3
+IMAGE_CASE = 5  # the golden case with three pictures
+IMAGE_TOKEN, END_OF_TEXT, END = 993, 980, 987
+
+
+def check(prompts: Iterable[Prompt], plan: Plan, **options: Any) -> EngineHarness:
+    """Check that every prompt has the output and the logits that it has alone."""
+    prompts = list(prompts)
+    engine = build_engine(plan)
+    outputs = engine.outputs(prompts, **options)
+    assert outputs.keys() == {prompt.key for prompt in prompts}
+    for prompt in prompts:
+        ids, logits = stock_output(prompt)
+        assert outputs[prompt.key] == ids
+        own_logits = torch.stack([engine.logits[prompt.key][step] for step in range(len(ids))])
+        assert max_difference(own_logits, logits) < TOLERANCE
+    return engine
+
+
+def texts(*lengths: int, start: Iterable[int] = (), new: int = 12) -> list[Prompt]:
+    """Prompts of these lengths, which differ after a common start."""
+    common = list(start)
+    return [
+        text_prompt(key, [*common, *random_ids(100 + key, length - len(common))], new)
+        for key, length in enumerate(lengths)
+    ]
+
+
+def image_prompt(key: int, before: int, after: int) -> Prompt:
+    """The images of a golden case within a text of a given length."""
+    case = golden_prompts()[IMAGE_CASE]
+    positions = np.flatnonzero(np.asarray(case.ids) == IMAGE_TOKEN)
+    middle = case.ids[positions[0] - 1 : positions[-1] + 2]
+    ids = [*random_ids(key, before), *middle, *random_ids(key + 50, after)]
+    return Prompt(key=key, ids=ids, tiles=case.tiles, max_new_tokens=12)
+
+
+def image_tiles() -> NDArray[np.uint8]:
+    return np.asarray(golden_prompts()[IMAGE_CASE].tiles)
+
+
+START = random_ids(1, 200)
+
+SCENES: dict[str, Callable[[], list[Prompt]]] = {
+    "a long prompt": lambda: texts(300),
+    "around the rotary limit": lambda: texts(*range(LONG_AFTER - 3, LONG_AFTER + 4)),
+    "two long ones among short ones": lambda: texts(20, 400, 60, 257, 5),
+    "the limit is crossed while decoding": lambda: texts(245, 250, 255, 256, new=24),
+    "one start on both sides of the limit": lambda: texts(220, 290, 210, 300, start=START),
+    "the long ones first": lambda: texts(300, 290, 220, 210, start=START),
+    "one start that ends with a page": lambda: texts(193, 194, 250, 257, start=START[:192]),
+    "a token differs behind a page": lambda: [
+        text_prompt(key, [*START[:128], 3 + key, *START[129:]]) for key in range(4)
+    ],
+    "a token differs within a page": lambda: [
+        text_prompt(key, [*START[:100], 3 + key, *START[101:]]) for key in range(4)
+    ],
+    "the same prompt many times": lambda: [text_prompt(key, START) for key in range(6)],
+    "prompts that fill their pages": lambda: texts(16, 32, 64, 128, 192, 256),
+    "the same prompt, and it fills its pages": lambda: [
+        text_prompt(key, START[:128]) for key in range(3)
+    ],
+    "prompts that continue another": lambda: [
+        text_prompt(length, START[:length]) for length in (63, 64, 65, 127, 128, 129)
+    ],
+    "one token": lambda: [text_prompt(key, [token]) for key, token in enumerate([1, 500, END])],
+    "images on both sides of the limit": lambda: [
+        image_prompt(0, 20, 30),
+        image_prompt(1, 100, 90),
+        image_prompt(2, 5, 5),
+    ],
+    "different images behind one start": lambda: [
+        Prompt(key=key, ids=image_prompt(7, 64, 9).ids, tiles=tiles, max_new_tokens=12)
+        for key, tiles in enumerate([image_tiles(), 255 - image_tiles()])
+    ],
+    "the image token in the text, without an image": lambda: [
+        text_prompt(0, [*START[:30], IMAGE_TOKEN, 7, 8])
+    ],
+    "one new token": lambda: [text_prompt(0, START, 1), text_prompt(1, START[:64], 1)],
+}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(Plan(page_tokens=16, rows=1, chunk_tokens=7), id="one by one, in parts"),
+        pytest.param(Plan(page_tokens=64, rows=2, chunk_tokens=90), id="two at once"),
+        pytest.param(Plan(page_tokens=64, chunk_tokens=2000, fixed=True), id="all at once"),
+    ],
+)
+@pytest.mark.parametrize("scene", SCENES)
+def test_every_prompt_gives_the_output_that_it_gives_alone(scene: str, plan: Plan) -> None:
+    check(SCENES[scene](), plan)
+
+
+POOL = [
+    *texts(*range(1, 40, 7), 250, 256, 300, 64, 16),
+    *texts(70, 200, 257, 64, 220, 300, start=START[:48]),
+]
+
+
+@settings(max_examples=8)
+@given(random=st.randoms(use_true_random=True), late=st.booleans(), fixed=st.booleans())
+def test_random_prompts_in_random_schedules_give_the_outputs_they_give_alone(
+    random: Random, late: bool, fixed: bool
+) -> None:
+    chosen = random.choices(POOL, k=8)
+    prompts = [
+        text_prompt(key, prompt.ids, random.choice([1, 12])) for key, prompt in enumerate(chosen)
+    ]
+    page_tokens = random.choice([16, 64])
+    plan = Plan(
+        page_tokens=page_tokens,
+        pages=-(-320 // page_tokens) + random.choice([0, 3, 20]),
+        rows=random.randint(1, 12),
+        chunk_tokens=random.choice([5, 16, 17, 100, 2000]),
+        fixed=fixed,
+    )
+    check(prompts, plan, late=random if late else None)
+
+
+@pytest.mark.parametrize(
+    ("seed", "token"),
+    [
+        pytest.param(22, IMAGE_TOKEN, id="IMG_CONTEXT"),
+        pytest.param(55, END_OF_TEXT, id="endoftext"),
+        pytest.param(26, 2, id="end of a sentence"),
+    ],
+)
+def test_a_generated_special_token_does_not_end_a_text(seed: int, token: int) -> None:
+    prompt = text_prompt(0, random_ids(seed, 5 + seed % 40), 40)
+    engine = check([prompt, text_prompt(1, START)], Plan(page_tokens=16))
+    assert token in stock_output(prompt)[0][:-1]
+    assert token in [int(logits.argmax()) for logits in engine.logits[0].values()]
+
+
+def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
+    prompts = [
+        text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])
+    ]
+    check([*prompts, text_prompt(9, START)], Plan())
+    assert [stock_output(prompt)[0] == [END] for prompt in prompts] == [False, True, True]
+
+
+def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
+    [prompt] = [prompt for prompt in golden_prompts() if prompt.key == 0]  # it ends by itself
+    length = len(stock_output(prompt)[0])
+    prompts = [
+        Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit)
+        for limit in (1, length - 1, length, length + 1)
+    ]
+    results = build_engine(Plan()).results(prompts)
+    completions = [completion(result) for result in results.values()]
+    assert sorted((len(done.output), done.finish) for done in completions) == [
+        (1, "length"),
+        (length - 1, "length"),
+        (length, "stop"),
+        (length, "stop"),
+    ]
+
+
+def test_cached_prefixes_are_not_computed_again() -> None:
+    """Otherwise the tests above would not cover sharing."""
+    engine = build_engine(Plan(page_tokens=16, rows=1, chunk_tokens=10))
+    prompts = SCENES["the same prompt many times"]()
+    engine.outputs(prompts)
+    parts, last_part = len(START) // 10, 1  # 192 of 200 tokens are in full pages
+    assert engine.engine.steps["prefill"] == parts + last_part * (len(prompts) - 1)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_row_does_not_depend_on_its_neighbours(fixed: bool) -> None:
+    """Not to the bit: on a CPU the position of a row affects the rounding of a matrix product."""
+    plan = Plan(fixed=fixed, rows=12, chunk_tokens=512, vision_tiles=16)
+    together, turned = build_engine(plan), build_engine(plan)
+    together.outputs(golden_prompts())
+    turned.outputs(golden_prompts()[::-1])
+    for prompt in golden_prompts()[:6]:
+        alone = build_engine(plan)
+        alone.outputs([prompt])
+        for step, logits in alone.logits[prompt.key].items():
+            for engine in (together, turned):
+                assert max_difference(logits, engine.logits[prompt.key][step]) < 1e-4
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_every_fixed_step_has_the_same_shapes(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = set()
+    for name in ("forward", "logits"):
+        original = getattr(TextModel, name)
+
+        def recording(self: TextModel, first: torch.Tensor, *rest: Any, of: Any = original) -> Any:
+            shapes.add((of.__name__, len(first)))
+            return of(self, first, *rest)
+
+        monkeypatch.setattr(TextModel, name, recording)
+    prompts = [text_prompt(key, START[key : 90 + 9 * key], 1) for key in range(7)]
+    late_random = Random(3) if late else None  # noqa: S311
+    check(prompts, Plan(fixed=True, rows=5, chunk_tokens=120, sharing=False), late=late_random)
+    assert shapes == {("forward", 120), ("logits", 5)}
+
+
+class HesitantSource:
+    """A source that supplies a prompt, then none yet, then another, and never ends."""
+
+    def __init__(self, prompts: list[Prompt]) -> None:
+        self._prompts: list[Prompt | None] = [prompts[0], None, prompts[1]]
+
+    def get(self, *, wait: bool) -> Prompt | None:
+        return self._prompts.pop(0) if self._prompts else None
+
+
+def test_an_unfilled_fixed_step_is_delayed_but_not_for_ever() -> None:
+    prompts = golden_prompts()[3:5]  # of 40 tokens each
+    engine, keys = build_engine(Plan(fixed=True, chunk_tokens=300)), list[int]()
+    with one_thread():
+        list(
+            engine.engine.run(HesitantSource(list(prompts)), watch=lambda key, *_: keys.append(key))
+        )
+    assert 2 < keys.index(4) < 30
+    assert keys.count(3) == keys.count(4) == 40

@@ -1,0 +1,144 @@
+"""Image features, compared with those of the official vision tower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import internvl_golden as golden
+from support.mmie_engine import max_difference, model, one_thread, text_prompt
+
+from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
+from mmie_tasks.judges.mmie_score.engine.vision import Vision
+from mmie_tasks.judges.mmie_score.images import read_tiles
+
+IMAGES = [golden.IMAGES / name for name in ("sq_small.png", "tile_exact.png", "noise.png")]
+TOLERANCE = 1e-4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def single_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def image_prompt(key: int, *images: Path) -> Prompt:
+    tiles = np.concatenate([read_tiles(image, golden.TILE_PX) for image in images])
+    return Prompt(key=key, ids=[1], tiles=tiles)
+
+
+def expected(*images: Path) -> Any:
+    official = golden.vision_outputs()
+    return np.concatenate([official[image].reshape(-1, 64) for image in images])
+
+
+@settings(max_examples=12)
+@given(
+    order=st.permutations([(0,), (1,), (2,), (0, 2), (1, 1)]),
+    requested=st.permutations(range(5)),
+    batch_tiles=st.integers(1, 60),
+    fixed=st.booleans(),
+)
+def test_features_are_the_official_ones_in_any_batch_and_order(
+    order: list[tuple[int, ...]], requested: list[int], batch_tiles: int, fixed: bool
+) -> None:
+    vision = Vision(model(), fixed=fixed)
+    prompts = [
+        image_prompt(key, *[IMAGES[index] for index in each]) for key, each in enumerate(order)
+    ]
+    for prompt in prompts:
+        vision.add(prompt)
+    for key in requested:
+        features = vision.features(prompts[key], batch_tiles)
+        assert features is not None
+        assert (
+            max_difference(features, expected(*[IMAGES[index] for index in order[key]])) < TOLERANCE
+        )
+
+
+class CountingModel:
+    """The model, which counts the tiles of each batch."""
+
+    def __init__(self) -> None:
+        self.lm_head, self.model, self.batches = model().lm_head, self, list[int]()
+
+    def get_image_features(self, pixels: torch.Tensor, **how: Any) -> Any:
+        self.batches.append(len(pixels))
+        return model().model.get_image_features(pixels, **how)
+
+
+def test_tiles_of_several_prompts_share_a_batch() -> None:
+    counted = CountingModel()
+    vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
+    prompts = [image_prompt(key, IMAGES[0]) for key in range(3)]
+    for prompt in prompts:
+        vision.add(prompt)
+    count = len(prompts[0].tiles)
+    for prompt in prompts:
+        vision.features(prompt, 2 * count - 1)
+    assert counted.batches == [2 * count - 1, count + 1]
+
+
+@pytest.mark.parametrize("batch_tiles", [1, 4, 100])
+def test_fixed_batches_all_have_the_same_number_of_tiles(batch_tiles: int) -> None:
+    counted = CountingModel()
+    vision: Any = Vision(counted, fixed=True)  # type: ignore[arg-type]
+    prompt = image_prompt(0, *IMAGES)
+    vision.add(prompt)
+    vision.features(prompt, batch_tiles)
+    assert counted.batches == [batch_tiles] * -(-len(prompt.tiles) // batch_tiles)
+
+
+def test_a_text_has_no_features() -> None:
+    vision = Vision(model(), fixed=False)
+    prompt = text_prompt(0, [1, 2])
+    vision.add(prompt)
+    assert vision.features(prompt, 4) is None
+    vision.drop(prompt)
+
+
+def test_a_dropped_prompt_is_not_computed() -> None:
+    counted = CountingModel()
+    vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
+    prompts = [image_prompt(key, IMAGES[key]) for key in range(2)]
+    for prompt in prompts:
+        vision.add(prompt)
+    vision.drop(prompts[0])
+    assert max_difference(vision.features(prompts[1], 100), expected(IMAGES[1])) < TOLERANCE
+    assert counted.batches == [len(prompts[1].tiles)]
+
+
+def test_a_prompt_dropped_half_way_can_be_added_again() -> None:
+    counted = CountingModel()
+    vision: Any = Vision(counted, fixed=False)  # type: ignore[arg-type]
+    prompts = [image_prompt(key, IMAGES[0]) for key in range(3)]
+    for prompt in prompts:
+        vision.add(prompt)
+    vision.features(prompts[0], 5 + 2)
+    vision.drop(prompts[2])
+    vision.add(prompts[2], first=True)
+    assert max_difference(vision.features(prompts[2], 5), expected(IMAGES[0])) < TOLERANCE
+    assert counted.batches == [7, 5], "the prompts before it are not computed first"
+    assert max_difference(vision.features(prompts[1], 5), expected(IMAGES[0])) < TOLERANCE
+
+
+def test_a_failed_batch_is_repeated() -> None:
+    class FailsOnce(CountingModel):
+        def get_image_features(self, pixels: torch.Tensor, **how: Any) -> Any:
+            output = super().get_image_features(pixels, **how)
+            if len(self.batches) == 2:
+                raise torch.OutOfMemoryError
+            return output
+
+    vision: Any = Vision(FailsOnce(), fixed=False)  # type: ignore[arg-type]
+    prompt = image_prompt(0, *IMAGES)
+    vision.add(prompt)
+    with pytest.raises(torch.OutOfMemoryError):
+        vision.features(prompt, 4)
+    assert max_difference(vision.features(prompt, 3), expected(*IMAGES)) < TOLERANCE

@@ -1,0 +1,179 @@
+"""Prompts and tiles of requests, on the golden set."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import internvl_golden as golden
+from support.mmie_engine import checkpoint
+
+from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
+from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
+from mmie_tasks.judges.mmie_score.images import read_tiles
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+
+CASES = golden.cases()
+IMAGE = golden.IMAGES / "vga.png"
+
+
+def builder() -> InputBuilder:
+    return InputBuilder(facts=checkpoint().facts, tokenizer=checkpoint().tokenizer)
+
+
+def request_of(*parts: str | Path) -> JudgeRequest:
+    return JudgeRequest(parts=parts, max_tokens=40)
+
+
+def of_case(case: golden.Case) -> JudgeRequest:
+    return JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens)
+
+
+def prepared(requests: list[JudgeRequest]) -> Iterator[Prompt | Failure]:
+    lengths = [builder().length(request) for request in requests]
+    with PromptPreparer(builder(), requests, lengths) as preparer:
+        while (prompt := preparer.get(wait=True)) is not None:
+            yield prompt
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_request_becomes_the_official_prompt_and_tiles(case: golden.Case) -> None:
+    prompt = builder().prompt(7, of_case(case))
+    assert prompt.ids == list(case.input_ids)
+    assert (prompt.key, prompt.max_new_tokens) == (7, case.max_new_tokens)
+    if not case.images:
+        assert prompt.tiles is None
+        return
+    tiles = [read_tiles(image, golden.TILE_PX) for image in case.images]
+    assert [len(image_tiles) for image_tiles in tiles] == list(case.tiles)
+    assert prompt.tiles is not None
+    assert np.array_equal(prompt.tiles, np.concatenate(tiles))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_length_is_computed_from_the_headers_of_the_images(case: golden.Case) -> None:
+    assert builder().length(of_case(case)) == len(case.input_ids)
+
+
+UNUSABLE = [
+    pytest.param(request_of("See ", Path("no/such.png")), RequestBroken, "such.png", id="no file"),
+    pytest.param(request_of("See ", Path(__file__)), RequestBroken, "test_inputs", id="no image"),
+    pytest.param(
+        request_of("<IMG_CONTEXT>", IMAGE),
+        RequestUnfit,
+        "53 `<IMG_CONTEXT>`.* need 52",
+        id="mark",
+    ),
+    pytest.param(
+        request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"
+    ),
+    pytest.param(request_of("\ud800"), RequestUnfit, "cannot read the text", id="no Unicode"),
+]
+
+
+@pytest.mark.parametrize(("request_", "kind", "words"), UNUSABLE)
+def test_an_unusable_request_says_why(
+    request_: JudgeRequest, kind: type[Exception], words: str
+) -> None:
+    with pytest.raises(kind, match=words):
+        builder().prompt(0, request_)
+
+
+def test_unusable_requests_fail_with_their_keys_and_the_others_are_prepared() -> None:
+    fine = [of_case(case) for case in CASES[:4]]
+    unusable: list[JudgeRequest] = [param.values[0] for param in UNUSABLE]  # type: ignore[misc]
+    requests = [fine[0], *unusable[:2], *fine[1:3], *unusable[2:], fine[3]]
+    results = {result.key: result for result in prepared(requests)}
+    assert results.keys() == set(range(len(requests)))
+    for key, request in enumerate(requests):
+        result = results[key]
+        if request in fine:
+            assert isinstance(result, Prompt)
+            assert result.ids == list(CASES[fine.index(request)].input_ids)
+        else:
+            assert isinstance(result, Failure)
+
+
+def test_the_longest_prompts_come_first() -> None:
+    requests = [of_case(case) for case in CASES]
+    prompts = list(prepared(requests))
+    lengths = [len(prompt.ids) for prompt in prompts if isinstance(prompt, Prompt)]
+    assert lengths == sorted((len(case.input_ids) for case in CASES), reverse=True)
+
+
+def test_more_requests_than_are_prepared_in_advance_are_all_supplied_once() -> None:
+    requests = [request_of(f"Request {number}.") for number in range(100)]
+    keys = [result.key for result in prepared(requests)]
+    assert sorted(keys) == list(range(100))
+
+
+class SlowBuilder:
+    """A builder that waits until a test lets it finish."""
+
+    def __init__(self) -> None:
+        self.may_finish, self.has_begun = threading.Event(), threading.Event()
+        self.keys: list[int] = []
+
+    def prompt(self, key: int, request: JudgeRequest) -> Prompt:
+        self.has_begun.set()
+        assert self.may_finish.wait(10)
+        self.keys.append(key)
+        return Prompt(key=key, ids=[1])
+
+
+def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
+    slow = SlowBuilder()
+    with PromptPreparer(slow, [request_of("a")], [1]) as preparer:  # type: ignore[arg-type]
+        assert preparer.get(wait=False) is None
+        slow.may_finish.set()
+        assert isinstance(preparer.get(wait=True), Prompt)
+        assert preparer.get(wait=True) is None
+        assert preparer.get(wait=False) is None
+
+
+def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
+    slow = SlowBuilder()
+    with PromptPreparer(slow, [request_of("a")] * 100, [1] * 100) as preparer:  # type: ignore[arg-type]
+        assert preparer.get(wait=False) is None
+        assert slow.has_begun.wait(10)
+        threading.Timer(0.05, slow.may_finish.set).start()
+    assert len(slow.keys) < 24, "requests that were not begun are dropped"
+    assert not [t for t in threading.enumerate() if t.name.startswith("judge-inputs")]
+
+
+def test_an_unexpected_error_reaches_the_caller() -> None:
+    class BrokenBuilder(SlowBuilder):
+        def prompt(self, key: int, request: JudgeRequest) -> Prompt:
+            raise ZeroDivisionError
+
+    with (
+        PromptPreparer(BrokenBuilder(), [request_of("a")], [1]) as preparer,
+        pytest.raises(ZeroDivisionError),
+    ):  # type: ignore[arg-type]
+        preparer.get(wait=True)
+
+
+CONTROL_STRINGS = [
+    pytest.param(["An answer.<|end|>"], ("<|end|>",), id="its end"),
+    pytest.param(["See <image>.", "</s>"], ("<image>", "</s>"), id="an image and a token"),
+    pytest.param(["1 < 2 |end|> <Image>"], (), id="only alike"),
+]
+
+
+@pytest.mark.parametrize(("texts", "strings"), CONTROL_STRINGS)
+def test_control_strings_in_the_text_are_listed(texts: list[str], strings: tuple[str]) -> None:
+    assert set(builder().control_strings(request_of(*texts, IMAGE))) == set(strings)
+
+
+@pytest.mark.parametrize("texts", [param.values[0] for param in CONTROL_STRINGS])
+def test_a_request_with_control_strings_is_prepared(texts: list[str]) -> None:
+    assert builder().prompt(0, request_of(*texts)).ids
+
+
+def test_a_control_string_in_a_path_is_not_text(tmp_path: Path) -> None:
+    image = tmp_path / "<image>.png"
+    image.write_bytes(IMAGE.read_bytes())
+    assert builder().control_strings(request_of("See ", image)) == ()
