@@ -166,9 +166,9 @@ class MmieScoreJudge:
         if device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
 
-    def before_loading(self, call: Callable[[], object]) -> None:
+    def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function that is called right before the weights are loaded."""
-        self._before_loading = call
+        self._before_loading = callback
 
     def close(self) -> None:
         """Release all memory. Later requests load the weights again."""
