@@ -1,4 +1,7 @@
-"""Who may import whom: DESIGN.md, section 1. Read from the source, never by importing."""
+"""Folders import only folders below them; scoring is pure. Read from the source, not by importing.
+
+The order of the folders is that of CONTRIBUTING.md. Imports inside functions count.
+"""
 
 from __future__ import annotations
 
@@ -12,78 +15,146 @@ import pytest
 import mmie_tasks
 
 PACKAGE = Path(mmie_tasks.__file__).parent
-KNOW_NO_BENCHMARK = frozenset(
-    (
-        *("judges", "runs", "report", "agreement", "comparison", "subset", "rescoring"),
-        *("prefetching", "doctor", "figures.py", "review.py", "rooms.py", "logged.py"),
-    )
+
+LAYERS = (
+    ("core",),
+    ("hub",),
+    ("http",),
+    ("judges", "answers", "drawing"),
+    ("judging",),
+    ("runs",),
+    ("benchmarks",),
+    ("preflight",),
+    ("results",),
+    ("runner",),
+    ("cli",),
+    ("__main__",),
 )
-"""They go through a room's modules, so that a benchmark of another package is like ours."""
+"""From the lowest to the highest. Folders of one layer do not import each other."""
+
+RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
+
+PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py")
+"""Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
+
+PURE_IMPORTS = ("mmie_tasks.core.verdict", "mmie_tasks.runs.replies")
+
+IMPORTS_BY_STRING = (
+    "benchmarks/registry.py",
+    "judges/registry.py",
+    "cli.py",  # its table of commands
+)
+"""The only files that import a module whose name is computed."""
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Every name that is imported, with its module, anywhere: also inside functions."""
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """Every imported name with its module, also inside functions and under TYPE_CHECKING."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{'.' * node.level}{node.module or ''}.{n.name}" for n in node.names)
+            prefix = "." * node.level + (node.module or "")
+            yield from (f"{prefix}.{alias.name}" for alias in node.names)
 
 
-def inside(name: str, *modules: str) -> bool:
+def is_inside(name: str, *modules: str) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
-def runs_at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a module that run when it is imported: not what is in functions."""
+def folder_of(name: str) -> str:
+    """The top-level folder or module of a name in our package."""
+    return [*name.split("."), ""][1]
+
+
+def nodes_run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a module that run when it is imported: not the bodies of functions."""
     yield node
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        parts = [*node.decorator_list, node.args]
+        children = [*node.decorator_list, node.args]
     elif isinstance(node, ast.Lambda):
-        parts = [node.args]
+        children = [node.args]
     else:
-        parts = list(ast.iter_child_nodes(node))
-    for part in parts:
-        yield from runs_at_import(part)
+        children = list(ast.iter_child_nodes(node))
+    for child in children:
+        yield from nodes_run_at_import(child)
 
 
-def reads_environment(tree: ast.AST) -> bool:
+def reads_environment_at_import(tree: ast.AST) -> bool:
     spellings = {"os.environ", "os.environb", "os.getenv", "environ", "getenv"}
     return any(
         ast.unparse(node) in spellings
-        for node in runs_at_import(tree)
+        for node in nodes_run_at_import(tree)
         if isinstance(node, (ast.Name, ast.Attribute))
     )
 
 
-def may_import(place: PurePosixPath, name: str) -> bool:
-    """Whether the file at this place of our package may import this name."""
-    match place.parts:
-        case ["benchmarks", room, "sample.py" | "prompts.py" | "scoring.py" | "scoring", *_]:
-            own = f"mmie_tasks.benchmarks.{room}"
-            allowed = (
-                "mmie_tasks.core.verdict",
-                "mmie_tasks.runs.replies",
-                f"{own}.sample",
-                f"{own}.scoring",
-            )
-            return name.partition(".")[0] in sys.stdlib_module_names or inside(name, *allowed)
-        case ["replies.py" | "verdict.py" | "tiles.py"]:  # as pure as what imports them
+def imports_by_string(tree: ast.AST) -> bool:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(
+        ast.unparse(call.func).rpartition(".")[2] in ("import_module", "__import__")
+        for call in calls
+    )
+
+
+def may_import(path: PurePosixPath, name: str) -> bool:
+    """Whether the file at this path in our package may import this name."""
+    match path.parts:
+        case ["benchmarks", benchmark, file] if file in PURE:
+            own = [f"mmie_tasks.benchmarks.{benchmark}.{pure.removesuffix('.py')}" for pure in PURE]
+            standard = name.partition(".")[0] in sys.stdlib_module_names
+            return standard or is_inside(name, *own, *PURE_IMPORTS)
+        case ["core", "verdict.py"] | ["runs", "replies.py"]:
             return name.partition(".")[0] in sys.stdlib_module_names
-        case [first, *_] if first in KNOW_NO_BENCHMARK and inside(name, "mmie_tasks.benchmarks"):
-            return False
-    if inside(name, "lmms_eval"):
-        return place.parts[0] in {"runner", "cli.py"}
-    if inside(name, "mmie_tasks.runner"):
-        names_a_yaml_function = place.parts[0] == "benchmarks" and place.name == "task.py"
-        return place.parts[0] in {"runner", "cli.py", "__main__.py"} or names_a_yaml_function
-    return True
+    if is_inside(name, "lmms_eval"):
+        return path.parts[0] == "runner"
+    if not is_inside(name, "mmie_tasks") or name == "mmie_tasks.__version__":
+        return not name.startswith(".")
+    own_folder, folder = path.parts[0].removesuffix(".py"), folder_of(name)
+    return own_folder == folder or RANK[own_folder] > RANK[folder]
 
 
-def broken_rules(place: PurePosixPath, source: str) -> list[str]:
+def violations(path: PurePosixPath, source: str) -> list[str]:
     tree = ast.parse(source)
-    broken = [f"imports {name}" for name in imported(tree) if not may_import(place, name)]
-    return [*broken, "reads the environment at import"] if reads_environment(tree) else broken
+    imports = dict.fromkeys(imported_modules(tree))
+    broken = [f"imports {name}" for name in imports if not may_import(path, name)]
+    if reads_environment_at_import(tree):
+        broken.append("reads the environment at import")
+    if imports_by_string(tree) and str(path) not in IMPORTS_BY_STRING:
+        broken.append("imports a module by a computed name")
+    return broken
+
+
+def folder_graph() -> dict[str, set[str]]:
+    """Each top-level folder or module, to those it imports."""
+    graph: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        relative = path.relative_to(PACKAGE)
+        folder = relative.parts[0].removesuffix(".py")
+        names = imported_modules(ast.parse(path.read_text(encoding="utf-8")))
+        ours = {folder_of(name) for name in names if is_inside(name, "mmie_tasks")}
+        graph.setdefault(folder, set()).update(ours & RANK.keys() - {folder})
+    return graph
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        folder = waiting.pop()
+        if folder not in found:
+            found.add(folder)
+            waiting.extend(graph.get(folder, ()))
+    return found
+
+
+def test_no_folder_imports_itself_through_others() -> None:
+    graph = folder_graph()
+    assert len(graph) > 10
+    assert [folder for folder in graph if folder in reachable(graph, folder)] == []
+
+
+def test_every_folder_has_a_layer() -> None:
+    assert folder_graph().keys() - RANK.keys() == {"__init__"}
 
 
 @pytest.mark.parametrize(
@@ -91,17 +162,17 @@ def broken_rules(place: PurePosixPath, source: str) -> list[str]:
     [pytest.param(path, id=str(path.relative_to(PACKAGE))) for path in PACKAGE.rglob("*.py")],
 )
 def test_every_module_keeps_the_rules(path: Path) -> None:
-    place = PurePosixPath(path.relative_to(PACKAGE).as_posix())
-    assert broken_rules(place, path.read_text(encoding="utf-8")) == []
+    relative = PurePosixPath(path.relative_to(PACKAGE).as_posix())
+    assert violations(relative, path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
-    ("place", "source"),
+    ("path", "source"),
     [
-        pytest.param("benchmarks/a/scoring.py", "import numpy", id="scoring-takes-a-library"),
-        pytest.param("benchmarks/a/scoring/x.py", "from mmie_tasks import paths", id="scoring"),
+        pytest.param("benchmarks/a/official.py", "import numpy", id="scoring-takes-a-library"),
+        pytest.param("benchmarks/a/robust.py", "from mmie_tasks.core import paths", id="scoring"),
         pytest.param("benchmarks/a/sample.py", "from . import task", id="relative"),
-        pytest.param("replies.py", "from mmie_tasks import paths", id="what-scoring-imports"),
+        pytest.param("runs/replies.py", "from mmie_tasks.core import paths", id="pure-import"),
         pytest.param(
             "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.b import sample", id="neighbour"
         ),
@@ -109,35 +180,55 @@ def test_every_module_keeps_the_rules(path: Path) -> None:
             "benchmarks/a/prompts.py", "from mmie_tasks.benchmarks.a import task", id="task"
         ),
         pytest.param("judges/x.py", "import mmie_tasks.benchmarks.a.sample", id="judge"),
-        pytest.param("report/x.py", "from mmie_tasks.benchmarks.a import review", id="report"),
-        pytest.param("figures.py", "import mmie_tasks.benchmarks.a.benchmark", id="figures"),
-        pytest.param("judging.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
-        pytest.param("__main__.py", "from lmms_eval import cli", id="main-takes-the-runner"),
-        pytest.param("sources/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),
-        pytest.param("paths.py", "import os\nHOME = os.environ['HOME']", id="environ"),
-        pytest.param("paths.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"),
-        pytest.param("paths.py", "import os\ndef f(a=os.environ): ...", id="default-of-parameter"),
+        pytest.param("judges/x.py", "from mmie_tasks.answers import parsing", id="same-layer"),
+        pytest.param("runs/x.py", "from mmie_tasks.benchmarks import registry", id="runs"),
+        pytest.param("hub/x.py", "from mmie_tasks.judges import base", id="hub"),
+        pytest.param("judging/x.py", "def f():\n    import lmms_eval", id="runner-in-a-function"),
+        pytest.param("cli.py", "from lmms_eval import cli", id="cli-imports-lmms-eval"),
+        pytest.param("hub/a.py", "from mmie_tasks.runner import plugin", id="our-runner"),
+        pytest.param(
+            "core/a.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from mmie_tasks import hub",
+            id="for-types-only",
+        ),
+        pytest.param(
+            "preflight/a.py",
+            "from importlib import import_module\nimport_module('x' + 'y')",
+            id="by-string",
+        ),
+        pytest.param("core/paths.py", "import os\nHOME = os.environ['HOME']", id="environ"),
+        pytest.param(
+            "core/paths.py", "from os import getenv\nclass A:\n    b = getenv('')", id="class"
+        ),
+        pytest.param("core/paths.py", "import os\ndef f(a=os.environ): ...", id="default"),
     ],
 )
-def test_who_breaks_a_rule_is_caught(place: str, source: str) -> None:
-    assert len(broken_rules(PurePosixPath(place), source)) == 1
+def test_a_violation_is_found(path: str, source: str) -> None:
+    assert len(violations(PurePosixPath(path), source)) == 1
 
 
 @pytest.mark.parametrize(
-    ("place", "source"),
+    ("path", "source"),
     [
         pytest.param(
-            "benchmarks/a/scoring/x.py",
+            "benchmarks/a/robust.py",
             "import re\nfrom mmie_tasks.core.verdict import Scored\n"
             "from mmie_tasks.benchmarks.a.sample import Sample\n"
-            "from mmie_tasks.benchmarks.a.scoring import y",
+            "from mmie_tasks.benchmarks.a import official",
             id="scoring",
         ),
-        pytest.param("benchmarks/a/task.py", "from mmie_tasks.runner import x", id="task"),
-        pytest.param("cli.py", "def f():\n    from lmms_eval.cli import dispatch", id="cli"),
+        pytest.param(
+            "runner/x.py", "def f():\n    from lmms_eval.cli import dispatch", id="runner"
+        ),
         pytest.param("judges/x.py", "import openai", id="judge"),
-        pytest.param("paths.py", "import os\ndef f():\n    return os.environ", id="environ"),
+        pytest.param("results/x.py", "from mmie_tasks.runs import benchmark", id="below"),
+        pytest.param("core/paths.py", "import os\ndef f():\n    return os.environ", id="environ"),
     ],
 )
-def test_who_keeps_the_rules_is_left_alone(place: str, source: str) -> None:
-    assert broken_rules(PurePosixPath(place), source) == []
+def test_allowed_imports_are_not_reported(path: str, source: str) -> None:
+    assert violations(PurePosixPath(path), source) == []
+
+
+def test_a_circle_of_folders_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    assert [folder for folder in graph if folder in reachable(graph, folder)] == ["a", "b", "c"]

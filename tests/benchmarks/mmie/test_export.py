@@ -140,7 +140,7 @@ def test_what_is_no_run_of_ours_is_said(lines, found):
 
 
 def test_a_folder_of_two_runs_or_of_none_is_said():
-    with pytest.raises(AnswersUnusable, match="holds no log"):
+    with pytest.raises(AnswersUnusable, match="contains no log"):
         records_of(Path("data"))
     log(line("SA-0"), name=f"runs/a/{LOG}")
     log(line("SA-0"), name=f"runs/b/{LOG}")
