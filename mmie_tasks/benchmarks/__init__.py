@@ -1,1 +1,1 @@
-"""One room a benchmark."""
+"""The benchmarks, one folder each, and their registry."""

@@ -1,1 +1,1 @@
-"""."""
+"""Verdicts, errors, paths, files, bootstrap and tables; imports nothing of ours."""

@@ -1,20 +1,20 @@
-"""What can be wrong before a run, one class per thing a reader can do about it.
+"""Errors that stop a run before it starts: one class per action the user can take.
 
 * MmieTasksError
-  + DataMissing      not there, or no access: fetch it, or say where it is
-  + DataBroken       there and wrong: repair it, or fetch it again
-  + AnswersUnusable  saved answers that cannot be joined to the samples: point elsewhere
-  + SettingWrong     an option or environment variable that cannot be obeyed: change it
+  + DataMissing      data or access is missing: download it, or set where it is
+  + DataBroken       data is unusable: repair it, or download it again
+  + AnswersUnusable  saved answers cannot be matched to the samples: pass another path
+  + SettingWrong     an option or environment variable is invalid: change it
 """
 
 from __future__ import annotations
 
 
 class MmieTasksError(Exception):
-    """Something that must be put right first, and how.
+    """An error with a hint.
 
     Args:
-        message: What was asked, what was found, and where.
+        message: What was requested, what happened, and where.
         hint: The command or setting that helps.
 
     >>> print(DataMissing("No folder `x`.", hint="`mkdir x`"))
@@ -28,16 +28,16 @@ class MmieTasksError(Exception):
 
 
 class DataMissing(MmieTasksError):
-    """Data is not there, or access to it was refused."""
+    """Data is missing, or access to it was denied."""
 
 
 class DataBroken(MmieTasksError):
-    """Data is there and cannot be used as it is."""
+    """Data is present and unusable."""
 
 
 class AnswersUnusable(MmieTasksError):
-    """Saved answers cannot be joined to the samples."""
+    """Saved answers cannot be matched to the samples."""
 
 
 class SettingWrong(MmieTasksError):
-    """An option or environment variable cannot be obeyed."""
+    """An option or environment variable has an invalid value."""

@@ -1,4 +1,4 @@
-"""Where things are: the task files, and what we keep on disk."""
+"""Paths of the task files and of our cache folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def task_dir() -> Path:
 
 
 def cache_dir(environment: Mapping[str, str]) -> Path:
-    """Our folder for what was downloaded, unpacked or drawn.
+    """Our folder for downloaded, unpacked and generated files.
 
-    ``MMIE_TASKS_CACHE`` if set, else ``mmie-tasks`` below the user's cache folder
+    ``MMIE_TASKS_CACHE`` if set, else ``mmie-tasks`` in the user's cache folder
     (``XDG_CACHE_HOME``, by default ``~/.cache``).
 
     >>> cache_dir({"XDG_CACHE_HOME": "/c"}).as_posix()
     '/c/mmie-tasks'
     """
-    if own := environment.get("MMIE_TASKS_CACHE"):
-        return Path(own).expanduser()
+    if configured := environment.get("MMIE_TASKS_CACHE"):
+        return Path(configured).expanduser()
     base = environment.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "mmie-tasks"

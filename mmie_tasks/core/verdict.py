@@ -1,4 +1,4 @@
-"""What came of scoring one answer: points, or the reason there are none. No score is not zero."""
+"""The verdict on one answer: points, or the reason why there are none. No score is not zero."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 UnscoredReason = Literal[
-    "no_answer",  # the tested model gave none: missing, or its API failed
-    "bad_image",  # an image that the tested model or the judge is to see cannot be used
+    "no_answer",  # the tested model gave no answer: missing, or its API failed
+    "bad_image",  # an image for the tested model or the judge cannot be used
     "not_text",  # the answer is null, a number or a list
-    "bad_gold",  # the sample itself cannot be scored: gold missing, empty, or not among its options
-    "not_scorable",  # the official scorer raises on this pair of texts
+    "bad_gold",  # the sample cannot be scored: gold missing, empty, or not among its options
+    "not_scorable",  # the official scorer raises an error for this pair of texts
     "left_out",  # the official script leaves the sample out
-    "unavailable",  # the judge gave no reply: down, too busy, or no longer set up right
-    "unfit",  # this judge cannot be shown the request: too long, or its own marks in the text
-    "refused",  # the judge answered, and would not judge
-    "cut_off",  # the judge's reply ran into its limit of tokens
-    "unparsed",  # no verdict can be read from the judge's reply
+    "unavailable",  # no reply from the judge: down, overloaded, or no longer configured correctly
+    "unfit",  # the judge cannot take the request: too long, or it contains the judge's own marks
+    "refused",  # the judge replied and declined to judge
+    "cut_off",  # the judge's reply reached its token limit
+    "unparsed",  # the judge's reply contains no readable verdict
     "off_scale",  # the verdict in the reply is impossible: more than full marks, or negative
-    "budget",  # the judge was not asked: the spending limit was reached
+    "budget",  # the judge was not called: the spending limit was reached
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Points on the benchmark's own scale, and what was read from the text to give them."""
+    """Points on the benchmark's own scale, and the part of the text they were read from."""
 
     points: float
     reading: str = ""
@@ -33,7 +33,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """No points. Never counted as zero."""
+    """No points, and why. Never counted as zero."""
 
     reason: UnscoredReason
     detail: str = ""
@@ -41,18 +41,18 @@ class Unscored:
 
 Verdict = Scored | Unscored
 
-_SAME = 1e-9  # points closer than this are the same: two ways to one fraction
+_SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
 
 
 def differ(one: Verdict, other: Verdict) -> bool:
-    """Whether two readings of one sample give different points, or only one gives any.
+    """Whether two verdicts on one sample have different points, or only one has points.
 
     >>> differ(Scored(0.1 + 0.2), Scored(0.3)), differ(Scored(0), Unscored("unparsed"))
     (False, True)
     """
     match one, other:
-        case Scored(points=points), Scored(points=others):
-            return abs(points - others) > _SAME
+        case Scored(points=points), Scored(points=other_points):
+            return abs(points - other_points) > _SAME
         case Unscored(), Unscored():
             return False
     return True
@@ -60,21 +60,27 @@ def differ(one: Verdict, other: Verdict) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Mean points over the scored samples, beside how many there were."""
+    """Mean points of the scored samples, and the number of scored and unscored samples.
 
-    mean: float | None  # None where nothing was scored
+    Attributes:
+        mean: On the benchmark's own scale; None if no sample was scored.
+        scored: Number of samples with points.
+        unscored: Number of samples without.
+    """
+
+    mean: float | None
     scored: int
     unscored: int
 
     @property
     def coverage(self) -> float:
-        """Scored samples as a fraction of all; 0 where there are none."""
+        """Scored samples as a fraction of all samples, 0 to 1; 0 if there are no samples."""
         total = self.scored + self.unscored
         return self.scored / total if total else 0.0
 
 
 def tally(verdicts: Iterable[Verdict]) -> Tally:
-    """Average the points; an unscored verdict is counted and never averaged.
+    """Average the points; unscored verdicts are counted and not averaged.
 
     >>> tally([Scored(1.0), Scored(0.0), Unscored("no_answer")])
     Tally(mean=0.5, scored=2, unscored=1)
@@ -92,46 +98,46 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
 
 
 COVERAGE_FLOOR = 0.9
-"""Below this fraction of scored samples a mean is not reported."""
+"""Below this fraction of scored samples, no mean is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean on the benchmark's own scale, or None and the reason there is none."""
+    """A mean on the benchmark's own scale, or None and the reason why there is none."""
 
     value: float | None
     why_not: str = ""
 
 
-def mean_of(found: Tally) -> Mean:
-    """The mean of one tally; none below `COVERAGE_FLOOR`."""
-    if found.mean is None:
+def mean_of(tallied: Tally) -> Mean:
+    """The mean of a tally; none if its coverage is below `COVERAGE_FLOOR`."""
+    if tallied.mean is None:
         return Mean(None, "no sample has a score")
-    if found.coverage < COVERAGE_FLOOR:
-        total = found.scored + found.unscored
-        return Mean(None, f"only {found.scored} of {total} samples have a score")
-    return Mean(found.mean)
+    if tallied.coverage < COVERAGE_FLOOR:
+        total = tallied.scored + tallied.unscored
+        return Mean(None, f"only {tallied.scored} of {total} samples have a score")
+    return Mean(tallied.mean)
 
 
-_LOGGED = 80  # characters of a reading
+_LOGGED_CHARS = 80  # the text that points were read from may be the whole answer
 
 
 def as_row(verdict: Verdict, **fields: object) -> dict[str, object]:
-    """A verdict as the runner logs it: ``score`` and ``reading``, or ``unscored`` and why.
+    """A verdict as the runner logs it: ``score`` and ``reading``, or ``unscored`` and ``detail``.
 
-    Without a score there is no ``score`` key: the runner leaves such rows out of its standard
-    errors, and fails on a None there.
+    An unscored row has no ``score`` key: the runner leaves such rows out of its standard errors,
+    and fails on a None there.
     """
     match verdict:
-        case Scored(points=points, reading=read):
-            short = read if len(read) <= _LOGGED else f"{read[:_LOGGED]}…"  # it may be the answer
+        case Scored(points=points, reading=text):
+            short = text if len(text) <= _LOGGED_CHARS else f"{text[:_LOGGED_CHARS]}…"
             return {**fields, "score": points, "reading": short}
         case Unscored(reason=reason, detail=detail):
             return {**fields, "unscored": reason, "detail": detail}
 
 
 def verdict_of(row: Mapping[str, object]) -> Verdict:
-    """The verdict a row was made from: the inverse of `as_row`, for aggregation.
+    """The verdict of a row: the inverse of `as_row`, for aggregation.
 
     >>> verdict_of({"score": 1.0}), verdict_of({"unscored": "no_answer"})
     (Scored(points=1.0, reading=''), Unscored(reason='no_answer', detail=''))

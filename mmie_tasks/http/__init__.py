@@ -1,1 +1,1 @@
-"""."""
+"""Sending many requests to servers: client, rate limit, retries, budget."""

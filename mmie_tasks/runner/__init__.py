@@ -1,1 +1,1 @@
-"""The only place that imports lmms_eval."""
+"""The only folder that imports lmms_eval: plugin, hooks, launchers and the predictions model."""

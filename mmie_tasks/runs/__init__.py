@@ -1,1 +1,1 @@
-"""What runs saved with ``--output_path`` and ``--log_samples``, read again."""
+"""Reads what a run logged with ``--output_path`` and ``--log_samples``."""

@@ -1,4 +1,4 @@
-"""The judge's replies in a run's records: who gave them, at what cost. Pure, as scoring is."""
+"""Summarises the judge's replies in the records of a run: models, tokens and cost."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-Record: TypeAlias = Mapping[str, object]
+LoggedReply: TypeAlias = Mapping[str, object]
 
 
-def replies_of(record: Record) -> list[Record]:
-    """The replies that a sample's record holds under ``replies``, as mappings."""
+def replies_of(record: Mapping[str, object]) -> list[LoggedReply]:
+    """The replies under ``replies`` of a sample's record."""
     replies = record.get("replies")
     return [_mapping(reply) for reply in replies] if isinstance(replies, list) else []
 
 
-def replies_in_words(records: Sequence[Record]) -> str:
-    """A line: models and how often each replied, remembered replies, tokens, US dollars."""
+def describe_replies(records: Sequence[Mapping[str, object]]) -> str:
+    """One line: replies per model, replies from the cache, tokens, US dollars."""
     replies = [reply for record in records for reply in replies_of(record)]
     models = Counter(str(reply["model"]) for reply in replies)
-    listed = ", ".join(f"{model} ({n})" for model, n in models.most_common())
+    per_model = ", ".join(f"{model} ({count})" for model, count in models.most_common())
     cached = sum(bool(reply["cached"]) for reply in replies)
-    return f"replies of {listed or 'nobody'}; {cached} of them remembered; {_cost(replies)}"
+    return f"replies: {per_model or 'none'}; {cached} from the cache; {_cost(replies)}"
 
 
-def _cost(replies: Sequence[Record]) -> str:
-    """The tokens and dollars of all replies, when they were new."""
-    used = [_mapping(reply["usage"]) for reply in replies]
-    asked, said = (_sum(used, name) for name in ("input_tokens", "output_tokens"))
-    known = all(isinstance(each["cost_usd"], (int, float)) for each in used)
-    dollars = f"{_sum(used, 'cost_usd'):.4f} USD" if known else "cost unknown"
-    return f"{asked:.0f} tokens in, {said:.0f} out, {dollars}"
+def _cost(replies: Sequence[LoggedReply]) -> str:
+    """Tokens and US dollars of all replies; those of cached replies as they were at first."""
+    usages = [_mapping(reply["usage"]) for reply in replies]
+    input_tokens, output_tokens = (_sum(usages, name) for name in ("input_tokens", "output_tokens"))
+    priced = all(isinstance(usage["cost_usd"], (int, float)) for usage in usages)
+    dollars = f"{_sum(usages, 'cost_usd'):.4f} USD" if priced else "cost unknown"
+    return f"{input_tokens:.0f} tokens in, {output_tokens:.0f} out, {dollars}"
 
 
-def _sum(used: Sequence[Record], name: str) -> float:
-    values = (each[name] for each in used)
+def _sum(usages: Sequence[LoggedReply], name: str) -> float:
+    values = (usage[name] for usage in usages)
     return sum(value for value in values if isinstance(value, (int, float)))
 
 
-def _mapping(value: object) -> Record:
+def _mapping(value: object) -> LoggedReply:
     return value if isinstance(value, Mapping) else {}

@@ -23,7 +23,7 @@ from mmie_tasks.core.verdict import (
     tally,
     verdict_of,
 )
-from mmie_tasks.runs.replies import replies_in_words, replies_of
+from mmie_tasks.runs.replies import describe_replies, replies_of
 
 Row = dict[str, object]
 NUMBERS = ("", "_clean", *(f"_{name}" for name in (*CATEGORIES, *TYPES)))
@@ -188,7 +188,7 @@ def summary(records: Sequence[Record]) -> str:
         )
     for reading, verdicts in zip(_READINGS, _totals(records), strict=True):
         lines.append(_unscored(reading, verdicts))
-    lines += [_agreement(records), replies_in_words(records)]
+    lines += [_agreement(records), describe_replies(records)]
     lines += sorted({str(record["signature"]) for record in records})
     return "\n".join(line for line in lines if line)
 

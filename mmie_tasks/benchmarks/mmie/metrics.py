@@ -26,7 +26,7 @@ from mmie_tasks.core.verdict import (
     tally,
     verdict_of,
 )
-from mmie_tasks.runs.replies import replies_in_words
+from mmie_tasks.runs.replies import describe_replies
 
 Row = dict[str, object]
 
@@ -403,7 +403,7 @@ def notes(records: Sequence[Record]) -> Iterator[str]:
     yield f"the readings differ on {sum(bool(record['differ']) for record in records)}"
     for name, reading in (("official", official_of), ("robust", robust_of)):
         yield _unscored(name, [reading(record) for record in records])
-    yield replies_in_words(records)
+    yield describe_replies(records)
 
 
 def _answers(facts: Sequence[Facts]) -> str:

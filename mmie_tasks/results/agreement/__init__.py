@@ -1,1 +1,1 @@
-"""."""
+"""``mmie-tasks agreement``: how well judges and people agree."""

@@ -147,7 +147,7 @@ def test_few_replies_that_can_be_read_are_warned_of(good, bad, warned):
 def test_a_run_without_a_reply_has_no_rate():
     lines = said([record("SA", ungraded("no_answer", ""), replies=())])
     assert "replies read: there are none" in lines
-    assert "replies of nobody; 0 of them remembered; 0 tokens in, 0 out, 0.0000 USD" in lines
+    assert "replies: none; 0 from the cache; 0 tokens in, 0 out, 0.0000 USD" in lines
 
 
 def test_readings_that_differ_are_counted():
@@ -161,7 +161,7 @@ def test_who_judged_and_what_it_cost():
     unknown = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
     known = said([*many(n=2), record("SA", scored(4), replies=(cached,))])
     assert (
-        "replies of grader-1 (2), grader-2 (1); 1 of them remembered; "
+        "replies: grader-1 (2), grader-2 (1); 1 from the cache; "
         "30 tokens in, 6 out, 1.5000 USD"
     ) in known
     assert known[-1] == "judge:x"
