@@ -17,10 +17,10 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo results test check lint bench gpu yamls clean
 
-demo: $(READY)  ## score the bundled answers through lmms-eval
+demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
-	@echo 'MMIE and MIA-Bench are judged by replayed replies that we made up: no judge is asked.'
-	@echo "MMIE's judge is told words of ours, not the paper's, which are not ours to ship."
+	@echo 'MMIE and MIA-Bench are judged with recorded replies that we made up; no judge is called.'
+	@echo "MMIE's judge prompts are ours: the paper's may not be shipped."
 	HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
 	  MMIE_OUTPUT_ROOT=$(MMIE)/answers MILEBENCH_DATA=$(MILEBENCH)/data \
 	  MIA_BENCH_DATA=$(MIA_BENCH)/data $(BIN)/mmie-tasks eval --model predictions \
@@ -29,25 +29,25 @@ demo: $(READY)  ## score the bundled answers through lmms-eval
 	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
 	  --output_path out/demo --log_samples 2>&1 | tee out/demo.log
 	@for task in MMIE MileBench MIA-Bench; do grep -q "^|$$task" out/demo.log || \
-	  { echo "demo: no table of $$task was printed; see out/demo.log"; exit 1; }; done
+	  { echo "demo: no table for $$task; see out/demo.log"; exit 1; }; done
 
 RUNS := out/results
-LITTLE := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
   MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
 EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
 
-results: $(READY)  ## two models, two judges and people, and what each command says of them
+results: $(READY)  ## the results commands on two made-up models, two judges and people
 	@rm -rf $(RUNS)
 	@mkdir -p $(RUNS)
-	@echo 'Models, judges and people are made up, and nobody is asked. The tables: $(RUNS)/*.log'
-	@$(LITTLE) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
+	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
 	  --model_args 'path=$(MMIE)/answers;$(MILEBENCH)/answers;$(MIA_BENCH)/answers' \
 	  --judge 'replay:path=$(MMIE)/replies.jsonl;$(MIA_BENCH)/replies.jsonl' \
 	  --output_path $(RUNS)/model-a > $(RUNS)/model-a.log 2>&1
-	@$(LITTLE) MMIE_OUTPUT_ROOT=$(RESULTS)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
+	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(RESULTS)/answers $(EVALUATE) --tasks mmie,milebench,mia_bench \
 	  --model_args 'path=$(RESULTS)/answers' --judge 'replay:path=$(RESULTS)/replies.jsonl' \
 	  --output_path $(RUNS)/model-b > $(RUNS)/model-b.log 2>&1
-	@$(LITTLE) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie \
+	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie \
 	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' \
 	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
 	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
@@ -65,7 +65,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: lint test  ## what a developer runs and what CI runs
+check: lint test  ## what developers and CI run
 
 bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
@@ -78,7 +78,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-yamls: $(READY)  ## write what the rooms' tables say into task_yamls/
+yamls: $(READY)  ## write task_yamls/ from the tables in the code
 	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
 	$(BIN)/python tests/support/mmie_yamls.py task_yamls/mmie
 
