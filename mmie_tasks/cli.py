@@ -51,8 +51,8 @@ Everything else is handed to lmms-eval, with our tasks and launchers known to it
 COMMANDS: Mapping[str, str] = {
     "report": "mmie_tasks.results.report.command",
     "agreement": "mmie_tasks.results.agreement.command",
-    "compare": "mmie_tasks.results.compare_command",
-    "subset": "mmie_tasks.results.subset_command",
+    "compare": "mmie_tasks.results.compare",
+    "subset": "mmie_tasks.results.subset",
     "rescore": "mmie_tasks.results.rescore",
     "prefetch": "mmie_tasks.preflight.prefetch",
 }

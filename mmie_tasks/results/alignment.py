@@ -1,4 +1,4 @@
-"""Several runs of one task, sample beside sample, as arrays."""
+"""Several runs of one task: points by sample as arrays, and differences of their signatures."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import Scored, Tally, Unscored, mean_of
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import metrics_of
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+
+PLAIN_MEAN = Metric(name="", title="", kind="")
+"""The mean of the points of all samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """What one run has of each sample that any run has, in the order of the ids.
+class RunPoints:
+    """The points of one run for each sample that any run has, in the order of the ids.
 
     Attributes:
         points: On the benchmark's own scale; NaN where there are none.
         present: Whether the run has the sample.
-        due: Whether it is to have points: not where the official script leaves it out.
+        counted: Whether the sample counts for the mean: not where the official script leaves it
+            out.
     """
 
     points: Floats
-    present: Bools
-    due: Bools
+    present: Flags
+    counted: Flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """The samples of one stratum of a number that every run has points for.
+class SharedStratum:
+    """The samples of one stratum of a metric that every run has points for.
 
     Attributes:
-        key: A name that parts with other samples do not have.
-        weight: Of its mean in the number.
+        key: A name that strata with other samples do not have.
+        weight: Of its mean in the metric.
         points: Shape ``(runs, samples)``, on the benchmark's own scale.
     """
 
@@ -54,46 +57,49 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shared:
-    """A number over the samples that every run has points for.
+class SharedMetric:
+    """A metric over the samples that every run has points for.
 
     Attributes:
-        parts: Empty where there is no number.
-        samples: How many there are.
-        why_not: Why there is no number.
+        strata: Empty where the metric has no value.
+        samples: How many samples it is over.
+        why_not: Why it has no value.
     """
 
-    parts: tuple[Part, ...]
+    strata: tuple[SharedStratum, ...]
     samples: int
     why_not: str = ""
 
     @property
     def means(self) -> Floats:
-        """Of each run, on the scale of the points."""
-        means = [part.weight * part.points.mean(axis=1) for part in self.parts]
+        """The metric of each run, on the scale of the points; shape ``(runs,)``."""
+        means = [stratum.weight * stratum.points.mean(axis=1) for stratum in self.strata]
         total: Floats = np.sum(means, axis=0)
         return total
 
 
-class Aligned:
-    """Runs of one task.
+class AlignedRuns:
+    """Runs of one task, aligned by sample.
 
     Args:
         runs: At least one.
-        labels: What messages call them.
-        reading: Whose verdicts.
+        labels: Their names in messages.
+        score_kind: Official or robust.
     """
 
-    def __init__(self, runs: Sequence[TaskRun], labels: Sequence[str], reading: ScoreKind) -> None:
-        known = [run.by_id for run in runs]
-        self.ids: tuple[str, ...] = tuple(sorted({name for each in known for name in each}))
-        self.benchmark = runs[0].benchmark
-        self.numbers = metrics_of(runs)
-        self._rows = [[each.get(name) for name in self.ids] for each in known]
-        self._any = [next(filter(None, row)) for row in zip(*self._rows, strict=True)]
-        self._labels, self._reading = labels, reading
-        self._columns: dict[str, list[Column]] = {}
-        self._kinds: dict[str, dict[tuple[str, ...], Places]] = {}
+    def __init__(
+        self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind
+    ) -> None:
+        by_id = [run.by_id for run in runs]
+        self.ids: tuple[str, ...] = tuple(sorted({id_ for samples in by_id for id_ in samples}))
+        self.benchmark: Benchmark = runs[0].benchmark
+        self.metrics = metrics_of(runs)
+        self._samples = [[samples.get(id_) for id_ in self.ids] for samples in by_id]
+        columns = zip(*self._samples, strict=True)
+        self._first = [next(filter(None, column)) for column in columns]
+        self._labels, self._score_kind = labels, score_kind
+        self._run_points: dict[str, list[RunPoints]] = {}
+        self._groups: dict[str, dict[tuple[str, ...], Indices]] = {}
 
     @property
     def scale(self) -> Scale:
@@ -103,124 +109,129 @@ class Aligned:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Every kind of group that a sample is in."""
-        return tuple(dict.fromkeys(kind for sample in self._any for kind in sample.groups))
+        return tuple(dict.fromkeys(kind for sample in self._first for kind in sample.groups))
 
-    def columns(self, number: Metric) -> list[Column]:
-        """A column for each run."""
-        if number.part not in self._columns:
-            made = [_column(row, number, self._reading, self.scale) for row in self._rows]
-            self._columns[number.part] = made
-        return self._columns[number.part]
+    def run_points(self, metric: Metric) -> list[RunPoints]:
+        """The points that count for a metric, one entry per run."""
+        if metric.part not in self._run_points:
+            self._run_points[metric.part] = [
+                _run_points(samples, metric, self._score_kind, self.scale)
+                for samples in self._samples
+            ]
+        return self._run_points[metric.part]
 
-    def kind(self, name: str) -> dict[tuple[str, ...], Places]:
-        """Where the samples are that are in the same groups of a kind; sorted by the groups."""
-        if name not in self._kinds:
-            found: dict[tuple[str, ...], list[int]] = defaultdict(list)
-            for place, sample in enumerate(self._any):
-                found[sample.names(name)].append(place)
-            self._kinds[name] = {groups: np.array(found[groups]) for groups in sorted(found)}
-        return self._kinds[name]
+    def groups(self, kind: str) -> dict[tuple[str, ...], Indices]:
+        """Groups of a kind to the indices of the samples in exactly these; sorted by group."""
+        if kind not in self._groups:
+            indices: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+            for index, sample in enumerate(self._first):
+                indices[sample.names(kind)].append(index)
+            self._groups[kind] = {names: np.array(indices[names]) for names in sorted(indices)}
+        return self._groups[kind]
 
-    def strata(self, number: Metric) -> dict[str, Places]:
-        """Where the samples are that count for a number; only strata that have some."""
-        found: dict[str, list[Places]] = defaultdict(list)
-        for places in self.kind(number.by).values():
-            if (stratum := number.stratum(self._any[places[0]])) is not None:
-                found[stratum].append(places)
-        return {name: np.sort(np.concatenate(each)) for name, each in found.items()}
+    def strata(self, metric: Metric) -> dict[str, Indices]:
+        """Each stratum of a metric that has samples, to their indices."""
+        indices: defaultdict[str, list[Indices]] = defaultdict(list)
+        for group in self.groups(metric.by).values():
+            if (stratum := metric.stratum(self._first[group[0]])) is not None:
+                indices[stratum].append(group)
+        return {name: np.sort(np.concatenate(groups)) for name, groups in indices.items()}
 
-    def shared(self, number: Metric) -> Shared | None:
-        """A number over the samples that all runs have points for.
+    def shared(self, metric: Metric) -> SharedMetric | None:
+        """A metric over the samples that all runs have points for.
 
-        There is none where a run has points for less than `verdict.COVERAGE_FLOOR` of the samples
-        that any run has, of a stratum: what is left might be a choice.
+        It has no value where a run has points for less than `verdict.COVERAGE_FLOOR` of the samples
+        that any run has, of a stratum: the scored samples might then be a biased choice.
 
         Returns:
             None where no sample counts for it.
         """
-        strata = self.strata(number)
+        strata = self.strata(metric)
         if not strata:
             return None
-        columns = self.columns(number)
-        scored = np.all([np.isfinite(column.points) for column in columns], axis=0)
-        both = {name: places[scored[places]] for name, places in strata.items()}
-        samples = sum(map(len, both.values()))
-        if why_not := self._why_not(number, strata, both):
-            return Shared(parts=(), samples=samples, why_not=why_not)
-        points = np.stack([column.points for column in columns])
-        parts = tuple(
-            Part(key=_key(number, name, both[name]), weight=weight, points=points[:, both[name]])
-            for name, weight in number.weights.items()
+        points = np.stack([run.points for run in self.run_points(metric)])
+        scored = np.isfinite(points).all(axis=0)
+        shared = {name: indices[scored[indices]] for name, indices in strata.items()}
+        samples = sum(map(len, shared.values()))
+        if why_not := self._why_not(metric, strata, shared):
+            return SharedMetric(strata=(), samples=samples, why_not=why_not)
+        shared_strata = tuple(
+            SharedStratum(
+                key=_stratum_key(metric, name, shared[name]),
+                weight=weight,
+                points=points[:, shared[name]],
+            )
+            for name, weight in metric.weights.items()
         )
-        return Shared(parts=parts, samples=samples)
+        return SharedMetric(strata=shared_strata, samples=samples)
 
-    def alone(self, number: Metric, run: int) -> float | None:
-        """A run's own number, on the scale of the points, over all samples it has points for."""
-        column, total = self.columns(number)[run], 0.0
-        strata = self.strata(number)
-        for name, weight in number.weights.items():
-            places = strata.get(name, np.array([], dtype=np.intp))
-            mean = mean_of(_tally(column, places[column.present[places]])).value
+    def mean_alone(self, metric: Metric, run: int) -> float | None:
+        """A run's own metric, on the scale of the points, over all samples it has points for."""
+        run_points, total = self.run_points(metric)[run], 0.0
+        strata = self.strata(metric)
+        for name, weight in metric.weights.items():
+            indices = strata.get(name, np.array([], dtype=np.intp))
+            mean = mean_of(_tally(run_points, indices[run_points.present[indices]])).value
             if mean is None:
                 return None
             total += weight * mean
         return total
 
-    def _why_not(self, number: Metric, strata: dict[str, Places], both: dict[str, Places]) -> str:
-        if absent := [name for name in number.weights if name not in strata]:
-            several = len(number.weights)
-            return f"{len(absent)} of {several} parts not in these runs: {absent[0]}, ..."
+    def _why_not(
+        self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]
+    ) -> str:
+        if absent := [name for name in metric.weights if name not in strata]:
+            parts = len(metric.weights)
+            return f"{len(absent)} of {parts} parts not in these runs: {absent[0]}, ..."
         reasons = []
-        for name, places in strata.items():
-            where = f"{name}: " if len(number.weights) > 1 else ""
-            for label, column in zip(self._labels, self.columns(number), strict=True):
-                if why := mean_of(_tally(column, places)).why_not:
-                    reasons.append(f"{where}{label}: {why}")
-            if not reasons and not len(both[name]):
-                reasons.append(f"{where}no sample has a score in all runs")
+        for name, indices in strata.items():
+            prefix = f"{name}: " if len(metric.weights) > 1 else ""
+            for label, run_points in zip(self._labels, self.run_points(metric), strict=True):
+                if why_not := mean_of(_tally(run_points, indices)).why_not:
+                    reasons.append(f"{prefix}{label}: {why_not}")
+            if not reasons and not len(shared[name]):
+                reasons.append(f"{prefix}no sample has a score in all runs")
         more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
         return "; ".join(reasons[:2]) + more
 
 
-def _key(number: Metric, stratum: str, places: Places) -> str:
-    """Numbers may choose differently among the groups of a sample, so the name is not enough."""
-    return f"{number.part}/{number.by}/{stratum}/{zlib.crc32(places.tobytes())}"
+def _stratum_key(metric: Metric, stratum: str, indices: Indices) -> str:
+    """With the indices: metrics may choose differently among the groups of a sample."""
+    return f"{metric.part}/{metric.by}/{stratum}/{zlib.crc32(indices.tobytes())}"
 
 
-def _column(
-    row: Sequence[LoggedSample | None], number: Metric, reading: ScoreKind, scale: Scale
-) -> Column:
-    points, due = np.full(len(row), np.nan), np.ones(len(row), dtype=np.bool_)
-    for place, sample in enumerate(row):
-        match sample and number.verdict(sample, reading, scale):
+def _run_points(
+    samples: Sequence[LoggedSample | None], metric: Metric, score_kind: ScoreKind, scale: Scale
+) -> RunPoints:
+    points, counted = np.full(len(samples), np.nan), np.ones(len(samples), dtype=np.bool_)
+    for index, sample in enumerate(samples):
+        match sample and metric.verdict(sample, score_kind, scale):
             case Scored(points=value):
-                points[place] = value
+                points[index] = value
             case Unscored(reason="left_out"):
-                due[place] = False
-    present = np.array([sample is not None for sample in row], dtype=np.bool_)
-    return Column(points=points, present=present, due=due)
+                counted[index] = False
+    present = np.array([sample is not None for sample in samples], dtype=np.bool_)
+    return RunPoints(points=points, present=present, counted=counted)
 
 
-def _tally(column: Column, places: Places) -> Tally:
-    """Of the samples that are to have points; absent ones have none."""
-    points = column.points[places[column.due[places]]]
+def _tally(run_points: RunPoints, indices: Indices) -> Tally:
+    """Of the samples that count; absent samples are unscored."""
+    points = run_points.points[indices[run_points.counted[indices]]]
     scored = points[np.isfinite(points)]
     mean = float(scored.mean()) if len(scored) else None
     return Tally(mean=mean, scored=len(scored), unscored=len(points) - len(scored))
 
 
-# What in a signature moves a score, and what two sets of signatures disagree in.
-
-HARMLESS = frozenset({"pkg", "replayed"})
+HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves one raises the task's version, and a replayed reply
-is the very reply that the judge once gave."""
+is the reply of the recorded judge."""
 
 _TASK = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A key of the signatures in which two runs are not one.
+class SignatureDifference:
+    """A key in which the signatures of two runs differ.
 
     Attributes:
         key: ``judge``, ``model``, ``prompt``, ...
@@ -233,100 +244,100 @@ class Difference:
     b: tuple[str, ...]
 
 
-def parts(signature: str) -> dict[str, str]:
+def signature_values(signature: str) -> dict[str, str]:
     """Key to value, of a signature; of the task's version only what moves a score.
 
-    >>> parts("judge:openai|t:0|task:mmie@1-A|data:sha256:12")
+    >>> signature_values("judge:openai|t:0|task:mmie@1-A|data:sha256:12")
     {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
     """
-    found: dict[str, list[str]] = {}
-    for word in filter(None, signature.split("|")):
-        key, _, value = word.partition(":")
+    values: defaultdict[str, list[str]] = defaultdict(list)
+    for part in filter(None, signature.split("|")):
+        key, _, value = part.partition(":")
         version = _TASK.fullmatch(value) if key == "task" else None
-        found.setdefault(key, []).append(version["scoring"] if version else value)
-    return {key: ", ".join(values) for key, values in found.items()}
+        values[key].append(version["scoring"] if version else value)
+    return {key: ", ".join(parts) for key, parts in values.items()}
 
 
-def differences(a: Iterable[str], b: Iterable[str]) -> tuple[Difference, ...]:
-    """What moves a score and is not the same throughout two sets of signatures.
+def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:
+    """The keys that move a score and are not the same throughout two sets of signatures.
 
-    A run that is a mixture of two judges is not one run: that counts as a difference, also where
-    the other run is the same mixture.
+    A run that is a mixture of two judges cannot be compared: that counts as a difference, also
+    where the other run is the same mixture.
 
     Args:
         a: The signatures of one run.
         b: Those of the other.
 
     Returns:
-        In the order in which the signatures name the keys; empty where they can be compared.
+        In the order in which the signatures name the keys; empty where the runs can be compared.
 
-    >>> differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
-    (Difference(key='t', a=('0',), b=('1',)),)
+    >>> signature_differences(["t:0|pkg:0.1.0"], ["t:1|pkg:0.2.0"])
+    (SignatureDifference(key='t', a=('0',), b=('1',)),)
     """
-    ours, theirs = [parts(each) for each in a], [parts(each) for each in b]
-    keys = dict.fromkeys(key for each in (*ours, *theirs) for key in each)
-    found = []
+    a_values, b_values = [signature_values(s) for s in a], [signature_values(s) for s in b]
+    keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
+    differences = []
     for key in keys:
-        of_a, of_b = _values(key, ours), _values(key, theirs)
-        if key not in HARMLESS and (of_a != of_b or len(of_a) > 1):
-            found.append(Difference(key=key, a=of_a, b=of_b))
-    return tuple(found)
+        of_a, of_b = _values_of(key, a_values), _values_of(key, b_values)
+        if key not in HARMLESS_KEYS and (of_a != of_b or len(of_a) > 1):
+            differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
+    return tuple(differences)
 
 
-def mixed(signatures: Iterable[str]) -> tuple[str, ...]:
+def mixed_keys(signatures: Iterable[str]) -> tuple[str, ...]:
     """The keys that move a score and are not the same in all of these signatures.
 
-    >>> mixed(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
+    >>> mixed_keys(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
     ('judge',)
     """
-    known = list(signatures)
-    return tuple(each.key for each in differences(known, known))
+    values = list(signatures)
+    return tuple(difference.key for difference in signature_differences(values, values))
 
 
-def _values(key: str, signatures: Iterable[dict[str, str]]) -> tuple[str, ...]:
-    return tuple(sorted({each.get(key, "none") for each in signatures}))
+def _values_of(key: str, signatures: Iterable[dict[str, str]]) -> tuple[str, ...]:
+    return tuple(sorted({values.get(key, "none") for values in signatures}))
 
 
-def of_scored(task: TaskRun) -> tuple[str, ...]:
-    """The signatures of the samples with points: a judge that gave none moves no score."""
-    scored = (s for s in task.samples if Scored in (type(s.official), type(s.robust)))
-    return tuple(dict.fromkeys(sample.signature for sample in scored)) or task.signatures
+def scored_signatures(task_run: TaskRun) -> tuple[str, ...]:
+    """The signatures of the samples with points: a judge without scores moves no score."""
+    scored = (s for s in task_run.samples if Scored in (type(s.official), type(s.robust)))
+    return tuple(dict.fromkeys(sample.signature for sample in scored)) or task_run.signatures
 
 
-def listed(found: Iterable[Difference]) -> str:
-    """The differences as a table."""
-    rows = [[each.key, " and ".join(each.a), " and ".join(each.b)] for each in found]
-    return table(["what", "A", "B"], rows, text_columns=3)
+def difference_table(differences: Iterable[SignatureDifference]) -> str:
+    """The differences of two runs, A and B, as a table."""
+    rows = [[d.key, " and ".join(d.a), " and ".join(d.b)] for d in differences]
+    return table(["key", "A", "B"], rows, text_columns=3)
 
 
-def refuse_unless_alike(
-    a: Sequence[str], b: Sequence[str], ignored: Collection[str], what: str
-) -> tuple[Difference, ...]:
-    """See that numbers can be compared.
+def require_comparable(
+    a: Sequence[str], b: Sequence[str], ignored: Collection[str], task: str
+) -> tuple[SignatureDifference, ...]:
+    """Check that the scores of two runs can be compared.
 
     Args:
         a: The signatures of one run.
         b: Those of the other.
         ignored: Keys that may differ.
-        what: The task, for the message.
+        task: The task's name, for the message.
 
     Returns:
-        What differs and was ignored.
+        The ignored differences.
 
     Raises:
-        SettingWrong: Something else differs, or no signature has a key that is to be ignored.
+        SettingWrong: Another key differs, or no signature has a key that is to be ignored.
     """
-    known = dict.fromkeys(key for signature in (*a, *b) for key in parts(signature))
-    if unknown := sorted(set(ignored) - set(known)):
-        hint = f"the keys there are: {', '.join(known) or 'none, these logs have no signatures'}"
+    keys = dict.fromkeys(key for signature in (*a, *b) for key in signature_values(signature))
+    if unknown := sorted(set(ignored) - set(keys)):
+        hint = f"the keys are: {', '.join(keys) or 'none, these logs have no signatures'}"
         raise SettingWrong(f"`--ignore`: no signature has `{unknown[0]}`.", hint=hint)
-    found = differences(a, b)
-    if refused := [each for each in found if each.key not in ignored]:
-        keys = ",".join(each.key for each in found)
+    differences = signature_differences(a, b)
+    if refused := [difference for difference in differences if difference.key not in ignored]:
+        all_keys = ",".join(difference.key for difference in differences)
         raise SettingWrong(
-            f"`{what}`: A and B were not scored alike, so their numbers cannot be compared.\n\n"
-            f"{listed(refused)}",
-            hint="run one of them again as the other was run; where only the reader differs, "
-            f"`mmie-tasks rescore` both; `--ignore {keys}` compares them all the same",
+            f"`{task}`: A and B were not scored alike, so their scores cannot be compared.\n\n"
+            f"{difference_table(refused)}",
+            hint="run one of them again with the settings of the other; where only the reader "
+            f"differs, `mmie-tasks rescore` both; `--ignore {all_keys}` compares them anyway",
         )
-    return found
+    return differences

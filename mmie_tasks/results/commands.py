@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from mmie_tasks.runs.benchmark import SCORE_KINDS
 from mmie_tasks.runs.log_files import Run
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
+_IDS_HINT = "one id per line, or a JSON list of ids"
 _CSV = "; or a CSV with the columns `id, score` (and `rater`, for several people)"
 
 
@@ -157,6 +159,34 @@ def read_text(path: Path, hint: str) -> str:
     except UnicodeDecodeError as error:
         message = f"`{path}` is not UTF-8 at byte {error.start}."
         raise AnswersUnusable(message, hint=f"save it in UTF-8; {hint}") from error
+
+
+def read_ids(path: Path) -> frozenset[str]:
+    """The ids of a file: one per line, or a JSON list.
+
+    Raises:
+        AnswersUnusable: The file cannot be read, or holds no ids.
+    """
+    text = read_text(path, _IDS_HINT)
+    is_json = text.lstrip().startswith("[")
+    lines = _ids_from_json(path, text) if is_json else text.splitlines()
+    ids = frozenset(line.strip() for line in lines if line.strip())
+    if not ids:
+        raise AnswersUnusable(f"`{path}` holds no ids.", hint=_IDS_HINT)
+    return ids
+
+
+def _ids_from_json(path: Path, text: str) -> list[str]:
+    try:
+        ids: list[object] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = f"`{path}` begins like a JSON list and is not valid JSON: {error}."
+        raise AnswersUnusable(message, hint=_IDS_HINT) from error
+    for index, id_ in enumerate(ids):
+        if isinstance(id_, bool) or not isinstance(id_, (str, int)):
+            message = f"`{path}`: element {index} of the list is not an id: {str(id_)[:80]}."
+            raise AnswersUnusable(message, hint=_IDS_HINT)
+    return [str(id_) for id_ in ids]
 
 
 def write_text(path: Path, text: str) -> None:

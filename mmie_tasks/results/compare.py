@@ -1,57 +1,86 @@
-"""Two runs of one task: every number, the samples they differ on, and what is left over."""
+"""The command ``mmie-tasks compare``: paired differences of two runs, and whether they are chance.
+
+A difference is a weighted mean of the mean differences of groups; samples are resampled in pairs
+within the groups. Seeds are fixed, and the order of the samples does not matter.
+"""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from mmie_tasks.core.bootstrap import Interval, bootstrap_means
-from mmie_tasks.results.alignment import Aligned, Shared
+from mmie_tasks.core.bootstrap import (
+    Floats,
+    Integers,
+    Interval,
+    bootstrap_means,
+    chunk_sizes,
+    percentile_interval,
+    seed_of,
+)
+from mmie_tasks.core.tables import table
+from mmie_tasks.core.verdict import COVERAGE_FLOOR
+from mmie_tasks.results.alignment import (
+    PLAIN_MEAN,
+    AlignedRuns,
+    SharedMetric,
+    SignatureDifference,
+    difference_table,
+    require_comparable,
+    scored_signatures,
+)
+from mmie_tasks.results.commands import (
+    common_tasks,
+    listed_names,
+    open_run,
+    require_range,
+    result_parser,
+)
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun
-
-# Whether a difference between two runs over the same samples could be chance.
-#
-# A difference is that of a weighted mean of group means; samples are resampled in pairs and within
-# the groups. Everything is drawn with fixed seeds, and the order of the samples does not matter.
+from mmie_tasks.runs.log_files import Run, TaskRun
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
-_Floats: TypeAlias = npt.NDArray[np.float64]
 
-EXACT = 16
-"""Up to so many pairs that differ, every one of the 2 ** 16 ways to flip them is looked at."""
+EXACT_PAIRS = 16
+"""With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
 
-_CHUNK = 4_000_000  # numbers held at once
+_CORRECTIONS: Mapping[Correction, str] = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": ""}
+_EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
+_LEVEL = 0.005  # percent points: prints as 0.00
+_SIGNIFICANT = 0.05
+_MAX_RESAMPLES = 1_000_000
+_NO_VALUE = "n/a"
+_WIDTH = 100  # characters of a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """Pairs whose mean difference has a weight in the number.
+    """Pairs whose mean difference has a weight in the metric.
 
     Attributes:
         key: Names the draws: the same key must have the same differences.
-        weight: Of the mean; those of a number add up to 1.
+        weight: Of the mean; those of a metric add up to 1.
         differences: B minus A of each pair, at least one, in any order.
     """
 
     key: str
     weight: float
-    differences: _Floats
+    differences: Floats
 
 
-def difference(strata: Sequence[Stratum]) -> float:
+def mean_difference(strata: Sequence[Stratum]) -> float:
     """The weighted mean of the mean differences."""
-    return float(sum(each.weight * np.sort(each.differences).mean() for each in strata))
+    return float(sum(s.weight * np.sort(s.differences).mean() for s in strata))
 
 
 class Resampling:
-    """Draws for many numbers; what strata have in common is drawn once.
+    """Intervals and p-values of many metrics; strata that metrics share are drawn once.
 
     Args:
         resamples: How many, of the bootstrap and of the permutation test.
@@ -59,55 +88,48 @@ class Resampling:
 
     def __init__(self, resamples: int) -> None:
         self._resamples = resamples
-        self._means: dict[str, _Floats] = {}
-        self._flips: dict[str, _Floats] = {}
+        self._means: dict[str, Floats] = {}
+        self._flipped_means: dict[str, Floats] = {}
 
-    def interval(self, strata: Sequence[Stratum], level: float = 0.95) -> Interval | None:
-        """Percentile bootstrap of the weighted mean difference, pairs drawn within strata.
+    def interval(self, strata: Sequence[Stratum]) -> Interval | None:
+        """95 % percentile bootstrap of the weighted mean difference, pairs drawn within strata.
 
         Returns:
             In the unit of the differences; None where a stratum has fewer than two pairs.
         """
-        if any(len(each.differences) < 2 for each in strata):
+        if any(len(stratum.differences) < 2 for stratum in strata):
             return None
-        means = np.zeros(self._resamples)
-        for each in strata:
-            if each.key not in self._means:
-                drawn = bootstrap_means(each.differences.tolist(), self._resamples, _seed(each.key))
-                self._means[each.key] = drawn
-            means += each.weight * self._means[each.key]
-        tail = (1 - level) / 2
-        low, high = np.quantile(means, (tail, 1 - tail))
-        return Interval(float(low), float(high))
+        total = np.zeros(self._resamples)
+        for stratum in strata:
+            if stratum.key not in self._means:
+                differences, seed = stratum.differences.tolist(), seed_of(stratum.key)
+                self._means[stratum.key] = bootstrap_means(differences, self._resamples, seed)
+            total += stratum.weight * self._means[stratum.key]
+        return percentile_interval(total)
 
     def p_value(self, strata: Sequence[Stratum]) -> float:
         """Two-sided p of the paired permutation test of the weighted mean difference.
 
-        Which of a pair is A and which is B is thrown like a coin: the sign of each difference.
-        Exact up to `EXACT` pairs that differ; else ``(k + 1) / (resamples + 1)``, where k draws
-        are at least as far from 0 as what was found (Phipson and Smyth 2010).
+        The sign of each difference is random: which of a pair is A and which is B. Exact up to
+        `EXACT_PAIRS` pairs that differ; else ``(k + 1) / (resamples + 1)``, where k draws are at
+        least as far from 0 as the actual difference (Phipson and Smyth 2010).
         """
-        steps = np.concatenate(
-            [each.weight * each.differences / len(each.differences) for each in strata]
-        )
+        steps = np.concatenate([s.weight * s.differences / len(s.differences) for s in strata])
         steps = np.abs(steps[steps != 0])
-        found = abs(difference(strata)) - _SAME * float(steps.sum())
-        if len(steps) <= EXACT:
-            return float((np.abs(_every_sum(steps)) >= found).mean())
-        flipped = np.zeros(self._resamples)
-        for each in strata:
-            if each.key not in self._flips:
-                random = np.random.default_rng(_seed(f"flip {each.key}"))
-                self._flips[each.key] = _flipped(each.differences, self._resamples, random)
-            flipped += each.weight * self._flips[each.key]
-        return float((1 + (np.abs(flipped) >= found).sum()) / (1 + self._resamples))
+        actual = abs(mean_difference(strata)) - _EQUAL * float(steps.sum())
+        if len(steps) <= EXACT_PAIRS:
+            return float((np.abs(_all_sums(steps)) >= actual).mean())
+        total = np.zeros(self._resamples)
+        for stratum in strata:
+            if stratum.key not in self._flipped_means:
+                random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
+                flipped = _flipped_means(stratum.differences, self._resamples, random)
+                self._flipped_means[stratum.key] = flipped
+            total += stratum.weight * self._flipped_means[stratum.key]
+        return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
 
 
-def _seed(key: str) -> int:
-    return zlib.crc32(key.encode())
-
-
-def _every_sum(steps: _Floats) -> _Floats:
+def _all_sums(steps: Floats) -> Floats:
     """The sum for every choice of signs, shape ``(2 ** steps,)``."""
     sums = np.zeros(1)
     for step in np.sort(steps):
@@ -115,37 +137,33 @@ def _every_sum(steps: _Floats) -> _Floats:
     return sums
 
 
-def _flipped(differences: _Floats, resamples: int, random: np.random.Generator) -> _Floats:
-    """Means with signs at random. Of n equal ones, it is binomial how many keep their sign."""
+def _flipped_means(differences: Floats, resamples: int, random: np.random.Generator) -> Floats:
+    """Means with random signs. Of n equal differences, the number of plus signs is binomial."""
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     sums = np.zeros(resamples)
     for count in np.unique(counts):
-        alike = sizes[counts == count]
-        for begin, size in _chunks(resamples, len(alike)):
-            kept = _kept(int(count), (size, len(alike)), random)
-            sums[begin : begin + size] += 2 * (kept @ alike) - count * alike.sum()
-    means: _Floats = sums / len(differences)
+        equally_many = sizes[counts == count]
+        chunks = [
+            2 * (_plus_signs(int(count), (size, len(equally_many)), random) @ equally_many)
+            - count * equally_many.sum()
+            for size in chunk_sizes(resamples, len(equally_many))
+        ]
+        sums += np.concatenate(chunks)
+    means: Floats = sums / len(differences)
     return means
 
 
-def _kept(count: int, shape: tuple[int, int], random: np.random.Generator) -> npt.NDArray[np.int64]:
+def _plus_signs(count: int, shape: tuple[int, int], random: np.random.Generator) -> Integers:
     if count == 1:  # quicker
         return random.integers(2, size=shape, dtype=np.int8).astype(np.int64)
     return random.binomial(count, 0.5, size=shape)
 
 
-def _chunks(resamples: int, width: int) -> Iterator[tuple[int, int]]:
-    """Begin and size of pieces of at most `_CHUNK` numbers, or of one resample."""
-    most = max(1, _CHUNK // width)
-    for begin in range(0, resamples, most):
-        yield begin, min(most, resamples - begin)
-
-
 def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
-    """p-values as they are where all of them were looked at.
+    """p-values corrected for testing all of them.
 
-    Holm's step-down keeps the chance of any false alarm; Benjamini and Hochberg's keeps the
-    expected share of false alarms.
+    Holm's step-down bounds the chance of any false positive; Benjamini and Hochberg's bounds the
+    expected share of false positives.
 
     >>> corrected([0.01, 0.04, 0.03], "holm")
     [0.03, 0.06, 0.06]
@@ -157,39 +175,35 @@ def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
 
         return [float(p) for p in false_discovery_control(p_values)]
     order = np.argsort(p_values, kind="stable")
-    times = np.arange(len(p_values), 0, -1)
-    stepped = np.minimum(np.maximum.accumulate(np.asarray(p_values)[order] * times), 1)
-    found = np.empty(len(p_values))
-    found[order] = stepped
-    return [float(p) for p in found]
-
-
-LABELS = ("A", "B")
-_SAME = 1e-9  # as in `verdict.differ`
+    factors = np.arange(len(p_values), 0, -1)
+    stepped = np.minimum(np.maximum.accumulate(np.asarray(p_values)[order] * factors), 1)
+    corrected_values = np.empty(len(p_values))
+    corrected_values[order] = stepped
+    return [float(p) for p in corrected_values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """One number of two runs, over the samples that both have points for.
+class MetricComparison:
+    """One metric of two runs, over the samples that both have points for.
 
     Attributes:
-        number: Which one.
+        metric: The compared metric.
         a: Percent of full marks, rounded as the benchmark's own table; None where there is none.
         b: The same of B.
         difference: B - A in percent points, not rounded.
-        interval: 95 %, in percent points; None where there is no number, or too few pairs.
+        interval: 95 %, in percent points; None where there is no value, or too few pairs.
         p: Of the paired permutation test.
-        p_corrected: Among the numbers of its kind.
+        p_corrected: Among the metrics of its kind.
         wins: Pairs with more points in B.
         ties: Pairs with the same points.
         losses: Pairs with fewer points in B.
         pairs: All of them.
-        a_alone: A over all samples that A has points for; None where there is no such number.
+        a_alone: A over all samples that A has points for; None where A has no such value.
         b_alone: The same of B.
-        why_not: Why there is no number.
+        why_not: Why there is no value.
     """
 
-    number: Metric
+    metric: Metric
     a: float | None = None
     b: float | None = None
     difference: float | None = None
@@ -206,7 +220,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
+class DifferingSample:
     """A sample on which the runs differ; points on the benchmark's own scale."""
 
     id: str
@@ -215,124 +229,366 @@ class Apart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions:
+    """Options of the comparison.
+
+    Attributes:
+        score_kind: Official or robust.
+        resamples: Of the intervals and tests.
+        correction: For testing many metrics of one kind.
+        top: How many differing samples to list.
+    """
+
+    score_kind: ScoreKind
+    resamples: int
+    correction: Correction
+    top: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """One task of two runs.
 
     Attributes:
-        compared: The headline first, then kind by kind.
-        apart: The samples on which they differ most, those first.
-        left_over: Why samples are no pair, to their number.
+        a: The run that differences are counted from.
+        b: The other.
+        ignored: Differences of the signatures that were to be ignored.
+        metrics: The headline first, then kind by kind.
+        differing: The samples on which they differ most, those first.
+        left_over: Reason why samples are not compared, to their number.
         pairs: Samples that both have points for.
     """
 
-    compared: tuple[Compared, ...]
-    apart: tuple[Apart, ...]
+    a: TaskRun
+    b: TaskRun
+    ignored: tuple[SignatureDifference, ...] = ()
+    metrics: tuple[MetricComparison, ...]
+    differing: tuple[DifferingSample, ...]
     left_over: dict[str, int]
     pairs: int
 
 
-def compare(
-    a: TaskRun,
-    b: TaskRun,
-    reading: ScoreKind,
-    resampling: Resampling,
-    correction: Correction,
-    top: int,
-) -> Comparison:
+def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
     """Compare one task of two runs.
 
     Args:
         a: The run that differences are counted from.
         b: The other.
-        reading: Whose verdicts.
-        resampling: Of the intervals and tests.
-        correction: For looking at many numbers of one kind.
-        top: How many samples to name.
+        options: Which score, resamples, correction and number of samples.
     """
-    aligned = Aligned([a, b], LABELS, reading)
-    numbers = [one for each in aligned.numbers if (one := _number(aligned, each, resampling))]
-    whole = aligned.columns(Metric(name="", title="", kind=""))
-    points = np.stack([column.points for column in whole])
-    has, counts = np.isfinite(points), whole[0].due & whole[1].due
-    present = np.stack([column.present for column in whole])
+    runs = AlignedRuns([a, b], ["A", "B"], options.score_kind)
+    resampling = Resampling(options.resamples)
+    metrics = [c for m in runs.metrics if (c := _compare_metric(runs, m, resampling)) is not None]
+    of_a, of_b = runs.run_points(PLAIN_MEAN)
+    in_a, in_b = np.isfinite(of_a.points), np.isfinite(of_b.points)
+    in_both = of_a.present & of_b.present
+    counted = in_both & of_a.counted & of_b.counted
     left_over = {
-        "only in A": ~present[1],
-        "only in B": ~present[0],
-        "left out by the official script": present.all(axis=0) & ~counts,
-        "unscored in A only": present.all(axis=0) & counts & ~has[0] & has[1],
-        "unscored in B only": present.all(axis=0) & counts & has[0] & ~has[1],
-        "unscored in both": present.all(axis=0) & counts & ~has.any(axis=0),
+        "only in A": ~of_b.present,
+        "only in B": ~of_a.present,
+        "left out by the official script": in_both & ~counted,
+        "unscored in A only": counted & ~in_a & in_b,
+        "unscored in B only": counted & in_a & ~in_b,
+        "unscored in both": counted & ~in_a & ~in_b,
     }
     return Comparison(
-        compared=tuple(_corrected(numbers, correction)),
-        apart=tuple(_apart(aligned.ids, points[1], points[0], top)),
-        left_over={why: int(which.sum()) for why, which in left_over.items() if which.any()},
-        pairs=int(has.all(axis=0).sum()),
+        a=a,
+        b=b,
+        metrics=tuple(_with_corrected_p(metrics, options.correction)),
+        differing=tuple(_differing(runs.ids, of_a.points, of_b.points, options.top)),
+        left_over={reason: int(flags.sum()) for reason, flags in left_over.items() if flags.any()},
+        pairs=int((in_a & in_b).sum()),
     )
 
 
-def _number(aligned: Aligned, number: Metric, resampling: Resampling) -> Compared | None:
-    shared = aligned.shared(number)
+def _compare_metric(
+    runs: AlignedRuns, metric: Metric, resampling: Resampling
+) -> MetricComparison | None:
+    shared = runs.shared(metric)
     if shared is None:
         return None
-    scale = aligned.scale
-    own = [aligned.alone(number, run) for run in range(2)]
-    alone = [None if mean is None else scale.percent(mean) for mean in own]
-    bare = Compared(
-        number=number,
+    scale = runs.scale
+    means = [runs.mean_alone(metric, run) for run in range(2)]
+    a_alone, b_alone = (None if mean is None else scale.percent(mean) for mean in means)
+    comparison = MetricComparison(
+        metric=metric,
         pairs=shared.samples,
-        a_alone=alone[0],
-        b_alone=alone[1],
+        a_alone=a_alone,
+        b_alone=b_alone,
         why_not=shared.why_not,
     )
     if shared.why_not:
-        return bare
+        return comparison
     strata = _strata(shared, 100 / scale.full_marks)
-    together = np.concatenate([each.differences for each in strata])
-    means = shared.means
+    differences = np.concatenate([stratum.differences for stratum in strata])
+    a, b = (scale.percent(float(mean)) for mean in shared.means)
     return replace(
-        bare,
-        a=scale.percent(float(means[0])),
-        b=scale.percent(float(means[1])),
-        difference=difference(strata),
+        comparison,
+        a=a,
+        b=b,
+        difference=mean_difference(strata),
         interval=resampling.interval(strata),
         p=resampling.p_value(strata),
-        wins=int((together > 0).sum()),
-        ties=int((together == 0).sum()),
-        losses=int((together < 0).sum()),
+        wins=int((differences > 0).sum()),
+        ties=int((differences == 0).sum()),
+        losses=int((differences < 0).sum()),
     )
 
 
-def _strata(shared: Shared, percent: float) -> list[Stratum]:
-    found = []
-    for part in shared.parts:
-        apart = part.points[1] - part.points[0]
-        apart[np.abs(apart) <= _SAME] = 0
-        found.append(Stratum(key=part.key, weight=part.weight, differences=apart * percent))
-    return found
+def _strata(shared: SharedMetric, percent: float) -> list[Stratum]:
+    strata = []
+    for stratum in shared.strata:
+        differences = stratum.points[1] - stratum.points[0]
+        differences[np.abs(differences) <= _EQUAL] = 0
+        strata.append(
+            Stratum(key=stratum.key, weight=stratum.weight, differences=differences * percent)
+        )
+    return strata
 
 
-def _corrected(found: Sequence[Compared], correction: Correction) -> list[Compared]:
+def _with_corrected_p(
+    comparisons: Sequence[MetricComparison], correction: Correction
+) -> list[MetricComparison]:
     """Kind by kind, in the order in which the kinds come first; the kind is the family."""
-    kinds = list(dict.fromkeys(each.number.kind for each in found))
-    ordered = sorted(found, key=lambda each: kinds.index(each.number.kind))
-    done = []
-    for _, family in groupby(ordered, key=lambda each: each.number.kind):
+    kinds = list(dict.fromkeys(c.metric.kind for c in comparisons))
+    ordered = sorted(comparisons, key=lambda c: kinds.index(c.metric.kind))
+    complete = []
+    for _, family in groupby(ordered, key=lambda c: c.metric.kind):
         members = list(family)
-        p_values = iter(corrected([each.p for each in members if each.p is not None], correction))
-        done += [
-            each if each.p is None else replace(each, p_corrected=next(p_values))
-            for each in members
-        ]
-    return done
+        p_values = iter(corrected([c.p for c in members if c.p is not None], correction))
+        complete += [c if c.p is None else replace(c, p_corrected=next(p_values)) for c in members]
+    return complete
 
 
-def _apart(ids: Sequence[str], b: np.ndarray, a: np.ndarray, top: int) -> list[Apart]:
-    """Those that differ most; of equals in the order of their ids."""
-    far = np.where(np.isfinite(a) & np.isfinite(b), np.abs(b - a), 0)
-    order = np.argsort(-far, kind="stable")[:top]
+def _differing(ids: Sequence[str], a: Floats, b: Floats, top: int) -> list[DifferingSample]:
+    """The samples that differ most; equals in the order of their ids."""
+    distance = np.where(np.isfinite(a) & np.isfinite(b), np.abs(b - a), 0)
+    order = np.argsort(-distance, kind="stable")[:top]
     return [
-        Apart(id=ids[place], a=float(a[place]), b=float(b[place]))
-        for place in order
-        if far[place] > _SAME
+        DifferingSample(id=ids[index], a=float(a[index]), b=float(b[index]))
+        for index in order
+        if distance[index] > _EQUAL
     ]
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Compare two runs.
+
+    Args:
+        arguments: Behind ``compare``.
+        environment: Not read.
+
+    Returns:
+        Tables, or JSON.
+
+    Raises:
+        AnswersUnusable: A run cannot be read, or they have no task in common.
+        SettingWrong: An option is out of range, or the runs were not scored alike.
+    """
+    parser = result_parser(
+        "compare",
+        "Compare two tested models over the same samples: paired differences, their intervals, and "
+        "whether they could be chance. Runs that were not scored alike (another judge, prompt, "
+        "task version or data) are refused.",
+        runs=("a", "b"),
+        top=10,
+    )
+    parser.add_argument("--resamples", type=int, default=10_000, help="of intervals and tests")
+    parser.add_argument(
+        "--correction",
+        choices=tuple(_CORRECTIONS),
+        default="holm",
+        help="for testing many metrics of one kind: Holm, or Benjamini-Hochberg",
+    )
+    parser.add_argument(
+        "--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ"
+    )
+    parsed = parser.parse_args(arguments)
+    hint = f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual"
+    require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, hint)
+    require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
+    options = CompareOptions(
+        score_kind=parsed.score_kind,
+        resamples=parsed.resamples,
+        correction=parsed.correction,
+        top=parsed.top,
+    )
+    tasks = [parsed.task] if parsed.task else []
+    a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
+    comparisons = _compare_tasks(a, b, options, listed_names(parsed.ignore))
+    if parsed.json:
+        document = as_json(a, b, comparisons, options)
+        return json.dumps(document, indent=1, ensure_ascii=False)
+    return as_text(a, b, comparisons, options)
+
+
+def _compare_tasks(
+    a: Run, b: Run, options: CompareOptions, ignored_keys: Sequence[str]
+) -> list[Comparison]:
+    ignored = {
+        task: require_comparable(
+            scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
+        )
+        for task in common_tasks({"A": a, "B": b})
+    }
+    return [
+        replace(compare(a.tasks[task], b.tasks[task], options), ignored=differences)
+        for task, differences in ignored.items()
+    ]
+
+
+def as_json(
+    a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions
+) -> dict[str, object]:
+    """All results, ready for JSON; null for missing values, and ``why_not``."""
+    runs = {
+        label: {"name": run.name, "folder": str(run.folder), "date": run.date, "notes": run.notes}
+        for label, run in (("a", a), ("b", b))
+    }
+    return {
+        **runs,
+        "reading": options.score_kind,
+        "resamples": options.resamples,
+        "correction": options.correction,
+        "top": options.top,
+        "tasks": [_comparison_json(comparison) for comparison in comparisons],
+    }
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, object]:
+    return {
+        "task": comparison.a.task,
+        "signatures": {"a": comparison.a.signatures, "b": comparison.b.signatures},
+        "ignored": [asdict(difference) for difference in comparison.ignored],
+        "notes": {"a": comparison.a.notes, "b": comparison.b.notes},
+        "pairs": comparison.pairs,
+        "left_over": comparison.left_over,
+        "numbers": [_metric_json(metric) for metric in comparison.metrics],
+        "apart": [asdict(sample) for sample in comparison.differing],
+    }
+
+
+def _metric_json(comparison: MetricComparison) -> dict[str, object]:
+    metric = comparison.metric
+    values = {f.name: getattr(comparison, f.name) for f in fields(comparison) if f.name != "metric"}
+    return {"name": metric.name, "title": metric.title, "kind": metric.kind, **values}
+
+
+def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> str:
+    """All results as tables."""
+    runs = [f"A: {a.name} ({a.folder}, {a.date})", f"B: {b.name} ({b.folder}, {b.date})"]
+    notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
+    blocks = [_warning(comparison) for comparison in comparisons if comparison.ignored]
+    blocks.append("\n".join([*runs, *notes]))
+    for comparison in comparisons:
+        blocks += _blocks(comparison, options)
+    return "\n\n".join([*blocks, _method(options)])
+
+
+def _warning(comparison: Comparison) -> str:
+    return (
+        f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
+        "it. The difference may be due to the judge, and not to the models.\n\n"
+        f"{difference_table(comparison.ignored)}"
+    )
+
+
+def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
+    a, b = comparison.a, comparison.b
+    left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
+    counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
+    head = f"{a.task}: {a.benchmark.title}, {options.score_kind} score. {counts}."
+    notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
+    blocks = ["\n".join([head, *notes])]
+    with_alone = any(_alone_differs(metric) for metric in comparison.metrics)
+    for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
+        blocks.append(_metric_table(kind, list(metrics), options.correction, with_alone=with_alone))
+    if sentence := _headline_sentence(comparison.metrics, options.correction):
+        blocks.append(sentence)
+    if comparison.differing:
+        blocks.append(_differing_table(comparison.differing, a.benchmark.scale.unit))
+    return blocks
+
+
+def _alone_differs(comparison: MetricComparison) -> bool:
+    alone = (comparison.a_alone, comparison.b_alone)
+    return list(map(_percent, (comparison.a, comparison.b))) != list(map(_percent, alone))
+
+
+def _metric_table(
+    kind: str, metrics: Sequence[MetricComparison], correction: Correction, *, with_alone: bool
+) -> str:
+    header = [kind, "A", "B", "B - A", "95 % interval", "p"]
+    header += [f"p ({_CORRECTIONS[correction]})"] if correction != "none" else []
+    header += ["wins", "ties", "losses", "pairs"]
+    header += ["A alone", "B alone"] if with_alone else []
+    rows = []
+    for c in metrics:
+        row = [c.metric.title, _percent(c.a), _percent(c.b), _signed(c.difference)]
+        row += [_interval(c), _p(c.p)]
+        row += [_p(c.p_corrected)] if correction != "none" else []
+        counts = (c.wins, c.ties, c.losses)
+        row += [f"{count:,}" if c.p is not None else _NO_VALUE for count in counts]
+        row += [f"{c.pairs:,}"]
+        row += [_percent(c.a_alone), _percent(c.b_alone)] if with_alone else []
+        rows.append(row)
+    reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
+    return "\n".join([table(header, rows), *([""] if reasons else []), *reasons])
+
+
+def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correction) -> str:
+    """The first metric in a sentence; empty where it has no value."""
+    first = metrics[0] if metrics else None
+    if first is None or first.difference is None or first.p_corrected is None:
+        return ""
+    if abs(first.difference) < _LEVEL:
+        return f"{first.metric.title}: A and B are level."
+    ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
+    interval = f"; 95 % interval of B - A: {_interval(first)}" if first.interval else ""
+    p_name = f"p ({_CORRECTIONS[correction]})" if correction != "none" else "p"
+    chance = "" if first.p_corrected < _SIGNIFICANT else " That may well be chance."
+    text = (
+        f"{first.metric.title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} "
+        f"percent points ({p_name} {_p(first.p_corrected)}{interval}).{chance}"
+    )
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+
+
+def _differing_table(samples: Sequence[DifferingSample], unit: str) -> str:
+    rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in samples]
+    differing = table(["sample", "A", "B", "B - A"], rows)
+    return f"Samples on which they differ most ({unit}):\n\n{differing}"
+
+
+def _percent(value: float | None) -> str:
+    return _NO_VALUE if value is None else f"{value:.2f}"
+
+
+def _signed(value: float | None) -> str:
+    return _NO_VALUE if value is None else f"{round(value, 2) + 0.0:+.2f}"  # no -0.00
+
+
+def _interval(comparison: MetricComparison) -> str:
+    return " to ".join(map(_signed, comparison.interval)) if comparison.interval else _NO_VALUE
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return _NO_VALUE
+    return f"{value:.4f}" if value >= 0.0001 else "<0.0001"
+
+
+def _method(options: CompareOptions) -> str:
+    correction = _CORRECTIONS[options.correction]
+    families = f", {correction}-corrected among the metrics of one table" if correction else ""
+    draws = f"{options.resamples:,}"
+    text = (
+        "A and B: percent of full marks over the pairs, the samples that both have points for. "
+        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
+        f"the pairs, within the groups that are averaged ({draws} resamples). p: two-sided paired "
+        f"permutation test with random signs of the differences ({draws} draws; all choices of "
+        f"signs where {EXACT_PAIRS} pairs or fewer differ){families}. Wins: pairs with more points "
+        "in B. A metric has no value where either run has points for less than "
+        f"{COVERAGE_FLOOR:.0%} of the samples."
+    )
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)

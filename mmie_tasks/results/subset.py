@@ -1,149 +1,47 @@
-"""How far the scores of subsets stray from those of all samples."""
+"""The command ``mmie-tasks subset``: how far scores of subsets deviate from the full score."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from mmie_tasks.core.bootstrap import Floats, GroupMean, Integers, full_means, subset_means
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.alignment import Aligned
-from mmie_tasks.runs.benchmark import Metric
+from mmie_tasks.core.tables import table
+from mmie_tasks.results.alignment import (
+    PLAIN_MEAN,
+    AlignedRuns,
+    SignatureDifference,
+    scored_signatures,
+    signature_differences,
+)
+from mmie_tasks.results.commands import (
+    common_tasks,
+    open_runs,
+    read_ids,
+    require_range,
+    result_parser,
+)
+from mmie_tasks.runs.benchmark import Metric, ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun
 
-# Subsets drawn at random, many at once.
-#
-# A subset's numbers depend only on how many of each kind of sample it holds: samples of one group
-# with the same points are alike. So these counts are drawn (multivariate hypergeometric), which is
-# the same distribution as drawing the samples.
-
-_CHUNK = 4_000_000  # counts held at once
-
-Floats = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
-    """A weighted mean of group means.
-
-    Attributes:
-        groups: Which group each sample counts for, -1 for none; shape ``(samples,)``.
-        weights: Of the groups, in their order.
-    """
-
-    groups: Whole
-    weights: Floats
-
-
-def places(sizes: Sequence[int], wanted: int) -> list[int]:
-    """How many to take of each stratum: its share, rounded by largest remainder.
-
-    >>> places([5005, 11482, 3616], 1000)
-    [249, 571, 180]
-    """
-    total = sum(sizes)
-    shares = [divmod(wanted * size, total) for size in sizes]
-    taken = [whole for whole, _ in shares]
-    by_remainder = sorted(range(len(sizes)), key=lambda place: -shares[place][1])
-    for place in by_remainder[: wanted - sum(taken)]:
-        taken[place] += 1
-    return taken
-
-
-def full(points: Floats, means: Sequence[Mean]) -> Floats:
-    """The means over all samples; shape ``(means, runs)``, NaN where a group has no sample.
-
-    Args:
-        points: Shape ``(runs, samples)``.
-        means: To be computed.
-    """
-    everything = np.ones((1, points.shape[1]))
-    return _means(everything, points, means)[:, :, 0]
-
-
-def drawn(
-    points: Floats, strata: Whole, means: Sequence[Mean], wanted: int, draws: int, seed: int = 0
-) -> Floats:
-    """Means over subsets that are drawn without replacement, each stratum by its share.
-
-    Args:
-        points: Shape ``(runs, samples)``; the same samples are drawn for every run.
-        strata: Of each sample, from 0; all 0 for simple random subsets.
-        means: To be computed.
-        wanted: Samples in a subset; at most as many as there are.
-        draws: How many subsets.
-        seed: The same samples, in whatever order, with the same seed give the same subsets.
-
-    Returns:
-        Shape ``(means, runs, draws)``; NaN where the subset has no sample of a group.
-    """
-    cells = _cells(points, strata, means)
-    bounds = np.append(np.searchsorted(cells.strata, np.arange(strata.max() + 1)), len(cells.sizes))
-    sizes = [cells.sizes[begin:end] for begin, end in pairwise(bounds)]
-    taken = places([int(each.sum()) for each in sizes], wanted)
-    random = np.random.default_rng([seed, wanted])
-    found = []
-    for count in _chunks(draws, len(cells.sizes)):
-        counts = [
-            random.multivariate_hypergeometric(size, take, size=count, method="count")
-            for size, take in zip(sizes, taken, strict=True)
-        ]
-        found.append(_means(np.concatenate(counts, axis=1), cells.points, cells.means))
-    return np.concatenate(found, axis=2)
+_SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
+_MAX_DRAWS = 100_000
+_SENTENCE_SIZE = 1_000  # "is 1K enough?"
+_QUANTILE = 0.95
+_EQUAL = 1e-9  # scores this close are equal
+_NO_VALUE = "n/a"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cells:
-    """Samples that are alike, together: sorted by stratum; `sizes` is how many there are."""
-
-    points: Floats
-    strata: Whole
-    means: list[Mean]
-    sizes: Whole
-
-
-def _cells(points: Floats, strata: Whole, means: Sequence[Mean]) -> _Cells:
-    columns = np.column_stack([strata, *(mean.groups for mean in means), *points])
-    alike, sizes = np.unique(columns, axis=0, return_counts=True)
-    groups = alike[:, 1 : 1 + len(means)].astype(np.int64).T
-    return _Cells(
-        points=alike[:, 1 + len(means) :].T,
-        strata=alike[:, 0].astype(np.int64),
-        means=[Mean(groups=g, weights=m.weights) for g, m in zip(groups, means, strict=True)],
-        sizes=sizes.astype(np.int64),
-    )
-
-
-def _means(counts: npt.NDArray[np.generic], points: Floats, means: Sequence[Mean]) -> Floats:
-    """From how often each sample, or kind of sample, is in a draw: ``(means, runs, draws)``."""
-    times = counts.astype(np.float64)
-    found = np.empty((len(means), len(points), len(times)))
-    for place, mean in enumerate(means):
-        inside = (mean.groups[:, None] == np.arange(len(mean.weights))).astype(np.float64)
-        held = times @ inside
-        held[held == 0] = np.nan
-        for run, each in enumerate(points):
-            found[place, run] = times @ (inside * each[:, None]) / held @ mean.weights
-    return found
-
-
-def _chunks(draws: int, width: int) -> Iterator[int]:
-    most = max(1, _CHUNK // width)
-    for begin in range(0, draws, most):
-        yield min(most, draws - begin)
-
-
-# What came of looking at subsets.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stray:
-    """Deviations of one number of one run, in percent points, whichever way.
+class Deviation:
+    """Absolute deviations of one metric of one run over all draws, in percent points.
 
     Attributes:
         mean: Of the deviations.
@@ -157,12 +55,12 @@ class Stray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """Two runs, by their first number over all samples.
+class RunOrder:
+    """Two runs, by their first metric over all samples.
 
     Attributes:
-        ahead: The run with more, by its place.
-        behind: The other.
+        ahead: Index of the run with the higher score.
+        behind: Index of the other.
         by: Percent points.
         kept: Size to the share of draws in which `ahead` stays ahead.
     """
@@ -174,16 +72,16 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """A given subset.
+class FixedSubset:
+    """A subset with fixed ids.
 
     Attributes:
-        name: For people.
+        name: For tables.
         samples: Those of it that all runs have points for.
         unscored: Those that some run has no points for.
         unknown: Ids that no run has.
-        counts: Metric, by its place, to how many of `samples` count for it.
-        percent: Metric, by its place, to the score of each run; None where there is none.
+        counts: For each metric, how many of `samples` count for it.
+        percent: For each metric, the score of each run; None where there is none.
     """
 
     name: str
@@ -195,44 +93,40 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class SubsetStudy:
     """One task of one or more runs.
 
     Attributes:
-        numbers: Those that were looked at, headline first.
-        why_not: Title of a number to why it was not looked at.
-        samples: How many have points in all runs: what subsets are drawn from.
-        unscored: How many have none in some run, or are not there.
-        stratify: The kind of group that is kept in proportion; empty for none.
-        percent: Metric, by its place, to the full score of each run.
-        strays: Size to number to run; None where a subset may lack a group that is averaged.
-        orders: Of every two runs that are not level.
-        ranks: Size to the mean rank correlation (Spearman) of the runs; from three runs on.
-        fixed: Given subsets.
+        metrics: The studied ones, headline first.
+        why_not: Title of a metric to the reason why it is not studied.
+        samples: How many have points in all runs; subsets are drawn from these.
+        unscored: How many are unscored or absent in some run.
+        stratify: The kind of group that is drawn in proportion; empty for none.
+        percent: For each metric, the full score of each run.
+        deviations: Size to metric to run; None where a subset may lack a group that is averaged.
+        orders: Of every two runs with different scores.
+        ranks: Size to the mean rank correlation (Spearman) of the runs; for three runs or more.
+        fixed: Subsets with fixed ids.
     """
 
-    numbers: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]
     why_not: Mapping[str, str]
     samples: int
     unscored: int
     stratify: str
     percent: tuple[tuple[float, ...], ...]
-    strays: Mapping[int, tuple[tuple[Stray | None, ...], ...]]
-    orders: tuple[Order, ...]
+    deviations: Mapping[int, tuple[tuple[Deviation | None, ...], ...]]
+    orders: tuple[RunOrder, ...]
     ranks: Mapping[int, float]
-    fixed: tuple[Fixed, ...]
-
-
-WHOLE = Metric(name="", title="", kind="")
-"""The plain mean of the points of all samples."""
+    fixed: tuple[FixedSubset, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What is to be looked at.
+class SubsetOptions:
+    """Which subsets to draw.
 
     Attributes:
-        sizes: Of subsets; those not smaller than what there is are left out.
+        sizes: Of subsets; sizes of all samples or more are left out.
         draws: Of each size.
         stratify: A kind of group, ``none``, or empty for the benchmark's own.
     """
@@ -242,197 +136,459 @@ class Plan:
     stratify: str
 
 
-def study(aligned: Aligned, plan: Plan, given: Mapping[str, Collection[str]]) -> Study:
-    """Draw subsets, and look at given ones.
+def study(
+    runs: AlignedRuns, options: SubsetOptions, fixed: Mapping[str, Collection[str]]
+) -> SubsetStudy:
+    """Compute the scores of random subsets, and of fixed ones.
 
     Args:
-        aligned: One or more runs.
-        plan: Which subsets to draw.
-        given: Name to the ids of a subset.
+        runs: One or more.
+        options: Which subsets to draw.
+        fixed: Name to the ids of a subset.
 
     Raises:
         SettingWrong: The samples have no such groups.
     """
-    own = _own_kind(aligned)
-    kind = {"": own, "none": ""}.get(plan.stratify, plan.stratify)
-    if kind and kind not in aligned.kinds:
-        hint = f"one of {', '.join([*aligned.kinds, 'none'])}"
+    own_kind = "category" if "category" in runs.kinds else next(iter(runs.kinds), "")
+    kind = {"": own_kind, "none": ""}.get(options.stratify, options.stratify)
+    if kind and kind not in runs.kinds:
+        hint = f"one of {', '.join([*runs.kinds, 'none'])}"
         raise SettingWrong(f"`--stratify`: no sample has a `{kind}`.", hint=hint)
-    numbers, why_not = _numbers(aligned, kind or own)
-    points = np.stack([column.points for column in aligned.columns(WHOLE)])
+    metrics, why_not = _studied_metrics(runs, kind or own_kind)
+    points = np.stack([run.points for run in runs.run_points(PLAIN_MEAN)])
     population = np.flatnonzero(np.isfinite(points).all(axis=0))
-    drawing = _Drawing(
-        points=points[:, population],
-        strata=_strata(aligned, kind)[population],
-        means=[_mean(aligned, number, population) for number in numbers],
-    )
-    sizes = [size for size in plan.sizes if size < len(population)] if numbers else []
-    percent = 100 / aligned.scale.full_marks
-    draws = {size: drawing.draw(size, plan.draws) for size in sizes}
-    whole = drawing.full() if numbers else np.empty((0, len(points)))
-    return Study(
-        numbers=tuple(numbers),
+    points = points[:, population]
+    strata = _stratum_indices(runs, kind)[population]
+    means = [_group_mean(runs, metric, population) for metric in metrics]
+    percent = 100 / runs.scale.full_marks
+    sizes = [size for size in options.sizes if size < len(population)] if metrics else []
+    draws = {size: subset_means(points, strata, means, size, options.draws) for size in sizes}
+    full = full_means(points, means) if metrics else np.empty((0, len(points)))
+    return SubsetStudy(
+        metrics=tuple(metrics),
         why_not=why_not,
         samples=len(population),
-        unscored=len(aligned.ids) - len(population),
+        unscored=len(runs.ids) - len(population),
         stratify=kind,
-        percent=tuple(tuple(aligned.scale.percent(float(x)) for x in row) for row in whole),
-        strays={
-            size: _strays((found - whole[:, :, None]) * percent) for size, found in draws.items()
+        percent=tuple(tuple(runs.scale.percent(float(mean)) for mean in row) for row in full),
+        deviations={
+            size: _deviations((scores - full[:, :, None]) * percent)
+            for size, scores in draws.items()
         },
-        orders=_orders(whole * percent, {size: found * percent for size, found in draws.items()}),
-        ranks=_ranks(whole, draws),
-        fixed=tuple(_fixed(aligned, drawing, population, name, ids) for name, ids in given.items()),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawing:
-    """Points on the benchmark's own scale, shape ``(runs, samples)``."""
-
-    points: Floats
-    strata: Whole
-    means: list[Mean]
-
-    def full(self) -> Floats:
-        return full(self.points, self.means)
-
-    def draw(self, size: int, draws: int) -> Floats:
-        return drawn(self.points, self.strata, self.means, size, draws)
-
-
-def _own_kind(aligned: Aligned) -> str:
-    return "category" if "category" in aligned.kinds else next(iter(aligned.kinds), "")
-
-
-def _numbers(aligned: Aligned, kind: str) -> tuple[list[Metric], dict[str, str]]:
-    """The headline and the numbers of a kind; those that the runs have none of, to why."""
-    headline = aligned.numbers[0].kind
-    found, why_not = [], {}
-    for number in aligned.numbers:
-        if number.kind not in (headline, kind) or number.part:
-            continue
-        shared = aligned.shared(number)
-        if shared is not None and shared.why_not:
-            why_not[number.title] = shared.why_not
-        elif shared is not None:
-            found.append(number)
-    return found, why_not
-
-
-def _strata(aligned: Aligned, kind: str) -> Whole:
-    strata = np.zeros(len(aligned.ids), dtype=np.int64)
-    for place, places in enumerate(aligned.kind(kind).values() if kind else ()):
-        strata[places] = place
-    return strata
-
-
-def _mean(aligned: Aligned, number: Metric, population: Whole) -> Mean:
-    groups = np.full(len(aligned.ids), -1, dtype=np.int64)
-    strata = aligned.strata(number)
-    for place, name in enumerate(number.weights):
-        groups[strata[name]] = place
-    return Mean(groups=groups[population], weights=np.array(list(number.weights.values())))
-
-
-def _strays(apart: Floats) -> tuple[tuple[Stray | None, ...], ...]:
-    return tuple(tuple(_stray(np.abs(each)) for each in runs) for runs in apart)
-
-
-def _stray(far: Floats) -> Stray | None:
-    if not np.isfinite(far).all():
-        return None
-    within = float(np.quantile(far, 0.95))
-    return Stray(mean=float(far.mean()), within=within, worst=float(far.max()))
-
-
-def _orders(whole: Floats, draws: Mapping[int, Floats]) -> tuple[Order, ...]:
-    found = []
-    for one, other in combinations(range(whole.shape[1]), 2) if len(whole) else ():
-        by = float(whole[0, one] - whole[0, other])
-        if abs(by) < 1e-9:
-            continue
-        ahead, behind = (one, other) if by > 0 else (other, one)
-        kept = {
-            size: float((means[0, ahead] > means[0, behind]).mean())
-            for size, means in draws.items()
-            if np.isfinite(means[0]).all()
-        }
-        found.append(Order(ahead=ahead, behind=behind, by=abs(by), kept=kept))
-    return tuple(found)
-
-
-def _ranks(whole: Floats, draws: Mapping[int, Floats]) -> dict[int, float]:
-    """Spearman's rank correlation with the order over all samples; the mean over the draws."""
-    from scipy.stats import rankdata
-
-    runs = whole.shape[1]
-    if runs < 3 or not len(whole) or np.ptp(whole[0]) == 0:
-        return {}
-    true = rankdata(whole[0]) - (runs + 1) / 2
-    found = {}
-    for size, means in draws.items():
-        ranks = rankdata(means[0], axis=0) - (runs + 1) / 2
-        spread = np.sqrt((ranks**2).sum(axis=0) * (true**2).sum())
-        if np.isfinite(means[0]).all() and (spread > 0).all():
-            found[size] = float((true @ ranks / spread).mean())
-    return found
-
-
-def _fixed(
-    aligned: Aligned, drawing: _Drawing, population: Whole, name: str, ids: Collection[str]
-) -> Fixed:
-    wanted = set(ids)
-    inside = np.array([one in wanted for one in aligned.ids], dtype=np.bool_)
-    chosen = inside[population]
-    means = [Mean(groups=mean.groups[chosen], weights=mean.weights) for mean in drawing.means]
-    found = full(drawing.points[:, chosen], means)
-    percent = aligned.scale.percent
-    return Fixed(
-        name=name,
-        samples=int(chosen.sum()),
-        unscored=int(inside.sum() - chosen.sum()),
-        unknown=len(wanted) - int(inside.sum()),
-        counts=tuple(int((mean.groups >= 0).sum()) for mean in means),
-        percent=tuple(
-            tuple(percent(float(x)) if np.isfinite(x) else None for x in row) for row in found
+        orders=_orders(full * percent, {size: scores * percent for size, scores in draws.items()}),
+        ranks=_rank_correlations(full, draws),
+        fixed=tuple(
+            _fixed_subset(runs, points, means, population, name, ids) for name, ids in fixed.items()
         ),
     )
 
 
-# Ids of a given subset, from a file.
+def _studied_metrics(runs: AlignedRuns, kind: str) -> tuple[list[Metric], dict[str, str]]:
+    """The headline and the metrics of a kind; those without a value, to the reason."""
+    headline = runs.metrics[0].kind
+    studied, why_not = [], {}
+    for metric in runs.metrics:
+        if metric.kind not in (headline, kind) or metric.part:
+            continue
+        shared = runs.shared(metric)
+        if shared is not None and shared.why_not:
+            why_not[metric.title] = shared.why_not
+        elif shared is not None:
+            studied.append(metric)
+    return studied, why_not
 
-_HINT = "one id a line, or a JSON list of ids"
+
+def _stratum_indices(runs: AlignedRuns, kind: str) -> Integers:
+    strata = np.zeros(len(runs.ids), dtype=np.int64)
+    for stratum, indices in enumerate(runs.groups(kind).values() if kind else ()):
+        strata[indices] = stratum
+    return strata
 
 
-def read_ids(path: Path) -> frozenset[str]:
-    """The ids of a file: one a line, or a JSON list.
+def _group_mean(runs: AlignedRuns, metric: Metric, population: Integers) -> GroupMean:
+    groups = np.full(len(runs.ids), -1, dtype=np.int64)
+    strata = runs.strata(metric)
+    for group, name in enumerate(metric.weights):
+        groups[strata[name]] = group
+    return GroupMean(groups=groups[population], weights=np.array(list(metric.weights.values())))
+
+
+def _deviations(differences: Floats) -> tuple[tuple[Deviation | None, ...], ...]:
+    return tuple(tuple(_deviation(np.abs(run)) for run in runs) for runs in differences)
+
+
+def _deviation(distances: Floats) -> Deviation | None:
+    if not np.isfinite(distances).all():
+        return None
+    within = float(np.quantile(distances, _QUANTILE))
+    return Deviation(mean=float(distances.mean()), within=within, worst=float(distances.max()))
+
+
+def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
+    orders = []
+    for run, second_run in combinations(range(full.shape[1]), 2) if len(full) else ():
+        lead = float(full[0, run] - full[0, second_run])
+        if abs(lead) < _EQUAL:
+            continue
+        ahead, behind = (run, second_run) if lead > 0 else (second_run, run)
+        kept = {
+            size: float((scores[0, ahead] > scores[0, behind]).mean())
+            for size, scores in draws.items()
+            if np.isfinite(scores[0]).all()
+        }
+        orders.append(RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=kept))
+    return tuple(orders)
+
+
+def _rank_correlations(full: Floats, draws: Mapping[int, Floats]) -> dict[int, float]:
+    """Spearman's rank correlation with the order over all samples; the mean over the draws."""
+    from scipy.stats import rankdata
+
+    runs = full.shape[1]
+    if runs < 3 or not len(full) or np.ptp(full[0]) == 0:
+        return {}
+    full_ranks = rankdata(full[0]) - (runs + 1) / 2
+    correlations = {}
+    for size, scores in draws.items():
+        ranks = rankdata(scores[0], axis=0) - (runs + 1) / 2
+        spread = np.sqrt((ranks**2).sum(axis=0) * (full_ranks**2).sum())
+        if np.isfinite(scores[0]).all() and (spread > 0).all():
+            correlations[size] = float((full_ranks @ ranks / spread).mean())
+    return correlations
+
+
+def _fixed_subset(
+    runs: AlignedRuns,
+    points: Floats,
+    means: Sequence[GroupMean],
+    population: Integers,
+    name: str,
+    ids: Collection[str],
+) -> FixedSubset:
+    distinct_ids = set(ids)
+    inside = np.array([id_ in distinct_ids for id_ in runs.ids], dtype=np.bool_)
+    scored = inside[population]
+    inside_means = [GroupMean(groups=m.groups[scored], weights=m.weights) for m in means]
+    scores = full_means(points[:, scored], inside_means)
+    percent = runs.scale.percent
+    return FixedSubset(
+        name=name,
+        samples=int(scored.sum()),
+        unscored=int(inside.sum() - scored.sum()),
+        unknown=len(distinct_ids) - int(inside.sum()),
+        counts=tuple(int((mean.groups >= 0).sum()) for mean in inside_means),
+        percent=tuple(
+            tuple(percent(float(mean)) if np.isfinite(mean) else None for mean in row)
+            for row in scores
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStudy:
+    """The study of one task of the runs.
+
+    Attributes:
+        task: Its name in lmms-eval.
+        title: Of the benchmark.
+        score_kind: Official or robust.
+        runs: Their names.
+        draws: Of each size.
+        unlike: Differences between the signatures of the runs.
+        notes: On the logs.
+        study: The results.
+    """
+
+    task: str
+    title: str
+    score_kind: ScoreKind
+    runs: tuple[str, ...]
+    draws: int
+    unlike: tuple[SignatureDifference, ...]
+    notes: tuple[str, ...]
+    study: SubsetStudy
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Study subsets of runs.
+
+    Args:
+        arguments: Behind ``subset``.
+        environment: Not read.
+
+    Returns:
+        Tables, or JSON.
 
     Raises:
-        AnswersUnusable: The file cannot be read, or holds no ids.
+        AnswersUnusable: A run or the file of ids cannot be read, or they have nothing in common.
+        SettingWrong: An option is out of range or names nothing.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        message = f"Cannot read `{path}`: {error.strerror}."
-        raise AnswersUnusable(message, hint="check the path and its permissions") from error
-    except UnicodeDecodeError as error:
-        raise AnswersUnusable(f"`{path}` is no text in UTF-8.", hint=_HINT) from error
-    found = _from_json(path, text) if text.lstrip().startswith("[") else text.splitlines()
-    ids = frozenset(one.strip() for one in found if one.strip())
-    if not ids:
-        raise AnswersUnusable(f"`{path}` holds no ids.", hint=_HINT)
-    return ids
+    parser = result_parser(
+        "subset",
+        "Is a subset enough? How far the scores of subsets deviate from the score of all samples, "
+        "and how often they keep the order of the runs.",
+    )
+    default_sizes = ",".join(map(str, _SIZES))
+    parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {default_sizes}")
+    parser.add_argument("--draws", type=int, default=2_000, help="of each size")
+    parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids")
+    parser.add_argument(
+        "--stratify",
+        default="",
+        metavar="KIND",
+        help="a kind of group that subsets hold in proportion, or `none`; default: the categories",
+    )
+    parsed = parser.parse_args(arguments)
+    hint = f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual"
+    require_range("--draws", parsed.draws, 1, _MAX_DRAWS, hint)
+    sizes = _sizes(parsed.sizes) if parsed.sizes else ()
+    options = SubsetOptions(sizes=sizes, draws=parsed.draws, stratify=parsed.stratify)
+    ids = read_ids(Path(parsed.ids).expanduser()) if parsed.ids else frozenset()
+    runs = open_runs(parsed.runs, [parsed.task] if parsed.task else [])
+    tasks = common_tasks({run.name: run for run in runs})
+    studies = [_study_task(task, runs, parsed.score_kind, options, ids) for task in tasks]
+    if ids and not any(f.samples + f.unscored for s in studies for f in s.study.fixed[:1]):
+        hint = "ids look like those in the log, under `coverage`"
+        raise AnswersUnusable(f"None of the {len(ids):,} ids is in a run.", hint=hint)
+    if parsed.json:
+        return json.dumps([as_json(s) for s in studies], indent=1, ensure_ascii=False)
+    notes = "\n".join(f"{run.name}: {note}" for run in runs for note in run.notes)
+    return "\n\n".join([*([notes] if notes else []), *map(as_text, studies)])
 
 
-def _from_json(path: Path, text: str) -> list[str]:
+def _study_task(
+    task: str,
+    runs: Sequence[Run],
+    score_kind: ScoreKind,
+    options: SubsetOptions,
+    ids: frozenset[str],
+) -> TaskStudy:
+    task_runs = [run.tasks[task] for run in runs]
+    names = tuple(run.name for run in runs)
+    aligned = AlignedRuns(task_runs, names, score_kind)
+    default_sizes = (len(ids.intersection(aligned.ids)),) if ids else _SIZES
+    options = replace(options, sizes=options.sizes or default_sizes)
+    published = aligned.benchmark.subsets
+    fixed = dict(published(task, task_runs[0].samples)) if published else {}
+    return TaskStudy(
+        task=task,
+        title=aligned.benchmark.title,
+        score_kind=score_kind,
+        runs=names,
+        draws=options.draws,
+        unlike=_unlike(task_runs),
+        notes=tuple(f"{run.name}: {note}" for run in runs for note in run.tasks[task].notes),
+        study=study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed}),
+    )
+
+
+def _unlike(task_runs: Sequence[TaskRun]) -> tuple[SignatureDifference, ...]:
+    first, *others = map(scored_signatures, task_runs)
+    by_key = {d.key: d for other in others for d in signature_differences(first, other)}
+    return tuple(by_key.values())
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    hint = "whole numbers from 1, with commas: `100,1000`"
     try:
-        values: list[object] = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = f"`{path}` begins like a JSON list and is none: {error}."
-        raise AnswersUnusable(message, hint=_HINT) from error
-    for place, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            message = f"`{path}`: element {place} of the list is no id: {str(value)[:80]}."
-            raise AnswersUnusable(message, hint=_HINT)
-    return [str(value) for value in values]
+        sizes = {int(size.replace("_", "")) for size in text.split(",") if size.strip()}
+    except ValueError as error:
+        raise SettingWrong(f"`--sizes` is {text!r}.", hint=hint) from error
+    if not sizes or min(sizes) < 1:
+        raise SettingWrong(f"`--sizes` is {text!r}.", hint=hint)
+    return tuple(sorted(sizes))
+
+
+def as_json(task: TaskStudy) -> dict[str, object]:
+    """All results, ready for JSON; null for missing values."""
+    study = task.study
+    return {
+        "task": task.task,
+        "reading": task.score_kind,
+        "runs": task.runs,
+        "draws": task.draws,
+        "stratify": study.stratify or None,
+        "samples": study.samples,
+        "unscored": study.unscored,
+        "unlike": [asdict(difference) for difference in task.unlike],
+        "notes": task.notes,
+        "why_not": study.why_not,
+        "numbers": [
+            {
+                "name": metric.name,
+                "title": metric.title,
+                "kind": metric.kind,
+                "percent": study.percent[index],
+                "sizes": {
+                    size: [deviation and asdict(deviation) for deviation in deviations[index]]
+                    for size, deviations in study.deviations.items()
+                },
+            }
+            for index, metric in enumerate(study.metrics)
+        ],
+        "orders": [asdict(order) for order in study.orders],
+        "ranks": study.ranks,
+        "fixed": [asdict(subset) for subset in study.fixed],
+    }
+
+
+def as_text(task: TaskStudy) -> str:
+    """All results as tables."""
+    study = task.study
+    blocks = [_head(task)]
+    if study.why_not:
+        blocks.append("\n".join(f"{title}: n/a, {why}" for title, why in study.why_not.items()))
+    if not study.metrics:
+        return "\n\n".join(blocks)
+    if study.deviations:
+        blocks += [_headline_table(task), *_group_table(task), *_order_table(task)]
+    else:
+        blocks.append(f"No subset to draw: all sizes are {study.samples:,} samples or more.")
+    blocks += [_fixed_table(task)] if study.fixed else []
+    blocks += [_sentence(task)] if study.deviations else []
+    return "\n\n".join([*blocks, _method(task)])
+
+
+def _head(task: TaskStudy) -> str:
+    study = task.study
+    in_all = " in all runs" if len(task.runs) > 1 else ""
+    unscored = f"; {study.unscored:,} without are left out" if study.unscored else ""
+    first = f"{task.task}: {task.title}, {task.score_kind} score, {', '.join(task.runs)}."
+    lines = [f"{first} {study.samples:,} samples with points{in_all}{unscored}."]
+    if task.unlike:
+        keys = ", ".join(difference.key for difference in task.unlike)
+        lines.append(f"WARNING: the runs were not scored alike ({keys}): their order says little.")
+    return "\n".join([*lines, *task.notes])
+
+
+def _headline_table(task: TaskStudy) -> str:
+    """Every metric of the first kind."""
+    rows = [
+        [*_name_cells(task, metric, run), *_deviation_cells(task, size, deviations[metric][run])]
+        for metric in _metric_indices(task, headline=True)
+        for run in range(len(task.runs))
+        for size, deviations in task.study.deviations.items()
+    ]
+    header = [*_name_header(task), "samples", "of all", "mean deviation", "95 % within", "worst"]
+    return table(header, rows, text_columns=len(_name_header(task)) - 1)
+
+
+def _group_table(task: TaskStudy) -> list[str]:
+    by_size = task.study.deviations
+    rows = [
+        [*_name_cells(task, metric, run), *(_within(d[metric][run]) for d in by_size.values())]
+        for metric in _metric_indices(task, headline=False)
+        for run in range(len(task.runs))
+    ]
+    if not rows:
+        return []
+    header = [*_name_header(task), *(f"{size:,}" for size in by_size)]
+    return [f"95 % within:\n\n{table(header, rows, text_columns=len(_name_header(task)) - 1)}"]
+
+
+def _metric_indices(task: TaskStudy, *, headline: bool) -> list[int]:
+    metrics = task.study.metrics
+    first = metrics[0].kind
+    return [index for index, metric in enumerate(metrics) if (metric.kind == first) == headline]
+
+
+def _name_header(task: TaskStudy) -> list[str]:
+    return ["metric", *(["run"] if len(task.runs) > 1 else []), "all"]
+
+
+def _name_cells(task: TaskStudy, metric: int, run: int) -> list[str]:
+    run_name = [task.runs[run]] if len(task.runs) > 1 else []
+    study = task.study
+    return [study.metrics[metric].title, *run_name, _percent(study.percent[metric][run])]
+
+
+def _percent(percent: float | None) -> str:
+    return _NO_VALUE if percent is None else f"{percent:.2f}"
+
+
+def _deviation_cells(task: TaskStudy, size: int, deviation: Deviation | None) -> list[str]:
+    cells = [f"{size:,}", f"{size / task.study.samples:.1%}"]
+    if deviation is None:
+        return [*cells, *[_NO_VALUE] * 3]
+    return [*cells, f"{deviation.mean:.2f}", _within(deviation), f"{deviation.worst:.2f}"]
+
+
+def _within(deviation: Deviation | None) -> str:
+    return _NO_VALUE if deviation is None else f"±{deviation.within:.2f}"
+
+
+def _order_table(task: TaskStudy) -> list[str]:
+    study = task.study
+    rows = []
+    for order in study.orders:
+        shares = (order.kept.get(size) for size in study.deviations)
+        cells = [_NO_VALUE if share is None else f"{share:.1%}" for share in shares]
+        title = f"{task.runs[order.ahead]} ahead of {task.runs[order.behind]}"
+        rows.append([title, f"{order.by:.2f}", *cells])
+    if study.ranks:
+        ranks = (study.ranks.get(size) for size in study.deviations)
+        cells = [_NO_VALUE if rank is None else f"{rank:.3f}" for rank in ranks]
+        rows.append(["rank correlation of all runs (Spearman, mean)", "", *cells])
+    if not rows:
+        return []
+    header = ["order kept", "by", *(f"{size:,}" for size in study.deviations)]
+    return [f"{study.metrics[0].title}, share of draws:\n\n{table(header, rows)}"]
+
+
+def _fixed_table(task: TaskStudy) -> str:
+    study = task.study
+    rows = [
+        [subset.name, *_name_cells(task, metric, run), *_fixed_cells(task, subset, metric, run)]
+        for subset in study.fixed
+        for metric in range(len(study.metrics))
+        for run in range(len(task.runs))
+    ]
+    header = ["subset", *_name_header(task), "samples", "in the subset", "deviation"]
+    notes = [note for subset in study.fixed if (note := _fixed_note(subset))]
+    fixed = table(header, rows, text_columns=len(_name_header(task)))
+    return "\n".join([fixed, *([""] if notes else []), *notes])
+
+
+def _fixed_cells(task: TaskStudy, subset: FixedSubset, metric: int, run: int) -> list[str]:
+    score, full = subset.percent[metric][run], task.study.percent[metric][run]
+    deviation = _NO_VALUE if score is None else f"{round(score - full, 2) + 0.0:+.2f}"  # no -0.00
+    return [f"{subset.counts[metric]:,}", _percent(score), deviation]
+
+
+def _fixed_note(subset: FixedSubset) -> str:
+    counts = ((subset.unscored, "have no points in some run"), (subset.unknown, "are in no run"))
+    notes = [f"{count:,} {reason}" for count, reason in counts if count]
+    return f"{subset.name}: {' and '.join(notes)}." if notes else ""
+
+
+def _sentence(task: TaskStudy) -> str:
+    """The result for a thousand samples, or for the drawn size nearest to it."""
+    study = task.study
+    size = min(study.deviations, key=lambda drawn: abs(drawn - _SENTENCE_SIZE))
+    deviations = [deviation for deviation in study.deviations[size][0] if deviation]
+    if len(deviations) < len(task.runs):
+        return f"{study.metrics[0].title}: n/a, a subset may have no sample of a group."
+    largest = max(deviation.within for deviation in deviations)
+    orders = [
+        f"{task.runs[order.ahead]} stays ahead of {task.runs[order.behind]} in {share:.1%}"
+        for order in study.orders[:3]
+        if (share := order.kept.get(size)) is not None
+    ]
+    more = [f"and so on for {len(study.orders) - 3} more pairs"] if len(study.orders) > 3 else []
+    first = (
+        f"With {size:,} samples, {study.metrics[0].title} deviates from its value for all "
+        f"{study.samples:,} by at most {largest:.2f} percent points in 95 % of the draws"
+    )
+    return textwrap.fill("; ".join([first, *orders, *more]) + ".", 100, break_on_hyphens=False)
+
+
+def _method(task: TaskStudy) -> str:
+    kind = task.study.stratify
+    strata = f"each {kind} in proportion" if kind else "from all samples alike"
+    text = (
+        f"{task.draws:,} draws of each size, without replacement, {strata}. Deviations are "
+        "absolute, in percent points, from the run's own score over all samples. They do not "
+        "include the judge's noise: another judge, or a second call of the same one, may score "
+        "differently."
+    )
+    return textwrap.fill(text, 100, break_on_hyphens=False)

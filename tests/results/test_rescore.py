@@ -9,7 +9,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.inputs import open_run
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.rescore import run
 
 LINES = {

@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from mmie_tasks.results.alignment import mixed
+from mmie_tasks.results.alignment import mixed_keys
 
 # Numbers and signatures in words, for the report's template.
 
@@ -96,7 +96,7 @@ def differing(signatures: Sequence[str]) -> str:
     >>> differing(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
     'judge'
     """
-    return ", ".join(mixed(signatures))
+    return ", ".join(mixed_keys(signatures))
 
 
 def headlines(task: Mapping[str, Sequence[Mapping[str, object]]]) -> object:

@@ -9,7 +9,7 @@ from functools import partial
 from mmie_tasks import __version__
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.results.alignment import mixed, of_scored
+from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.report import tables
 from mmie_tasks.results.report.charts import charts
 from mmie_tasks.results.report.command import (
@@ -201,7 +201,7 @@ def _notes(task: Joined) -> Iterator[list[object]]:
     """What a reader of the numbers should know, with the place of the run."""
     for index, run in task.present:
         yield from ([index, plain(note)] for note in run.notes)
-        if keys := ", ".join(mixed(of_scored(run))):
+        if keys := ", ".join(mixed_keys(scored_signatures(run))):
             yield [index, f"its samples were not all scored alike: they differ in {plain(keys)}"]
         if absent := len(task.rows) - len(run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]

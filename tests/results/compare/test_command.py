@@ -6,7 +6,7 @@ import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
-from mmie_tasks.results.compare_command import run
+from mmie_tasks.results.compare import run
 
 LINES = {
     "mmie": lambda **more: mmie_lines(60, **more),
@@ -34,7 +34,7 @@ def two(tmp_path):
 @pytest.mark.parametrize("reading", ["official", "robust"])
 def test_every_benchmark_is_compared(two, task, reading):
     text = compare(*two(task, skill=0.9), "--reading", reading)
-    assert f"{reading} reading" in text
+    assert f"{reading} score" in text
     assert "B is ahead of A by" in text
     assert "| headline " in text
     assert "(200 resamples)" in " ".join(text.split())
@@ -65,11 +65,11 @@ def test_another_judge_is_refused_unless_it_is_ignored(two):
     runs = two("mmie", judge="judge:openai|model:x")
     with pytest.raises(SettingWrong) as refused:
         compare(*runs)
-    assert "| judge  | made_up | openai |" in str(refused.value)
+    assert "| judge | made_up | openai |" in str(refused.value)
     assert "--ignore judge,model`" in str(refused.value)
     text = compare(*runs, "--ignore", "judge, model")
     assert text.startswith("WARNING")
-    assert "| judge  | made_up | openai |" in text
+    assert "| judge | made_up | openai |" in text
 
 
 def test_a_replayed_judge_is_the_same_judge(two):

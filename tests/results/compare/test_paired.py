@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mmie_tasks.results import compare as paired
-from mmie_tasks.results.compare import Resampling, Stratum, corrected, difference
+from mmie_tasks.results.compare import Resampling, Stratum, corrected, mean_difference
 
 QUICK = settings(max_examples=40, deadline=None)
 DIFFERENCES = st.lists(st.integers(-6, 6), min_size=1, max_size=10)
@@ -53,7 +53,7 @@ def test_many_pairs_have_nearly_the_p_of_scipy(spread, shift):
 def test_drawn_and_exact_agree(monkeypatch):
     groups = [[3, 1, -1, 2, 2], [0, 1, 4, -2, 1, 1]]
     exact = Resampling(10).p_value(strata(*groups, weights=[0.2, 0.8]))
-    monkeypatch.setattr(paired, "EXACT", 0)
+    monkeypatch.setattr(paired, "EXACT_PAIRS", 0)
     drawn = Resampling(100_000).p_value(strata(*groups, weights=[0.2, 0.8]))
     assert 0.05 < exact < 0.95
     assert drawn == pytest.approx(exact, abs=0.01)
@@ -79,7 +79,7 @@ def test_where_there_is_no_difference_every_run_is_false_as_often_as_told():
     [pytest.param([0, 0, 0], id="ties"), pytest.param([5], id="one"), pytest.param([0], id="none")],
 )
 def test_what_says_nothing_has_p_1(differences, draws, monkeypatch):
-    monkeypatch.setattr(paired, "EXACT", draws)
+    monkeypatch.setattr(paired, "EXACT_PAIRS", draws)
     assert Resampling(50).p_value(strata(differences)) == 1
 
 
@@ -88,7 +88,7 @@ def test_what_says_nothing_has_p_1(differences, draws, monkeypatch):
 def test_neither_the_order_nor_the_side_matters(one, other, order):
     ours, theirs = Resampling(200), Resampling(200)
     shuffled = strata(order.sample(one, len(one)), order.sample(other, len(other)))
-    assert difference(strata(one, other)) == difference(shuffled)
+    assert mean_difference(strata(one, other)) == mean_difference(shuffled)
     assert ours.interval(strata(one, other)) == theirs.interval(shuffled)
     assert ours.p_value(strata(one, other)) == theirs.p_value(shuffled)
     swapped = strata([-x for x in one], [-x for x in other])

@@ -4,11 +4,11 @@ import pytest
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.alignment import (
-    Difference,
-    differences,
-    of_scored,
-    parts,
-    refuse_unless_alike,
+    SignatureDifference,
+    require_comparable,
+    scored_signatures,
+    signature_differences,
+    signature_values,
 )
 
 OPENAI = (
@@ -39,7 +39,7 @@ def changed(old, new, signature=OPENAI):
     ],
 )
 def test_what_moves_a_score_is_a_difference(old, new, key):
-    found = differences([OPENAI], [changed(old, new)])
+    found = signature_differences([OPENAI], [changed(old, new)])
     assert [each.key for each in found] == [key]
     assert found[0].a != found[0].b
 
@@ -53,52 +53,54 @@ def test_what_moves_a_score_is_a_difference(old, new, key):
     ],
 )
 def test_what_moves_no_score_is_none(old, new):
-    assert differences([OPENAI], [changed(old, new)]) == ()
-    assert differences([OPENAI], [OPENAI, changed(old, new)]) == ()
+    assert signature_differences([OPENAI], [changed(old, new)]) == ()
+    assert signature_differences([OPENAI], [OPENAI, changed(old, new)]) == ()
 
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     mixed = ["t:0", "t:1"]
-    assert differences(mixed, mixed) == (Difference(key="t", a=("0", "1"), b=("0", "1")),)
-    assert [each.a for each in differences(["t:0"], mixed)] == [("0",)]
+    assert signature_differences(mixed, mixed) == (
+        SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),
+    )
+    assert [each.a for each in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
 def test_which_way_round_does_not_matter():
-    ab = differences(["t:0|max:1"], ["t:1"])
-    ba = differences(["t:1"], ["t:0|max:1"])
+    ab = signature_differences(["t:0|max:1"], ["t:1"])
+    ba = signature_differences(["t:1"], ["t:0|max:1"])
     assert {(each.key, each.a, each.b) for each in ab} == {(e.key, e.b, e.a) for e in ba}
 
 
 @pytest.mark.parametrize("signature", ["", "|", "no colon", ":", "a:b:c|a:d"])
 def test_any_text_has_parts(signature):
-    assert isinstance(parts(signature), dict)
-    assert differences([signature], [signature]) == ()
+    assert isinstance(signature_values(signature), dict)
+    assert signature_differences([signature], [signature]) == ()
 
 
 def test_a_refusal_names_what_differs_and_how_to_go_on():
     with pytest.raises(
         SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`"
     ) as no:
-        refuse_unless_alike(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
+        require_comparable(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
     assert "`mmie`" in str(no.value)
 
 
 def test_what_is_ignored_is_told_and_the_rest_still_refused():
     a, b = ["model:x|t:0|max:1"], ["model:y|t:1|max:1"]
-    ignored = refuse_unless_alike(a, b, {"model", "t", "max"}, "mmie")
+    ignored = require_comparable(a, b, {"model", "t", "max"}, "mmie")
     assert [each.key for each in ignored] == ["model", "t"]
     with pytest.raises(SettingWrong) as no:
-        refuse_unless_alike(a, b, {"model"}, "mmie")
+        require_comparable(a, b, {"model"}, "mmie")
     assert "| t " in str(no.value)
     assert "| model" not in str(no.value)
 
 
 def test_a_key_that_no_signature_has_cannot_be_ignored():
-    with pytest.raises(SettingWrong, match=r"`modle`(?s:.)*there are: model"):
-        refuse_unless_alike(["model:x"], ["model:y"], {"modle"}, "mmie")
+    with pytest.raises(SettingWrong, match=r"`modle`(?s:.)*keys are: model"):
+        require_comparable(["model:x"], ["model:y"], {"modle"}, "mmie")
 
 
 def test_samples_without_points_have_no_say(task_run):
     run = task_run({"a": 1, "b": None}, signatures={"a": "t:0", "b": "judge:unknown"})
-    assert of_scored(run) == ("t:0",)
-    assert of_scored(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)
+    assert scored_signatures(run) == ("t:0",)
+    assert scored_signatures(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)

@@ -8,7 +8,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.results.subset_command import run
+from mmie_tasks.results.subset import run
 
 LINES = {
     "mmie": lambda **more: mmie_lines(90, **more),
@@ -96,7 +96,7 @@ def test_ids_of_mia_bench_may_be_numbers(logged, ids):
     ("content", "said"),
     [
         pytest.param("", "holds no ids", id="empty"),
-        pytest.param("[", "is none", id="broken-json"),
+        pytest.param("[", "not valid JSON", id="broken-json"),
         pytest.param('["a", null]', "element 1", id="null"),
         pytest.param(b"\xff\xfe", "UTF-8", id="not-text"),
         pytest.param("X\nY", "None of the 2 ids", id="none-known"),

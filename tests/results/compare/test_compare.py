@@ -1,20 +1,23 @@
 """Two runs of one task, number by number."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.results.compare import Resampling, compare
+from mmie_tasks.results.compare import CompareOptions, compare
 from mmie_tasks.runs.metric_values import metric_value
 
 
-def compared(a, b, reading="official", top=10):
-    return compare(a, b, reading, Resampling(500), "holm", top)
+def compared(a, b, score_kind="official", top=10):
+    return compare(
+        a, b, CompareOptions(score_kind=score_kind, resamples=500, correction="holm", top=top)
+    )
 
 
 def numbers(a, b, **more):
-    return {each.number.title: each for each in compared(a, b, **more).compared}
+    return {each.metric.title: each for each in compared(a, b, **more).metrics}
 
 
 def drawn(seed, names, low=0):
@@ -71,8 +74,8 @@ def test_what_is_no_pair_is_counted_and_moves_nothing(task_run):
         "unscored in B only": 1,
         "unscored in both": 1,
     }
-    assert found.pairs == 36 == found.compared[0].pairs
-    assert found.compared[0].difference == 0
+    assert found.pairs == 36 == found.metrics[0].pairs
+    assert found.metrics[0].difference == 0
 
 
 @pytest.mark.parametrize(
@@ -115,8 +118,8 @@ def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
 )
 def test_nothing_to_compare_is_no_number_and_no_exception(task_run, a, b):
     found = compared(task_run(a), task_run(b))
-    assert all(each.a is None and each.p is None and each.why_not for each in found.compared)
-    assert found.apart == ()
+    assert all(each.a is None and each.p is None and each.why_not for each in found.metrics)
+    assert found.differing == ()
 
 
 def test_one_pair_has_a_difference_and_no_more(task_run):
@@ -135,21 +138,22 @@ def test_p_values_are_corrected_among_their_kind(task_run):
 def test_the_samples_that_differ_most_come_first_and_equal_ones_by_id(task_run):
     a = task_run({"a1": 5, "a2": 0, "a3": 9, "a4": 1, "a5": None})
     b = task_run({"a1": 5, "a2": 4, "a3": 1, "a4": 5, "a5": 9})
-    assert [each.id for each in compared(a, b).apart] == ["a3", "a2", "a4"]
-    assert [each.id for each in compared(a, b, top=1).apart] == ["a3"]
+    assert [each.id for each in compared(a, b).differing] == ["a3", "a2", "a4"]
+    assert [each.id for each in compared(a, b, top=1).differing] == ["a3"]
 
 
 def test_the_reading_that_is_asked_for_is_compared(task_run):
     a = task_run({"a1": 1, "a2": 1}, robust={"a1": 2})
     b = task_run({"a1": 1, "a2": 1}, robust={"a1": 8})
     assert numbers(a, b)["AVG"].difference == 0
-    assert numbers(a, b, reading="robust")["AVG"].difference == 30
+    assert numbers(a, b, score_kind="robust")["AVG"].difference == 30
 
 
 def test_the_order_of_the_logs_does_not_matter(task_run):
     one, other = drawn(1, NAMES), drawn(2, NAMES)
     turned = [dict(sorted(each.items(), reverse=True)) for each in (one, other)]
-    assert compared(task_run(one), task_run(other)) == compared(*map(task_run, turned))
+    found, again = compared(task_run(one), task_run(other)), compared(*map(task_run, turned))
+    assert replace(again, a=found.a, b=found.b) == found
 
 
 def test_samples_that_the_official_script_leaves_out_are_not_held_against_a_run(task_run):

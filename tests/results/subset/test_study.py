@@ -7,8 +7,8 @@ import pytest
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.results.alignment import Aligned
-from mmie_tasks.results.subset import Plan, study
+from mmie_tasks.results.alignment import AlignedRuns
+from mmie_tasks.results.subset import SubsetOptions, study
 from mmie_tasks.runs.metric_values import metric_value
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
@@ -20,24 +20,24 @@ def drawn(seed, low=0):
 
 
 def studied(*runs, sizes=(10, 40), draws=400, stratify="", given=None):
-    aligned = Aligned(runs, [f"run {place}" for place in range(len(runs))], "official")
-    return study(aligned, Plan(sizes=sizes, draws=draws, stratify=stratify), given or {})
+    aligned = AlignedRuns(runs, [f"run {place}" for place in range(len(runs))], "official")
+    return study(aligned, SubsetOptions(sizes=sizes, draws=draws, stratify=stratify), given or {})
 
 
 def test_the_full_scores_are_the_figures_of_the_report(task_run):
     run = task_run(drawn(1) | {"a1": None, "b2": Unscored("left_out")})
     found = studied(run)
-    titles = [number.title for number in found.numbers]
+    titles = [metric.title for metric in found.metrics]
     assert titles == ["AVG", "A", "B"]
-    for number, (percent,) in zip(found.numbers, found.percent, strict=True):
-        expected = metric_value(run.samples, number, "official", run.benchmark.scale, resamples=0)
+    for metric, (percent,) in zip(found.metrics, found.percent, strict=True):
+        expected = metric_value(run.samples, metric, "official", run.benchmark.scale, resamples=0)
         assert percent == expected.percent
     assert (found.samples, found.unscored) == (118, 2)
 
 
 def test_a_deviation_is_what_theory_says_of_simple_subsets(task_run):
     points = np.array(list(drawn(1).values()), dtype=float)
-    found = studied(task_run(drawn(1)), draws=4000, stratify="none").strays
+    found = studied(task_run(drawn(1)), draws=4000, stratify="none").deviations
     total = len(points)
     for size in (10, 40):
         spread = 10 * np.sqrt(points.var(ddof=1) / size * (1 - size / total))
@@ -46,7 +46,7 @@ def test_a_deviation_is_what_theory_says_of_simple_subsets(task_run):
 
 
 def test_larger_subsets_stray_less_and_the_worst_is_the_worst(task_run):
-    few, many = studied(task_run(drawn(1))).strays.values()
+    few, many = studied(task_run(drawn(1))).deviations.values()
     for place in range(3):
         assert many[place][0].within < few[place][0].within
         assert few[place][0].mean < few[place][0].within < few[place][0].worst
@@ -54,19 +54,21 @@ def test_larger_subsets_stray_less_and_the_worst_is_the_worst(task_run):
 
 def test_shares_of_groups_that_explain_the_points_keep_subsets_close(task_run):
     run = task_run({name: 9 if name[0] == "a" else 1 for name in NAMES})
-    kept, loose = (studied(run, stratify=how).strays[10][0][0] for how in ("letter", "none"))
+    kept, loose = (studied(run, stratify=how).deviations[10][0][0] for how in ("letter", "none"))
     assert kept.worst == pytest.approx(0)
     assert loose.within > 10
 
 
 def test_sizes_that_are_not_smaller_than_what_there_is_are_left_out(task_run):
     there = len(drawn(1))
-    assert list(studied(task_run(drawn(1)), sizes=(there - 1, there, 5000)).strays) == [there - 1]
+    assert list(studied(task_run(drawn(1)), sizes=(there - 1, there, 5000)).deviations) == [
+        there - 1
+    ]
 
 
 def test_a_group_without_a_sample_is_no_number(task_run):
     run = task_run(dict.fromkeys([f"a{n}" for n in range(99)], 3) | {"b1": 4})
-    by_title = dict(zip("ÄAB", studied(run, sizes=(5,)).strays[5], strict=True))
+    by_title = dict(zip("ÄAB", studied(run, sizes=(5,)).deviations[5], strict=True))
     assert by_title["A"][0].worst == 0
     assert by_title["B"] == (None,)
 
@@ -93,8 +95,8 @@ def test_runs_share_their_subsets(task_run):
     better = {name: points + 1 for name, points in drawn(1).items()}
     found = studied(task_run(drawn(1)), task_run(better))
     assert set(found.orders[0].kept.values()) == {1.0}
-    for strays in found.strays.values():
-        assert strays[0][0].worst == pytest.approx(strays[0][1].worst)
+    for deviations in found.deviations.values():
+        assert deviations[0][0].worst == pytest.approx(deviations[0][1].worst)
 
 
 def test_a_given_subset_has_its_own_score(task_run):
@@ -110,7 +112,7 @@ def test_a_given_subset_has_its_own_score(task_run):
 def test_what_the_runs_have_no_number_of_is_told(task_run):
     found = studied(task_run(drawn(1) | dict.fromkeys(f"b{n}" for n in range(40))))
     assert "only 20 of 60" in found.why_not["B"]
-    assert [number.title for number in found.numbers] == ["A"]
+    assert [metric.title for metric in found.metrics] == ["A"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_what_the_runs_have_no_number_of_is_told(task_run):
     [pytest.param({"a1": None}, id="unscored"), pytest.param({"a1": 3}, id="one")],
 )
 def test_too_few_samples_are_no_subsets_and_no_exception(task_run, points):
-    assert studied(task_run(points)).strays == {}
+    assert studied(task_run(points)).deviations == {}
 
 
 def test_an_unknown_group_is_refused(task_run):

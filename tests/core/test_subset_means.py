@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, SMALL_ROWS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.results import subset as drawing
-from mmie_tasks.results.subset import Mean, drawn, full, places
+from mmie_tasks.core import bootstrap
+from mmie_tasks.core.bootstrap import GroupMean, allocation, full_means, subset_means
 
 QUICK = settings(max_examples=40, deadline=None)
 POINTS = np.array(
     [[6, 5, 5, 4, 0, 1, 2, 2, 3, 6, 6, 0], [1, 5, 2, 4, 0, 3, 2, 2, 3, 6, 4, 0]], float
 )
 STRATA = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
-PLAIN = Mean(groups=np.zeros(12, dtype=np.int64), weights=np.ones(1))
-GROUPS = Mean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0.25, 0.75]))
+PLAIN = GroupMean(groups=np.zeros(12, dtype=np.int64), weights=np.ones(1))
+GROUPS = GroupMean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0.25, 0.75]))
 
 
 def one_by_one(wanted, draws):
     """Subsets whose samples are drawn, by their places."""
     random = np.random.default_rng(1)
-    taken = places([6, 4, 2], wanted)
+    taken = allocation([6, 4, 2], wanted)
     for _ in range(draws):
         yield np.concatenate(
             [
@@ -33,7 +33,7 @@ def one_by_one(wanted, draws):
 
 
 def test_the_full_means_are_the_plain_and_the_weighted_one():
-    found = full(POINTS, [PLAIN, GROUPS])
+    found = full_means(POINTS, [PLAIN, GROUPS])
     assert found[0] == pytest.approx(POINTS.mean(axis=1))
     by_hand = 0.25 * POINTS[:, :6].mean(axis=1) + 0.75 * POINTS[:, 6:10].mean(axis=1)
     assert found[1] == pytest.approx(by_hand)
@@ -41,10 +41,12 @@ def test_the_full_means_are_the_plain_and_the_weighted_one():
 
 @pytest.mark.parametrize("place", [0, 1], ids=["plain", "of-groups"])
 def test_counts_have_the_distribution_of_samples_drawn_one_by_one(place):
-    found = drawn(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[place]
+    found = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[place]
     expected = np.stack(
         [
-            full(POINTS[:, chosen], [Mean(groups=m.groups[chosen], weights=m.weights)])[0]
+            full_means(POINTS[:, chosen], [GroupMean(groups=m.groups[chosen], weights=m.weights)])[
+                0
+            ]
             for m in ([PLAIN, GROUPS][place],)
             for chosen in one_by_one(6, 6000)
         ],
@@ -57,34 +59,36 @@ def test_counts_have_the_distribution_of_samples_drawn_one_by_one(place):
 
 
 def test_all_samples_are_the_full_score():
-    found = drawn(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
-    assert found == pytest.approx(np.repeat(full(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2))
+    found = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
+    assert found == pytest.approx(
+        np.repeat(full_means(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2)
+    )
 
 
 def test_simple_subsets_are_of_any_group():
     strata = np.zeros(12, dtype=np.int64)
-    means = drawn(POINTS, strata, [GROUPS], 3, 500)[0, 0]
+    means = subset_means(POINTS, strata, [GROUPS], 3, 500)[0, 0]
     assert np.isnan(means).any()  # no sample of a group
     assert np.isfinite(means).any()
 
 
 def test_neither_order_nor_chunks_change_a_draw(monkeypatch):
     order = np.random.default_rng(0).permutation(12)
-    turned = Mean(groups=GROUPS.groups[order], weights=GROUPS.weights)
-    found = drawn(POINTS, STRATA, [GROUPS], 6, 50)
-    assert np.array_equal(found, drawn(POINTS[:, order], STRATA[order], [turned], 6, 50))
-    monkeypatch.setattr(drawing, "_CHUNK", 40)
-    assert drawn(POINTS, STRATA, [GROUPS], 6, 50).shape == found.shape
+    turned = GroupMean(groups=GROUPS.groups[order], weights=GROUPS.weights)
+    found = subset_means(POINTS, STRATA, [GROUPS], 6, 50)
+    assert np.array_equal(found, subset_means(POINTS[:, order], STRATA[order], [turned], 6, 50))
+    monkeypatch.setattr(bootstrap, "_CHUNK", 40)
+    assert subset_means(POINTS, STRATA, [GROUPS], 6, 50).shape == found.shape
 
 
 @QUICK
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
 def test_shares_add_up_and_are_never_more_than_there_is(sizes, data):
     wanted = data.draw(st.integers(1, sum(sizes)))
-    found = places(sizes, wanted)
+    found = allocation(sizes, wanted)
     assert sum(found) == wanted
     assert all(0 <= taken <= size for taken, size in zip(found, sizes, strict=True))
 
 
 def test_shares_are_those_of_the_fixed_thousand():
-    assert places([PUBLISHED[name] for name in CATEGORIES], SMALL_ROWS) == [249, 571, 180]
+    assert allocation([PUBLISHED[name] for name in CATEGORIES], SMALL_ROWS) == [249, 571, 180]
