@@ -150,7 +150,7 @@ class AlignedRuns:
         if not strata:
             return None
         points = np.stack([run.points for run in self.run_points(metric)])
-        scored = np.isfinite(points).all(axis=0)
+        scored: Flags = np.all(np.isfinite(points), axis=0)
         shared = {name: indices[scored[indices]] for name, indices in strata.items()}
         samples = sum(map(len, shared.values()))
         if why_not := self._why_not(metric, strata, shared):
