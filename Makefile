@@ -6,6 +6,7 @@ VENV    ?= .venv
 INSTALL ?= editable
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
+PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]')
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
@@ -89,14 +90,13 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo 'hint: on Debian and Ubuntu, `apt-get install python3-venv`'; rm -rf $(VENV); exit 1; }
 
 $(READY): $(VENV)/bin/python $(SOURCES)
-	@echo 'Installing lmms-eval, torch and what they need: about 7 GB, minutes the first time.'
-	rm -f $(VENV)/.ready-*
+	@echo 'Installing lmms-eval, torch and their dependencies: about 7 GB, minutes the first time.'
+	rm -rf $(VENV)/.ready-* dist
 ifeq ($(INSTALL),wheel)
-	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/mmie_tasks-*.whl
-	$(BIN)/python -m pip install --quiet "$$(echo dist/mmie_tasks-*.whl)[dev]"
-else
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 endif
+	$(BIN)/python -m pip install --quiet uv  # four times as fast as pip, which is the fallback
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --reinstall-package mmie-tasks $(PACKAGE) || \
+	  $(BIN)/python -m pip install --quiet --upgrade --upgrade-strategy only-if-needed $(PACKAGE)
+	$(BIN)/python -W ignore -m compileall -q $(VENV)/lib/python3*/site-packages/lmms_eval
 	@touch $@
