@@ -16,7 +16,7 @@ from typing import Any
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
 from mmie_tasks.benchmarks.mia_bench.official import read_official as mia_official
-from mmie_tasks.benchmarks.mia_bench.robust import robust as mia_robust
+from mmie_tasks.benchmarks.mia_bench.robust import read_robust as mia_robust
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics

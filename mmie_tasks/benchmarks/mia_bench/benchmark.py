@@ -9,7 +9,7 @@ from typing import Any
 from mmie_tasks.benchmarks.mia_bench import metrics
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.official import read_official
-from mmie_tasks.benchmarks.mia_bench.robust import impossible, robust
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
@@ -38,7 +38,7 @@ def grade(sample: Sample, judged: JudgeResult) -> Grading:
     return Grading(
         official=judged.first_verdict(lambda reply: read_official(sample.categories, reply)),
         official_text=replies[0].text if replies else "",
-        robust=judged.verdict(lambda reply: robust(sample, reply)),
+        robust=judged.verdict(lambda reply: read_robust(sample, reply)),
         robust_text=replies[-1].text if replies else "",
     )
 
@@ -128,7 +128,7 @@ def _regraded(record: Record) -> Grading | None:
     if not found or sample is None:
         return None
     first = found[0]
-    again = first.finish == "stop" and impossible(sample, first.text)
+    again = first.finish == "stop" and is_impossible(sample, first.text)
     return grade(sample, log_line.judge_result(found if again else found[:1]))
 
 

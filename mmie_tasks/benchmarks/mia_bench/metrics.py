@@ -5,12 +5,12 @@ All scores are in percent of full marks.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.mia_bench import official
-from mmie_tasks.benchmarks.mia_bench.robust import of_categories, read_reply
+from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import (
     Scored,
@@ -137,7 +137,7 @@ def read_in(sample: Sample, grading: Grading) -> Row:
 def _parts(sample: Sample, grading: Grading) -> dict[str, dict[str, float]]:
     """Of each reading, category to its share of full marks."""
     reading = read_reply(grading.robust_text, sample.weights)
-    robust = of_categories(sample, reading) if isinstance(grading.robust, Scored) else {}
+    robust = category_shares(sample, reading) if isinstance(grading.robust, Scored) else {}
     return {"official": _official_parts(sample, grading), "robust": robust}
 
 
@@ -245,3 +245,13 @@ def _agreement(records: Sequence[Record]) -> str:
 
 def _mapping(value: object) -> Record:
     return value if isinstance(value, Mapping) else {}
+
+
+def category_shares(sample: Sample, parsed: ParsedReply) -> dict[str, float]:
+    """Category to the mean share of full marks (0 to 1) of its components; empty with a doubt."""
+    shares: dict[str, list[float]] = defaultdict(list)
+    if parsed.doubt is None:
+        for category, mark in zip(sample.categories, parsed.components, strict=True):
+            if mark is not None:
+                shares[category].append(mark.share)
+    return {category: sum(values) / len(values) for category, values in shares.items()}

@@ -18,7 +18,7 @@ from mmie_tasks.benchmarks.mia_bench import data as source
 from mmie_tasks.benchmarks.mia_bench import metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading, Row, summary
-from mmie_tasks.benchmarks.mia_bench.robust import impossible
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
@@ -123,7 +123,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     case = PendingSample(
         request=CheckedRequest(
             request=request_of(doc, str(results[0])),
-            is_impossible=lambda reply: impossible(sample, reply),
+            is_impossible=lambda reply: is_impossible(sample, reply),
         ),
         make_rows=lambda judged: _rows(sample, judged, logged),
         metrics=metrics.certain(sample),

@@ -6,7 +6,7 @@ from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading, certain, rows, summary, ungraded
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, score_dict
-from mmie_tasks.benchmarks.mia_bench.robust import robust
+from mmie_tasks.benchmarks.mia_bench.robust import read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
 
@@ -35,7 +35,7 @@ def graded(text, of=None):
     return Grading(
         official=read_official(of.categories, text),
         official_text=text,
-        robust=robust(of, text),
+        robust=read_robust(of, text),
         robust_text=text,
     )
 

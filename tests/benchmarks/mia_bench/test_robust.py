@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from support.golden import vectors
 from support.mia_replies import DOUBTED, FAKE, OTHER_VERDICTS, SAME_VERDICT, SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.robust import impossible, of_categories, read_reply, robust
+from mmie_tasks.benchmarks.mia_bench.metrics import category_shares
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
 
@@ -79,7 +80,7 @@ def test_other_verdicts(reply, marks, total):
 
 @pytest.mark.parametrize("reply", as_cases(DOUBTED))
 def test_a_doubtful_reply_is_no_verdict(reply):
-    verdict = robust(sample(), reply)
+    verdict = read_robust(sample(), reply)
     assert isinstance(verdict, Unscored)
     assert verdict.reason in {"unparsed", "off_scale"}
 
@@ -88,12 +89,12 @@ def test_a_doubtful_reply_is_no_verdict(reply):
     "name", ["above", "total-above", "negative", "zero-scale", "too-many", "one-of-two"]
 )
 def test_what_cannot_be_meant_is_worth_asking_again(name):
-    assert impossible(sample(), DOUBTED[name])
+    assert is_impossible(sample(), DOUBTED[name])
 
 
 @pytest.mark.parametrize("reply", [SENTENCE, DOUBTED["refusal"], DOUBTED["two-verdicts"]])
 def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
-    assert not impossible(sample(), reply)
+    assert not is_impossible(sample(), reply)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
     ],
 )
 def test_the_stated_total_counts_and_a_missing_one_is_what_the_components_make(reply, points):
-    assert robust(sample(), reply).points == pytest.approx(points)
+    assert read_robust(sample(), reply).points == pytest.approx(points)
 
 
 def test_a_total_that_its_components_do_not_make_is_told():
@@ -117,27 +118,27 @@ def test_a_total_that_its_components_do_not_make_is_told():
 @pytest.mark.parametrize("total", ["8/10", "10/10", "8/8"])
 def test_weights_that_sum_to_8_have_full_marks(total):
     reply = f"component 1: 4/4, component 2: 4/4, total score: {total}"
-    assert robust(sample(weights=(4, 4)), reply) == Scored(1.0)
+    assert read_robust(sample(weights=(4, 4)), reply) == Scored(1.0)
 
 
 def test_a_category_is_the_mean_of_all_its_components():
     reply = "component 1: 4/4, component 2: 0/3, component 3: 3/3, total score: 7/10"
     repeated = sample((4, 3, 3), ("mention", "grammar", "mention"))
     reading = read_reply(reply, repeated.weights)
-    assert of_categories(repeated, reading) == {"mention": 1.0, "grammar": 0.0}
-    assert of_categories(repeated, read_reply("no", repeated.weights)) == {}
+    assert category_shares(repeated, reading) == {"mention": 1.0, "grammar": 0.0}
+    assert category_shares(repeated, read_reply("no", repeated.weights)) == {}
 
 
 @pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
 def test_a_reply_that_is_no_text_is_no_verdict(reply):
-    assert robust(sample(), reply).reason == "unparsed"
+    assert read_robust(sample(), reply).reason == "unparsed"
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_reply_gets_a_verdict_on_the_scale(reply):
     for weights in (WEIGHTS, (4, 3, 3), (10,)):
-        verdict = robust(sample(weights), reply)
+        verdict = read_robust(sample(weights), reply)
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 

@@ -14,7 +14,7 @@ from support.golden import GOLDEN, vectors
 from mmie_tasks.benchmarks.mia_bench import metrics, prompts, task
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
-from mmie_tasks.benchmarks.mia_bench.robust import robust
+from mmie_tasks.benchmarks.mia_bench.robust import read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
@@ -208,7 +208,7 @@ def behaviour():
         )
         for verdict in (
             read_official(sample.categories, case["reply"]),
-            robust(sample, case["reply"]),
+            read_robust(sample, case["reply"]),
         ):
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
             lines.append(f"{case['id']} {points}")
