@@ -45,7 +45,7 @@ def test_readers_that_did_not_change_change_nothing(tmp_path, task):
     write_run(tmp_path, task, LINES[task])
     said = rescored(tmp_path)
     assert "Nothing changed." in said
-    assert f"{len(LINES[task])} samples, {len(LINES[task])} read again" in said
+    assert f"{len(LINES[task])} samples, {len(LINES[task])} rescored" in said
     assert told(tmp_path)[0]["changes"] == []
 
 
@@ -92,8 +92,8 @@ def test_samples_that_cannot_be_read_again_are_named_with_the_reason(tmp_path):
     assert list(found["unread"]) == ["MSR-2"]
     assert found["changes"] == []
     said = rescored(tmp_path)
-    assert "12 samples, 11 read again" in said
-    assert "1: the log does not hold what it was read from (MSR-2)" in said
+    assert "12 samples, 11 rescored" in said
+    assert "1: the log does not hold the reply or answer (MSR-2)" in said
 
 
 def test_no_more_changes_are_shown_than_asked_for(tmp_path):
@@ -181,7 +181,7 @@ def test_runs_are_written_beside_each_other_below_the_folder(tmp_path):
 def test_a_folder_that_is_there_is_not_touched(tmp_path):
     write_run(tmp_path / "model", "mmie", LINES["mmie"])
     (tmp_path / "new").mkdir()
-    with pytest.raises(SettingWrong, match="is there already"):
+    with pytest.raises(SettingWrong, match="already exists"):
         rescored(tmp_path / "model", "-o", tmp_path / "new")
     assert not list((tmp_path / "new").iterdir())
 
