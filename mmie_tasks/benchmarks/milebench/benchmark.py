@@ -1,13 +1,16 @@
-"""What MileBench says of its logged samples, after a run."""
+"""MileBench's `Benchmark` object: how its logs are read, and which metrics it reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from mmie_tasks.answers.saved import NOT_TEXT, failure_of
-from mmie_tasks.benchmarks.milebench import metrics
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Reading
+from mmie_tasks.benchmarks.milebench.metrics import (
+    MEANS_OF_DATASETS,
+    MEANS_OF_TASKS,
+    Verdicts,
+    score_answer,
+)
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import log_line
@@ -22,26 +25,6 @@ from mmie_tasks.runs.benchmark import (
     Record,
     Scale,
 )
-from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
-
-# Both readings of what the runner has of the tested model.
-
-
-def grade(sample: Sample, results: Sequence[object], unseen: str | None = None) -> metrics.Reading:
-    """One answer, read both ways; several (a model that answers in rounds) are no text.
-
-    Args:
-        sample: The question.
-        results: What the runner has.
-        unseen: Why the model could not be shown an image, if it could not.
-    """
-    answer = results[0] if len(results) == 1 else list(results)
-    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
-        return metrics.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
-    if unseen:
-        return metrics.unscored("bad_image", unseen)
-    return metrics.read(sample, answer, failure_of(answer))
-
 
 _HEADLINES = {"real": "Realistic", "diag": "Diagnostic"}
 _MEANS = {
@@ -57,22 +40,26 @@ _LEVELS = {
     "medium": "Medium (6 to 31 images)",
     "many": "Many images (32 and more)",
 }
-_OUTSIDE = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer does not tell
+_NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
 
 def _weights(name: str) -> dict[str, float]:
-    """What each dataset counts in a mean: as `totals.total` adds them up."""
+    """The weight of each dataset in a mean, as `metrics.total` averages."""
     if name in MEANS_OF_DATASETS:
         datasets = MEANS_OF_DATASETS[name]
         return {dataset: 1 / len(datasets) for dataset in datasets}
     tasks = MEANS_OF_TASKS[name]
     members = {task: [d for d in DATASETS if TASK_OF[d] == task] for task in tasks}
-    return {d: 1 / len(tasks) / len(within) for within in members.values() for d in within}
+    return {d: 1 / len(tasks) / len(datasets) for datasets in members.values() for d in datasets}
 
 
-def _numbers() -> Iterator[Metric]:
-    kinds = {"headline": _HEADLINES, "mean": _MEANS, "task": {task: task for task in TASKS}}
-    for kind, titles in kinds.items():
+def _metrics() -> Iterator[Metric]:
+    titles_by_kind = {
+        "headline": _HEADLINES,
+        "mean": _MEANS,
+        "task": {task: task for task in TASKS},
+    }
+    for kind, titles in titles_by_kind.items():
         for name, title in titles.items():
             yield Metric(name=name, title=title, kind=kind, by="dataset", weights=_weights(name))
     for name in DATASETS:
@@ -81,20 +68,16 @@ def _numbers() -> Iterator[Metric]:
         yield Metric(name=name, title=title, kind="level", by="level", weights={name: 1.0})
 
 
-SCALE = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1)
-METRICS = tuple(_numbers())
-
-
 def read_line(line: Line) -> LoggedSample:
     """Read one line of a sample log.
 
     Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
+        BadRecord: The line is not a scored sample of MileBench.
     """
     record = _record(line)
     images = log_line.texts(record, "images")
     gold = log_line.optional_text(record, "gold") or log_line.optional_text(line, "target")
-    said = log_line.answer(line)
+    answer = log_line.answer(line)
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official", 1),
@@ -102,57 +85,61 @@ def read_line(line: Line) -> LoggedSample:
         groups={kind: (log_line.text(record, kind),) for kind in ("dataset", "task", "level")},
         question=log_line.question(line, images),
         gold=(LoggedSegment(text=gold),) if gold else (),
-        answer=(LoggedSegment(text=said),) if said else (),
+        answer=(LoggedSegment(text=answer),) if answer else (),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(line, record, images),
     )
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to what a line saved; None if the line lacks it.
+    """Apply the current readers to the answer of a line; None if the line lacks what they need.
 
     Raises:
-        BadRecord: The line is not a scored sample of this benchmark.
+        BadRecord: The line is not a scored sample of MileBench.
     """
-    reading = _reread(line, _record(line))
-    if reading is None:
+    verdicts = _score_again(line, _record(line))
+    if verdicts is None:
         return None
-    return {"official": reading.official, "robust": reading.robust}
+    return {"official": verdicts.official, "robust": verdicts.robust}
 
 
 def rerecord(line: Line) -> Record:
-    """The record with what the current readers make of it; as it is, if nothing was read."""
+    """The record of a line with the current readers' verdicts, or unchanged if they cannot read.
+
+    Raises:
+        BadRecord: The line is not a scored sample of MileBench.
+    """
     record = _record(line)
-    reading = _reread(line, record)
-    return {**record, **metrics.read_in(reading)} if reading else record
+    verdicts = _score_again(line, record)
+    return {**record, **verdicts.fields()} if verdicts else record
 
 
 def _record(line: Line) -> Record:
     record = log_line.record_of(line)
     if record.get("rule") not in get_args(Rule):
-        raise BadRecord("`rule` is none of MileBench's: no sample of it")
+        raise BadRecord("`rule` is none of MileBench's: the line is no sample of it")
     return record
 
 
-def _reread(line: Line, record: Record) -> Reading | None:
-    """What the current readers make of the saved answer, or why there was none to read."""
-    stored = Reading(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
-    both = (stored.official, stored.robust)
-    if all(isinstance(each, Unscored) and each.reason in _OUTSIDE for each in both):
+def _score_again(line: Line, record: Record) -> Verdicts | None:
+    stored = Verdicts(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
+    if all(
+        isinstance(verdict, Unscored) and verdict.reason in _NOT_IN_ANSWER
+        for verdict in (stored.official, stored.robust)
+    ):
         return stored
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None
-    return grade(_sample(record), [line["filtered_resps"]])
+    return score_answer(_sample(record), [line["filtered_resps"]])
 
 
 def _sample(record: Record) -> Sample:
-    """As much of the sample as its answer is scored by."""
-    dataset, rule = log_line.text(record, "dataset"), log_line.text(record, "rule")
-    gold = record.get("gold")
+    """The part of the sample that scoring needs."""
+    dataset, gold = log_line.text(record, "dataset"), record.get("gold")
     return Sample(
         dataset=dataset,
         sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
-        rule=rule,  # type: ignore[arg-type]  # looked at in `_record`
+        rule=cast("Rule", log_line.text(record, "rule")),
         instruction="",
         context="",
         images=(),
@@ -164,22 +151,22 @@ def _sample(record: Record) -> Sample:
 def _facts(
     line: Line, record: Record, images: Sequence[str] | None
 ) -> dict[str, str | float | bool]:
-    """The rule and the images; of a needle in a haystack, also how deep in how long a one."""
-    asked = log_line.optional_text(line, "input")
-    count = asked.count(IMAGE_PLACEHOLDER) if images is None else len(images)
-    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": count}
+    """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
+    question = log_line.optional_text(line, "input")
+    n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)
+    facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
     if record["rule"] == "needle":
-        facts["needle_length"] = count
+        facts["needle_length"] = n_images
         gold = log_line.optional_text(record, "gold")
-        if gold and (place := asked.find(gold)) >= 0:
-            facts["needle_depth"] = place / len(asked)
+        if gold and (position := question.find(gold)) >= 0:
+            facts["needle_depth"] = position / len(question)
     return facts
 
 
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.milebench import task
 
-    task.before_requests(docs)
+    task.check_data(docs)
 
 
 def _provenance(doc: Doc) -> str:
@@ -197,8 +184,8 @@ def _signature(doc: Doc) -> str:
 BENCHMARK = Benchmark(
     name="milebench",
     title="MileBench",
-    scale=SCALE,
-    metrics=METRICS,
+    scale=Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1),
+    metrics=tuple(_metrics()),
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,

@@ -11,7 +11,11 @@ from typing import cast
 from mmie_tasks.benchmarks.milebench import data as source
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.assets import REPO, archive_of, dataset_folder, part_of
-from mmie_tasks.benchmarks.milebench.context import context_limit, is_here, load_tokenizer
+from mmie_tasks.benchmarks.milebench.truncation import (
+    is_tokenizer_here,
+    load_tokenizer,
+    token_limit,
+)
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import (
@@ -38,7 +42,7 @@ def items(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Item
     Raises:
         SettingWrong: A setting of MileBench cannot be obeyed.
     """
-    limit = context_limit(environment, "MILEBENCH")
+    limit = token_limit(environment)
     tokenizer = [_tokenizer(limit.tokenizer)] if limit else []
     if there := named(DATA, "MILEBENCH_DATA", environment):
         return [there, *tokenizer]
@@ -98,7 +102,7 @@ def _tokenizer(name: str) -> Item:
     return Item(
         subject=TOKENIZER,
         told=Told(source=name),
-        here=is_here(name),
+        here=is_tokenizer_here(name),
         room=hub_cache(),
         fetch=fetch,
         folders=hub_folders(),
@@ -144,7 +148,7 @@ def _counted(wanted: Sequence[str], environment: Mapping[str, str]) -> str:
     counts: Counter[str] = Counter()
     for name in wanted:
         docs = source.dataset(name, environment)
-        task.before_requests(docs)
+        task.check_data(docs)
         counts.update(docs["dataset"])
     datasets = "1 dataset" if len(counts) == 1 else f"{len(counts)} datasets"
     return f"{counts.total():,} samples of {datasets}; no image is missing"

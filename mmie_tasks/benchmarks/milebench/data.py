@@ -1,15 +1,17 @@
-"""MileBench as a `datasets.Dataset` whose images are paths, from a folder or from the Hub."""
+"""MileBench's samples as a `datasets.Dataset` whose images are paths, and its combined images."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from loguru import logger
+from PIL import Image, ImageDraw, ImageFont
 
 from mmie_tasks.benchmarks.milebench.assets import Annotation, annotation
 from mmie_tasks.benchmarks.milebench.prompts import combined
@@ -23,47 +25,62 @@ from mmie_tasks.benchmarks.milebench.sample import (
     rule_of,
 )
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.hub.images import inside
+from mmie_tasks.core.files import atomic_write
+from mmie_tasks.hub.images import inside, open_bounded, open_rgb, opened
 
 if TYPE_CHECKING:
     import datasets
 
+DatasetRow: TypeAlias = dict[str, object]
 
-Row = dict[str, object]
-_TEXTS = ("id", "dataset", "variant", "question_type", "instruction", "context", "gold", "data")
-_LISTS = ("images", "choices", "combined")
+_TEXT_COLUMNS = (
+    *("id", "dataset", "variant", "question_type", "instruction", "context", "gold", "data"),
+    "image_set",
+)
+_LIST_COLUMNS = ("images", "choices", "combined")
+
+LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
+CELL_SIDE_PX = 800
+FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
+PADDING_PX = 12
+EXTRA_PADDING_ABOVE_PX = 10
+# Modes the official script resizes without conversion.
+_RESIZED_UNCONVERTED = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
 
 
-def dataset(wanted: str, environment: Mapping[str, str]) -> datasets.Dataset:
+def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples of one dataset, or of all of them in turns.
 
     Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
-    ``context``, ``choices``, ``gold`` (null where the annotation has none), ``images`` and
-    ``combined`` (paths of files, none of them opened), ``image_set`` (samples over the same images
-    share it) and ``data`` (the revision).
+    ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
+    ``combined`` (paths of files, none of them opened), ``image_set`` (shared by samples with the
+    same images) and ``data`` (the revision).
 
     Args:
-        wanted: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. ``all`` goes round
-            the datasets, so that the first n samples see as many of them as possible, and in a
-            local folder takes those that are there.
+        selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. ``all`` goes
+            round the datasets, so that the first n samples are from as many of them as possible.
+            In a local folder it takes the datasets that the folder has.
         environment: Read: ``MILEBENCH_DATA`` and what the Hub download reads.
 
     Raises:
-        SettingWrong: No dataset or variant of that name.
-        DataMissing: The data is not there.
+        SettingWrong: No dataset or variant has that name.
+        DataMissing: The data does not exist, or could not be downloaded.
         DataBroken: A file or sample in it cannot be used; names it.
     """
     import datasets
 
-    names, variant = _parse(wanted)
-    rows = _in_turns(_of_one_revision(_present(names, variant, environment)))
+    names, variant = _parse_selection(selection)
+    per_dataset = _load_rows(names, variant, environment)
+    _set_common_revision(per_dataset)
+    turns = itertools.zip_longest(*per_dataset)
+    rows = [row for turn in turns for row in turn if row is not None]
     text, texts = datasets.Value("string"), [datasets.Value("string")]
-    features = dict.fromkeys((*_TEXTS, "image_set"), text) | dict.fromkeys(_LISTS, texts)
+    features = dict.fromkeys(_TEXT_COLUMNS, text) | dict.fromkeys(_LIST_COLUMNS, texts)
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
 
 
-def _parse(wanted: str) -> tuple[Sequence[str], Variant]:
-    name, _, suffix = wanted.partition("@")
+def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
+    name, _, suffix = selection.partition("@")
     variant = cast("Variant", suffix or "test")
     if variant not in VARIANTS:
         raise SettingWrong(f"MileBench has no variant `{suffix}`.", hint=f"one of {VARIANTS}")
@@ -71,48 +88,45 @@ def _parse(wanted: str) -> tuple[Sequence[str], Variant]:
     if name not in ("all", *DATASETS):
         close = difflib.get_close_matches(name, DATASETS) or DATASETS
         raise SettingWrong(f"MileBench has no dataset `{name}`.", hint=f"one of {', '.join(close)}")
-    published = [one for one in names if has_variant(one, variant)]
+    published = [dataset for dataset in names if has_variant(dataset, variant)]
     if not published:
         raise SettingWrong(f"`{name}` was not published as `{variant}`.", hint=f"use `{name}`")
     return published, variant
 
 
-def _present(
+def _load_rows(
     names: Sequence[str], variant: Variant, environment: Mapping[str, str]
-) -> list[list[Row]]:
-    """Rows per dataset. Only of several, and only in a local folder, may some be missing."""
-    lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
-    attempts = {name: _attempt(name, variant, environment) for name in names}
-    found = [rows for rows in attempts.values() if isinstance(rows, list)]
-    errors = {name: e for name, e in attempts.items() if isinstance(e, DataMissing)}
-    if errors and not (found and lenient):
+) -> list[list[DatasetRow]]:
+    """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
+    is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
+    per_dataset: list[list[DatasetRow]] = []
+    errors: dict[str, DataMissing] = {}
+    for name in names:
+        try:
+            per_dataset.append(_rows(name, variant, environment))
+        except DataMissing as error:
+            errors[name] = error
+    if errors and not (per_dataset and is_lenient):
         raise next(iter(errors.values()))
     if errors:
         root = environment["MILEBENCH_DATA"]
         logger.warning(f"MileBench without {', '.join(errors)}: not in `{root}`.")
-    return found
+    return per_dataset
 
 
-def _attempt(
-    name: str, variant: Variant, environment: Mapping[str, str]
-) -> list[Row] | DataMissing:
-    try:
-        return _rows(name, variant, environment)
-    except DataMissing as error:
-        return error
-
-
-def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[Row]:
+def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
     source = annotation(name, environment, adversarial=variant == "adv")
     try:
         rule = rule_of(name, source.question_type)
         samples = [
-            Sample.from_annotation(e, dataset=name, rule=rule, instructions=source.instructions)
-            for e in source.entries
+            Sample.from_annotation(
+                entry, dataset=name, rule=rule, instructions=source.instructions
+            )
+            for entry in source.entries
         ]
         if variant == "combined1":
             for sample in samples:
-                combined(sample)  # says now what it would say in the middle of the run
+                combined(sample)  # raises now what it would raise in the middle of the run
     except BadSample as error:
         raise DataBroken(
             f"`{source.path}`: {error}.", hint="fetch this annotation file again, or repair it"
@@ -122,7 +136,7 @@ def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[R
     return [_row(sample, variant, source) for sample in samples]
 
 
-def _row(sample: Sample, variant: Variant, source: Annotation) -> Row:
+def _row(sample: Sample, variant: Variant, source: Annotation) -> DatasetRow:
     return {
         "id": sample.id,
         "dataset": sample.dataset,
@@ -150,16 +164,97 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
         raise DataBroken(f"Sample {sample.id}: {error}", hint="see above") from error
 
 
-def _of_one_revision(per_dataset: list[list[Row]]) -> list[list[Row]]:
-    """Datasets of several revisions (local files have one each) get a digest of them all."""
+def _set_common_revision(per_dataset: list[list[DatasetRow]]) -> None:
+    """Replace different revisions (local files have one each) by a digest of all of them."""
     revisions = {str(rows[0]["dataset"]): str(rows[0]["data"]) for rows in per_dataset}
     if len(set(revisions.values())) > 1:
-        whole = f"sha256:{_digest([f'{name} {revisions[name]}' for name in sorted(revisions)])}"
+        common = f"sha256:{_digest([f'{name} {revisions[name]}' for name in sorted(revisions)])}"
         for row in itertools.chain.from_iterable(per_dataset):
-            row["data"] = whole
-    return per_dataset
+            row["data"] = common
 
 
-def _in_turns(per_dataset: Iterable[list[Row]]) -> list[Row]:
-    turns = itertools.zip_longest(*per_dataset)
-    return [row for turn in turns for row in turn if row is not None]
+def combined_image(images: Sequence[Path], cache: Path) -> Path:
+    """Draw all images into one JPEG, for models that take only one image.
+
+    A grid with captions ``Image 1``, ``Image 2`` and so on, as ``data/combine_images.py``
+    (MileBench/MileBench at 9583e1f): as many columns as the square root of the count, rounded up;
+    each image resized to 800 x 800 pixels (Lanczos), made RGBA, captioned white on a black box at
+    its bottom centre, and pasted without its alpha, so that pixels hidden by transparency show.
+    Saved with Pillow's JPEG settings, because a model sees the JPEG.
+
+    It differs in the font: the official ``arialuni.ttf`` is not shipped, so the caption is set in
+    Pillow's built-in font (`ImageFont.load_default`) at the same size.
+
+    Args:
+        images: The image files, in the order of their numbers.
+        cache: The folder for drawn images. The file's name is a hash of the images' bytes and of
+            the layout, so the same images are drawn once.
+
+    Returns:
+        The JPEG, ``(rows * 800, columns * 800, 3)``.
+
+    Raises:
+        DataMissing: An image does not exist.
+        DataBroken: An image cannot be decoded or is too large, or there are none.
+    """
+    if not images:
+        raise DataBroken(
+            "A combined image needs at least one image, and the sample has none.",
+            hint="unpack or download the dataset again",
+        )
+    path = cache / f"{_fingerprint(images)}.jpg"
+    if not path.is_file():
+        with atomic_write(path) as part:
+            _grid(images).save(part, format="JPEG")
+    return path
+
+
+def _fingerprint(images: Sequence[Path]) -> str:
+    """A hash of the layout and of the images' bytes, in hex."""
+    digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
+    for path in images:
+        with opened(path) as file:
+            digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()
+
+
+def _grid(images: Sequence[Path]) -> Image.Image:
+    columns = math.ceil(math.sqrt(len(images)))
+    rows = math.ceil(len(images) / columns)
+    grid = Image.new("RGB", (columns * CELL_SIDE_PX, rows * CELL_SIDE_PX))
+    for index, path in enumerate(images):
+        row, column = divmod(index, columns)
+        cell = _with_caption(_cell(path), f"Image {index + 1}")
+        grid.paste(cell, (column * CELL_SIDE_PX, row * CELL_SIDE_PX))
+    return grid
+
+
+def _cell(path: Path) -> Image.Image:
+    """One image, ``(800, 800, 4)``."""
+    image = open_bounded(path)
+    if image.mode not in _RESIZED_UNCONVERTED:
+        image = open_rgb(path)
+    size = (CELL_SIDE_PX, CELL_SIDE_PX)
+    return image.resize(size, Image.Resampling.LANCZOS).convert("RGBA")
+
+
+def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
+    """Draw the caption onto the cell.
+
+    The text starts as far above the bottom as its box is high, plus its own top margin: the lowest
+    pixels of a ``g`` are cut off, as in the official script.
+    """
+    draw = ImageDraw.Draw(cell)
+    font = ImageFont.load_default(FONT_SIZE_PX)
+    left, top, right, bottom = draw.textbbox((0, 0), caption, font=font)
+    width, height = right - left, bottom - top
+    x, y = (cell.width - width) // 2, cell.height - height
+    box = (
+        x - PADDING_PX,
+        y - PADDING_PX - EXTRA_PADDING_ABOVE_PX,
+        x + width + PADDING_PX,
+        y + height + PADDING_PX,
+    )
+    draw.rectangle(box, fill="black")
+    draw.text((x, y), caption, fill="white", font=font)
+    return cell

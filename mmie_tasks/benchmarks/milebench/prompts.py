@@ -1,19 +1,19 @@
-"""How a MileBench request is put together, as the official code does it.
+"""MileBench's prompts, as the official code builds them.
 
 Source: ``MileBenchDataset.__getitem__`` in ``utils.py`` of MileBench at 9583e1f. Instructions and
-contexts come from the annotation files; the few fixed words are facts of the format.
+contexts come from the annotation files; the few fixed words are part of the format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mmie_tasks.benchmarks.milebench.sample import BadSample, Sample
 
-PLACE = "<ImageHere>"
-_UNLETTERED = "GPR1200"  # its options outnumber the alphabet, so the official prompt shows none
+PLACEHOLDER = "<ImageHere>"
+_WITHOUT_LETTERS = "GPR1200"  # more options than letters, so the official prompt shows no letters
 
 
 class Tokenizer(Protocol):
@@ -30,7 +30,13 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truncation:
-    """The official truncation: from the left, whole fragments between images at a time."""
+    """The official truncation: from the left, whole fragments between images at a time.
+
+    Attributes:
+        tokenizer: Counts tokens.
+        max_context_tokens: Limit of instruction, context and images together.
+        tokens_per_image: What each image counts.
+    """
 
     tokenizer: Tokenizer
     max_context_tokens: int
@@ -38,67 +44,67 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True)
-class ImagePlace:
-    """Where an image stands in a prompt; ``index`` counts the sample's images from 0."""
+class PromptImage:
+    """An image in a prompt; ``index`` counts the sample's images from 0."""
 
     index: int
 
 
-Part = str | ImagePlace
+PromptPart: TypeAlias = str | PromptImage
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Text and image places, in order."""
+    """Texts and images in order."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
 
     @property
     def images(self) -> list[int]:
         """The indices of the images shown, in order."""
-        return [part.index for part in self.parts if isinstance(part, ImagePlace)]
+        return [part.index for part in self.parts if isinstance(part, PromptImage)]
 
-    def text(self, place: Callable[[int], str] = lambda _: PLACE) -> str:
-        """The prompt as one text; ``place`` writes the n-th image shown (from 1).
+    def text(self, placeholder: Callable[[int], str] = lambda _: PLACEHOLDER) -> str:
+        """The prompt as one text.
 
-        The default gives the official text.
+        Args:
+            placeholder: The text for the n-th image shown, counted from 1; by default the official
+                one.
         """
-        shown, pieces = 0, []
+        shown, texts = 0, []
         for part in self.parts:
-            if isinstance(part, ImagePlace):
+            if isinstance(part, PromptImage):
                 shown += 1
-            pieces.append(part if isinstance(part, str) else place(shown))
-        return "".join(pieces)
+            texts.append(part if isinstance(part, str) else placeholder(shown))
+        return "".join(texts)
 
 
 def choice_block(sample: Sample) -> str:
-    r"""The options as the prompt lists them; nothing for an open question.
+    r"""The options as the prompt lists them; empty for an open question.
 
-    Letters are ``chr(65 + i)`` whatever ``i``, and GPR1200 has none, as official.
+    As in the official code, letters are ``chr(65 + i)`` for any ``i``, and GPR1200 has none.
     """
     if not sample.choices:
         return ""
-    lettered = sample.dataset != _UNLETTERED
-    lines = [f"{chr(65 + i)}. {c}" if lettered else c for i, c in enumerate(sample.choices)]
+    with_letters = sample.dataset != _WITHOUT_LETTERS
+    lines = [f"{chr(65 + i)}. {c}" if with_letters else c for i, c in enumerate(sample.choices)]
     return "\nChoice list: \n" + "\n".join(lines) + "\nYour answer is: "
 
 
 def interleaved(sample: Sample, truncation: Truncation | None = None) -> Prompt:
-    """Instruction first, then the context with every image at its place.
+    """Instruction first, then the context with every image at its placeholder.
 
-    As official, images are dealt out from the end: the last place gets the last image. One image
-    more than there are places stands before the context; a place without an image (a literal
-    ``<ImageHere>`` in the text) stays as text.
+    As in the official code, images are assigned from the end: the last placeholder gets the last
+    image. One image more than there are placeholders stands before the context; a placeholder
+    without an image (a literal ``<ImageHere>`` in the text) stays as text.
     """
-    context = sample.context + choice_block(sample)
-    for k in range(1, len(sample.images) + 1):
-        context = context.replace(f"{{image#{k}}}", PLACE).replace(f"{{table#{k}}}", PLACE)
-    fragments, leading = _kept(context, sample.instruction, len(sample.images), truncation)
-    before = ["", *fragments[:-1]] if leading else fragments[:-1]
-    first = len(sample.images) - len(before)  # index of the image at the first place; below 0: none
-    parts: list[Part] = [sample.instruction + "\n"]
-    for index, fragment in enumerate(before, start=first):
-        parts += [fragment, ImagePlace(index) if index >= 0 else PLACE]
+    context = _context(sample, lambda _: PLACEHOLDER)
+    fragments, leading = _fragments(context, sample.instruction, len(sample.images), truncation)
+    before_images = ["", *fragments[:-1]] if leading else fragments[:-1]
+    first = len(sample.images) - len(before_images)  # index of the first image; negative: none
+    parts: list[PromptPart] = [sample.instruction + "\n"]
+    for index, fragment in enumerate(before_images, start=first):
+        parts += [fragment, PromptImage(index) if index >= 0 else PLACEHOLDER]
     parts.append(fragments[-1])
     return Prompt(tuple(part for part in parts if part != ""))
 
@@ -106,7 +112,7 @@ def interleaved(sample: Sample, truncation: Truncation | None = None) -> Prompt:
 def combined(sample: Sample, truncation: Truncation | None = None) -> Prompt:
     """One picture that holds all images, then instruction and context with ``<Image k> `` marks.
 
-    The picture is image 0 of the prompt. Truncation does not count it, as official.
+    The picture is image 0 of the prompt. As in the official code, truncation does not count it.
 
     Raises:
         BadSample: The annotation names more than one combined picture (the official code asserts).
@@ -116,20 +122,27 @@ def combined(sample: Sample, truncation: Truncation | None = None) -> Prompt:
             f"{sample.dataset}, sample {sample.sample_id}: `combined_1_images` names "
             f"{len(sample.combined)} files, and one is allowed"
         )
+    context = _context(sample, lambda k: f"<Image {k}> ")
+    without_images = truncation and replace(truncation, tokens_per_image=0)
+    fragments, _ = _fragments(context, sample.instruction, 0, without_images)
+    text = PLACEHOLDER.join(fragments)
+    return Prompt((PromptImage(0), f"\n{sample.instruction}\n{text}"))
+
+
+def _context(sample: Sample, placeholder: Callable[[int], str]) -> str:
+    """The context with the options, and ``placeholder(k)`` for the k-th image, from 1."""
     context = sample.context + choice_block(sample)
     for k in range(1, len(sample.images) + 1):
-        mark = f"<Image {k}> "
+        mark = placeholder(k)
         context = context.replace(f"{{image#{k}}}", mark).replace(f"{{table#{k}}}", mark)
-    uncounted = truncation and replace(truncation, tokens_per_image=0)
-    fragments, _ = _kept(context, sample.instruction, 0, uncounted)
-    return Prompt((ImagePlace(0), "\n" + sample.instruction + "\n" + PLACE.join(fragments)))
+    return context
 
 
-def _kept(
+def _fragments(
     context: str, instruction: str, n_images: int, truncation: Truncation | None
 ) -> tuple[list[str], bool]:
-    """The fragments between places that stay, and whether an image stands before the first."""
-    fragments = context.split(PLACE)
+    """The remaining fragments between placeholders, and whether an image precedes the first."""
+    fragments = context.split(PLACEHOLDER)
     if truncation is None:
         return fragments, n_images >= len(fragments)
     return _truncated(fragments, instruction, n_images, truncation)
@@ -138,27 +151,27 @@ def _kept(
 def _truncated(
     fragments: list[str], instruction: str, n_images: int, truncation: Truncation
 ) -> tuple[list[str], bool]:
-    """Walk from the end while text and images fit.
+    """Add fragments from the end while text and images fit.
 
-    Quirks kept: a fragment is kept whole or dropped, but the very last, which is cut; a budget of
-    0 or less cuts nothing or from the wrong end (``ids[-budget:]``); every text is decoded from
-    its tokens, cut or not.
+    Quirks of the official code: a fragment stays whole or is dropped, except the very last, which
+    is cut; a budget of 0 or less cuts nothing or from the wrong end (``ids[-budget:]``); every
+    text is decoded from its tokens, cut or not.
     """
     encode, decode = truncation.tokenizer.encode, truncation.tokenizer.decode
     budget = truncation.max_context_tokens - len(encode(instruction, add_special_tokens=False))
-    kept: list[str] = []
+    remaining: list[str] = []
     used, leading = 0, False
     for fragment in reversed(fragments):
         ids = encode(fragment, add_special_tokens=False)
         if len(ids) + used > budget:
-            if not kept:
-                kept.append(decode(ids[-budget:]))
+            if not remaining:
+                remaining.append(decode(ids[-budget:]))
             break
-        kept.insert(0, decode(ids))
+        remaining.insert(0, decode(ids))
         used, leading = used + len(ids), False
         if used + truncation.tokens_per_image > budget:
             break
         if n_images:
             n_images, leading = n_images - 1, True
             used += truncation.tokens_per_image
-    return kept, leading
+    return remaining, leading

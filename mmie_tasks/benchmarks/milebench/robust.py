@@ -1,7 +1,6 @@
-"""The robust reading: what the official scorer evidently meant, without its slips.
+"""MileBench's robust readers: what the official scorer evidently intended, without its slips.
 
-Beside the official verdict, never instead of it. The README of this room lists each difference.
-Multiple choice is in ``robust_choice.py``.
+Reported beside the official verdict, never instead of it. The README lists each difference.
 """
 
 from __future__ import annotations
@@ -15,24 +14,37 @@ from dataclasses import dataclass
 from mmie_tasks.benchmarks.milebench.official import common_words, f_measure, label
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
-# Words, as the robust reading sees them: every mark is judged where it stands.
-
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _PERIOD = re.compile(r"(?<!\d)\.|\.(?!\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
 
+_MARKUP = re.compile(r"[*`#]+|\\(?:boxed|text(?:bf)?)\b")
+_OPEN, _CLOSE = r"[$(\[{\"'“‘]*", r"[$)\]}\"'”’]*"
+_ONLY_LABEL = re.compile(rf"{_OPEN}([A-Za-z]{{1,2}}){_CLOSE}[.:,;]?{_CLOSE}")
+_LEADING_LABEL = re.compile(rf"{_OPEN}([A-Z]{{1,2}})(?![A-Za-z0-9])")
+_DECLARATION = re.compile(
+    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
+    re.IGNORECASE,
+)
+_SEPARATE_LABEL = re.compile(
+    r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)"
+)
+_SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
+_LABELS_THAT_ARE_WORDS = frozenset({"A", "I"})
+_MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
+
 
 def fold(text: str) -> str:
-    """Compatible characters made equal, case and outer white space gone, inner squeezed."""
+    """The text in NFKC and case-folded, with single spaces and none at its ends."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words and numbers of a text; letters and digits part, marks separate.
+    """The words and numbers of a text, split between letters and digits and at punctuation.
 
-    A comma between thousands, an apostrophe inside a word and a period not between digits join
-    their neighbours, each by itself and whatever stands elsewhere in the text.
+    A comma between thousands, an apostrophe inside a word and a period not between digits are
+    removed, each wherever it stands.
 
     >>> words("**1,000** U.S. dollars, 3–1; image10 don't 1.5cm")
     ('1000', 'us', 'dollars', '3', '1', 'image', '10', 'dont', '1.5', 'cm')
@@ -42,7 +54,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def phrase(text: str) -> str:
-    """The words between single spaces, one more at each end: a whole-word search is then ``in``.
+    """The words separated and surrounded by single spaces, so that ``in`` finds whole words.
 
     >>> phrase("no") in phrase("I know"), phrase("no") in phrase("No, never")
     (False, True)
@@ -51,7 +63,7 @@ def phrase(text: str) -> str:
 
 
 def read_rouge(gold: object, answer: object) -> Verdict:
-    """ROUGE-L F (0 to 1) over `words`: the same measure, each text one sentence.
+    """ROUGE-L F (0 to 1) over `words`: the same measure, with each text as one sentence.
 
     >>> round(read_rouge("Pick up the mug.", "pick-up the **mug**").points, 6)
     1.0
@@ -68,125 +80,54 @@ def read_rouge(gold: object, answer: object) -> Verdict:
 
 
 def read_needle(gold: object, answer: object) -> Verdict:
-    """1 if the gold's digits, or words, stand in the answer as a whole, else 0.
+    """1 point if the gold's digits, or words, occur as a whole in the answer, otherwise 0.
 
     >>> read_needle("7984462", "It is **7,984,462**.").points
     1.0
     >>> read_needle("7984462", "17984462").points
     0.0
     """
-    if not isinstance(gold, str) or not fold(gold):
-        return Unscored("bad_gold", "the gold is empty or not text")
-    if not isinstance(answer, str):
-        return Unscored("not_text", type(answer).__name__)
-    number = fold(gold).replace(",", "")
+    if problem := _containment_problem(gold, answer):
+        return problem
+    number = fold(str(gold)).replace(",", "")
     if not number.isdecimal():
         return read_phrase(gold, answer)
-    said = re.sub(r"(?<=\d),(?=\d)", "", fold(answer))
-    return Scored(float(re.search(rf"(?<!\d){number}(?!\d)", said) is not None))
+    text = re.sub(r"(?<=\d),(?=\d)", "", fold(str(answer)))
+    return Scored(float(re.search(rf"(?<!\d){number}(?!\d)", text) is not None))
 
 
 def read_phrase(gold: object, answer: object) -> Verdict:
-    """1 if the gold's words stand together in the answer as whole words, else 0.
+    """1 point if the gold's words occur together as whole words in the answer, otherwise 0.
 
     >>> read_phrase("no", "I know").points, read_phrase("3-1", "They won 3–1.").points
     (0.0, 1.0)
     """
+    if problem := _containment_problem(gold, answer):
+        return problem
+    gold_text, answer_text = str(gold), str(answer)
+    if not words(gold_text):  # punctuation only: it has no word boundaries
+        return Scored(float(fold(gold_text) in fold(answer_text)))
+    return Scored(float(phrase(gold_text) in phrase(answer_text)))
+
+
+def _containment_problem(gold: object, answer: object) -> Unscored | None:
     if not isinstance(gold, str) or not fold(gold):
         return Unscored("bad_gold", "the gold is empty or not text")
     if not isinstance(answer, str):
         return Unscored("not_text", type(answer).__name__)
-    if not words(gold):  # marks only: there is no word to bound
-        return Scored(float(fold(gold) in fold(answer)))
-    return Scored(float(phrase(gold) in phrase(answer)))
-
-
-# Multiple choice, read robustly: whole words, whole labels, the longest option, no free points.
-
-_MARKUP = re.compile(r"[*`#]+|\\(?:boxed|text(?:bf)?)\b")
-_OPEN, _CLOSE = r"[$(\[{\"'“‘]*", r"[$)\]}\"'”’]*"
-_ALONE = re.compile(rf"{_OPEN}([A-Za-z]{{1,2}}){_CLOSE}[.:,;]?{_CLOSE}")
-_LEAD = re.compile(rf"{_OPEN}([A-Z]{{1,2}})(?![A-Za-z0-9])")
-_DECLARED = re.compile(
-    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
-    re.IGNORECASE,
-)
-_ISOLATED = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
-_SMALL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
-_ALSO_WORDS = frozenset({"A", "I"})
-_DECLARATIONS, _DECLARED_CHARACTERS = 8, 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """Options as `phrase` and as `fold`; an empty one can never be chosen."""
-
-    phrases: tuple[str, ...]
-    folded: tuple[str, ...]
-    index_of_label: dict[str, int]
-
-    @classmethod
-    def of(cls, options: Sequence[str]) -> _Options:
-        named = {label(i): i for i, option in enumerate(options) if fold(option)}
-        return cls(tuple(map(phrase, options)), tuple(map(fold, options)), named)
-
-    def equal_to(self, text: str) -> frozenset[int]:
-        """Options that say the same: character by character, or else word by word."""
-        exact = fold(text)
-        same = frozenset(i for i, option in enumerate(self.folded) if exact and option == exact)
-        said = phrase(text)
-        return same or frozenset(
-            i for i, option in enumerate(self.phrases) if said.strip() and option == said
-        )
-
-    def named(self, name: str) -> frozenset[int]:
-        index = self.index_of_label.get(name)
-        return frozenset() if index is None else frozenset({index})
-
-    def mentioned(self, text: str) -> frozenset[int]:
-        """The one option that stands in the text as whole words; several give none.
-
-        Character by character first, which tells ``$5`` from ``€5``, then word by word. An option
-        that only occurs within a longer one that is mentioned does not count.
-        """
-        return _only_one(fold(text), self.folded) or _only_one(phrase(text), self.phrases)
-
-
-def _only_one(text: str, options: Sequence[str]) -> frozenset[int]:
-    found = set()
-    for option in sorted(set(options), key=len, reverse=True):
-        if option.strip() and (rest := _without(text, option.strip())) != text:
-            found.add(option)
-            text = rest
-    if len(found) != 1:
-        return frozenset()
-    return frozenset(i for i, option in enumerate(options) if option in found)
-
-
-def _without(text: str, part: str) -> str:
-    """The text with every whole-word occurrence of the part blotted out."""
-    pieces, done, at = [], 0, text.find(part)
-    while at >= 0:
-        end = at + len(part)
-        inside = (part[0].isalnum() and text[at - 1 : at].isalnum()) or (
-            part[-1].isalnum() and text[end : end + 1].isalnum()
-        )
-        if not inside:
-            pieces += [text[done:at], " | "]
-            done = end
-        at = text.find(part, at + 1 if inside else end)
-    return "".join([*pieces, text[done:]])
+    return None
 
 
 def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verdict:
-    """1 if the answer names the gold, by its text or by its label, else 0.
+    """1 point if the answer names the gold, by its text or by its label, otherwise 0.
 
-    Tried in this order, the first that finds something decides: the answer is an option; it is a
-    label; it begins with a label; it declares one ("the answer is B", the last such phrase); it
-    declares an option's text; it mentions exactly one option; it holds exactly one label.
+    These rules are tried in order, and the first that names an option decides: the answer is an
+    option; it is a label; it begins with a label; it declares one ("the answer is B", the last
+    such phrase); it declares an option's text; it mentions exactly one option; it contains exactly
+    one label.
 
     Returns:
-        `Scored` with 0 or 1 and the label read (empty where nothing was), or `Unscored` where the
+        `Scored` with 0 or 1 point and the label (empty if there is none), or `Unscored` if the
         gold is no option.
 
     >>> read_choice("dog", "The answer is B", ["cat", "dog"]).reading
@@ -198,13 +139,80 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
         return Unscored("bad_gold", "the gold or an option is not text")
     if not isinstance(answer, str):
         return Unscored("not_text", type(answer).__name__)
-    known = _Options.of([str(option) for option in options])
-    right = known.equal_to(gold)
-    if not right:
+    choices = _Options.of([str(option) for option in options])
+    correct = choices.equal_to(gold)
+    if not correct:
         return Unscored("bad_gold", "the gold is not among the options")
-    chosen = _chosen(answer, known)
-    reading = label(min(chosen)) if chosen else ""
-    return Scored(float(bool(chosen) and chosen <= right), reading)
+    chosen = _chosen(answer, choices)
+    return Scored(
+        float(bool(chosen) and chosen <= correct), label(min(chosen)) if chosen else ""
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options as `phrase` and as `fold`; an empty option can never be chosen.
+
+    Methods return the indices of options: several only where options have the same text.
+    """
+
+    phrases: tuple[str, ...]
+    folded: tuple[str, ...]
+    index_of_label: dict[str, int]
+
+    @classmethod
+    def of(cls, options: Sequence[str]) -> _Options:
+        labels = {label(i): i for i, option in enumerate(options) if fold(option)}
+        return cls(tuple(map(phrase, options)), tuple(map(fold, options)), labels)
+
+    def equal_to(self, text: str) -> frozenset[int]:
+        """Options with the same text: character by character, otherwise word by word."""
+        folded = fold(text)
+        same = frozenset(i for i, option in enumerate(self.folded) if folded and option == folded)
+        text_phrase = phrase(text)
+        return same or frozenset(
+            i
+            for i, option in enumerate(self.phrases)
+            if text_phrase.strip() and option == text_phrase
+        )
+
+    def with_label(self, name: str) -> frozenset[int]:
+        index = self.index_of_label.get(name)
+        return frozenset() if index is None else frozenset({index})
+
+    def mentioned(self, text: str) -> frozenset[int]:
+        """The only option that occurs in the text as whole words; none if several do.
+
+        Character by character first, which distinguishes ``$5`` from ``€5``, then word by word. An
+        option that only occurs within a longer one that is mentioned does not count.
+        """
+        return _only_one(fold(text), self.folded) or _only_one(phrase(text), self.phrases)
+
+
+def _only_one(text: str, options: Sequence[str]) -> frozenset[int]:
+    matches = set()
+    for option in sorted(set(options), key=len, reverse=True):
+        if option.strip() and (remaining := _without(text, option.strip())) != text:
+            matches.add(option)
+            text = remaining
+    if len(matches) != 1:
+        return frozenset()
+    return frozenset(i for i, option in enumerate(options) if option in matches)
+
+
+def _without(text: str, part: str) -> str:
+    """The text with every whole-word occurrence of the part replaced by a bar."""
+    pieces, copied, start = [], 0, text.find(part)
+    while start >= 0:
+        end = start + len(part)
+        inside_word = (part[0].isalnum() and text[start - 1 : start].isalnum()) or (
+            part[-1].isalnum() and text[end : end + 1].isalnum()
+        )
+        if not inside_word:
+            pieces += [text[copied:start], " | "]
+            copied = end
+        start = text.find(part, start + 1 if inside_word else end)
+    return "".join([*pieces, text[copied:]])
 
 
 def _chosen(answer: str, options: _Options) -> frozenset[int]:
@@ -213,55 +221,57 @@ def _chosen(answer: str, options: _Options) -> frozenset[int]:
     text = _MARKUP.sub("", answer).strip()
     if same := options.equal_to(text):
         return same
-    if (alone := _ALONE.fullmatch(text)) and (named := options.named(alone[1].upper())):
-        return named
+    if match := _ONLY_LABEL.fullmatch(text):
+        labelled = options.with_label(match[1].upper())
+        if labelled:
+            return labelled
     return (
-        _label_at(text, options)
+        _leading(text, options)
         or _declared(text, options)
         or options.mentioned(text)
-        or _isolated(text, options)
+        or _separate(text, options)
     )
 
 
-def _label_at(text: str, options: _Options) -> frozenset[int]:
-    """The label a text begins with, if what follows shows that it is one.
+def _leading(text: str, options: _Options) -> frozenset[int]:
+    """The option whose label a text begins with, if what follows shows that it is a label.
 
-    ``B.``, ``(B) text``, ``B: text`` and ``B`` on its own line are; ``A man`` is not, unless the
-    words that follow are option A's.
+    ``B.``, ``(B) text``, ``B: text`` and ``B`` on its own line are labels; ``A man`` is not,
+    unless the words that follow are option A's.
     """
-    lead = _LEAD.match(text)
-    named = options.named(lead[1]) if lead else frozenset()
-    if not lead or not named:
+    lead = _LEADING_LABEL.match(text)
+    labelled = options.with_label(lead[1]) if lead else frozenset()
+    if not lead or not labelled:
         return frozenset()
-    rest = text[lead.end() :]
-    (index,) = named
-    bounded = not rest.strip() or rest.lstrip(" ")[0] in ")]}.:,;\n-–—=\"'”’"
-    if bounded or phrase(rest).startswith(options.phrases[index]):
-        return named
-    return frozenset() if lead[1] in _ALSO_WORDS else named
+    tail = text[lead.end() :]
+    (index,) = labelled
+    is_separate = not tail.strip() or tail.lstrip(" ")[0] in ")]}.:,;\n-–—=\"'”’"
+    if is_separate or phrase(tail).startswith(options.phrases[index]):
+        return labelled
+    return frozenset() if lead[1] in _LABELS_THAT_ARE_WORDS else labelled
 
 
 def _declared(text: str, options: _Options) -> frozenset[int]:
-    """What the last "answer is", "option" or "choice" that leads to something names.
+    """The option that the last "answer is", "option" or "choice" names.
 
     Only the last few such phrases and the beginning of what follows count: that bounds the work
     on an answer that repeats itself for a megabyte.
     """
-    for match in reversed(deque(_DECLARED.finditer(text), maxlen=_DECLARATIONS)):
-        rest = text[match.end() : match.end() + _DECLARED_CHARACTERS]
-        small = _SMALL.match(rest)
-        found = (
-            options.named(small[1].upper()) if small else _label_at(rest, options)
-        ) or options.mentioned(rest.partition("\n")[0])
-        if found:
-            return found
+    for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
+        declared = text[match.end() : match.end() + _MAX_DECLARED_CHARACTERS]
+        small = _SMALL_LABEL.match(declared)
+        labelled = (
+            options.with_label(small[1].upper()) if small else _leading(declared, options)
+        )
+        if chosen := labelled or options.mentioned(declared.partition("\n")[0]):
+            return chosen
     return frozenset()
 
 
-def _isolated(text: str, options: _Options) -> frozenset[int]:
-    """The one label that stands by itself somewhere; ``A`` and ``I`` need a mark beside them."""
-    found: set[int] = set()
-    for before, name, after in _ISOLATED.findall(text):
-        if before or after or name not in _ALSO_WORDS:
-            found |= options.named(name)
-    return frozenset(found) if len(found) == 1 else frozenset()
+def _separate(text: str, options: _Options) -> frozenset[int]:
+    """The option of the only separate label in the text; ``A`` and ``I`` need a mark beside them."""
+    labelled: set[int] = set()
+    for opening, name, closing in _SEPARATE_LABEL.findall(text):
+        if opening or closing or name not in _LABELS_THAT_ARE_WORDS:
+            labelled |= options.with_label(name)
+    return frozenset(labelled) if len(labelled) == 1 else frozenset()

@@ -1,4 +1,4 @@
-"""What MileBench is made of: its 29 datasets, and one sample of them.
+"""One sample of MileBench, and the benchmark's 29 datasets.
 
 Source: paper arXiv 2404.18532, and the annotation files of FreedomIntelligence/MileBench.
 """
@@ -49,6 +49,8 @@ DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 
 Variant = Literal["test", "adv", "combined1"]
 VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
+"""The published data, with adversarially shuffled options, with all images in one picture."""
+
 Rule = Literal["choice", "rouge", "needle", "substring"]
 Level = Literal["few", "medium", "many"]
 
@@ -66,7 +68,7 @@ def rule_of(dataset: str, question_type: str) -> Rule:
     """The branch of the official scorer (``evaluate.py`` at 9583e1f, ``main``).
 
     Raises:
-        BadSample: A question type the official script knows nothing of.
+        BadSample: A question type that the official script does not have.
     """
     if "NeedleInAHaystack" in dataset:
         return "needle"
@@ -84,7 +86,19 @@ def rule_of(dataset: str, question_type: str) -> Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One question. Image names are as annotated: relative to the dataset's ``images`` folder."""
+    """One question of a dataset.
+
+    Attributes:
+        dataset: The dataset's official name.
+        sample_id: Unique in its dataset.
+        rule: How its answer is scored.
+        instruction: What to do, as text.
+        context: The question, with a placeholder for every image.
+        images: Names as annotated, relative to the dataset's folder ``images``.
+        gold: The gold answer; None if the annotation has none.
+        choices: The options; empty for an open question.
+        combined: Files below ``combined_1_images``, if the archive has them.
+    """
 
     dataset: str
     sample_id: str
@@ -92,9 +106,9 @@ class Sample:
     instruction: str
     context: str
     images: tuple[str, ...]
-    gold: str | None  # None where the annotation has none
-    choices: tuple[str, ...] = ()  # empty for open questions
-    combined: tuple[str, ...] = ()  # files below ``combined_1_images``, where the archive has them
+    gold: str | None
+    choices: tuple[str, ...] = ()
+    combined: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -105,7 +119,7 @@ class Sample:
     def level(self) -> Level:
         """Few (up to 5 images), medium (6 to 31) or many.
 
-        As the official scorer, from the number of annotated images, not from the stored field
+        As in the official scorer, by the number of annotated images, not by the stored field
         (``evaluate.py`` at 9583e1f, ``get_image_quantity_level``).
         """
         if len(self.images) < 6:
@@ -118,28 +132,28 @@ class Sample:
     ) -> Sample:
         """Read one entry of ``data`` in an official annotation file.
 
-        A ``choice_list`` of None counts as absent (the Hub's parquet files have it so). The gold
-        becomes text by ``str``, as in the official ``generate.py``.
+        A ``choice_list`` of None counts as absent (as in the Hub's parquet files). The gold is
+        converted to text by ``str``, as in the official ``generate.py``.
 
         Raises:
             BadSample: A field is missing or of the wrong kind.
         """
-        where = f"{dataset}: an entry of `data`"
-        fields = _mapping(entry, where)
-        sample_id = _sample_id(fields, where)
-        where = f"{dataset}, sample {sample_id}"
-        task = _mapping(fields.get("task_instance"), f"{where}: `task_instance`")
+        location = f"{dataset}: an entry of `data`"
+        fields = _mapping(entry, location)
+        sample_id = _sample_id(fields, location)
+        location = f"{dataset}, sample {sample_id}"
+        instance = _mapping(fields.get("task_instance"), f"{location}: `task_instance`")
         gold = fields.get("response")
         return cls(
             dataset=dataset,
             sample_id=sample_id,
             rule=rule,
-            instruction=_instruction(fields, instructions, where),
-            context=_text(task.get("context"), f"{where}: `context`"),
-            images=_texts(task.get("images_path"), f"{where}: `images_path`"),
-            gold=None if gold is None else _text(str(gold), f"{where}: `response`"),
-            choices=_texts(task.get("choice_list") or [], f"{where}: `choice_list`"),
-            combined=_texts(task.get("combined_1_images") or [], f"{where}: `combined_1_images`"),
+            instruction=_instruction(fields, instructions, location),
+            context=_text(instance.get("context"), f"{location}: `context`"),
+            images=_texts(instance.get("images_path"), f"{location}: `images_path`"),
+            gold=None if gold is None else _text(str(gold), f"{location}: `response`"),
+            choices=_texts(instance.get("choice_list") or [], f"{location}: `choice_list`"),
+            combined=_texts(instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"),
         )
 
     @classmethod
@@ -148,54 +162,54 @@ class Sample:
         dataset = str(doc["dataset"])
         sample_id = str(doc["id"]).removeprefix(f"{dataset}/")
         gold = doc["gold"]
-        where = f"{dataset}, sample {sample_id}"
+        location = f"{dataset}, sample {sample_id}"
         return cls(
             dataset=dataset,
             sample_id=sample_id,
             rule=rule_of(dataset, str(doc["question_type"])),
             instruction=str(doc["instruction"]),
             context=str(doc["context"]),
-            images=_texts(doc["images"], f"{where}: `images`"),
+            images=_texts(doc["images"], f"{location}: `images`"),
             gold=None if gold is None else str(gold),
-            choices=_texts(doc["choices"], f"{where}: `choices`"),
-            combined=_texts(doc["combined"], f"{where}: `combined`"),
+            choices=_texts(doc["choices"], f"{location}: `choices`"),
+            combined=_texts(doc["combined"], f"{location}: `combined`"),
         )
 
 
-def _sample_id(fields: Mapping[str, object], where: str) -> str:
+def _sample_id(fields: Mapping[str, object], location: str) -> str:
     value = fields.get("sample_id")
     if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
-        raise BadSample(f"{where}: `sample_id` is {value!r}, not a number or text")
+        raise BadSample(f"{location}: `sample_id` is {value!r}, not a number or text")
     return str(value)
 
 
-def _instruction(fields: Mapping[str, object], instructions: Sequence[str], where: str) -> str:
+def _instruction(fields: Mapping[str, object], instructions: Sequence[str], location: str) -> str:
     index = fields.get("task_instruction_id")
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(instructions):
         raise BadSample(
-            f"{where}: `task_instruction_id` is {index!r}, "
+            f"{location}: `task_instruction_id` is {index!r}, "
             f"and the file has {len(instructions)} instructions"
         )
     return instructions[index]
 
 
-def _mapping(value: object, where: str) -> Mapping[str, object]:
+def _mapping(value: object, location: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise BadSample(f"{where} is {type(value).__name__}, not an object")
+        raise BadSample(f"{location} is {type(value).__name__}, not an object")
     return value
 
 
-def _text(value: object, where: str) -> str:
+def _text(value: object, location: str) -> str:
     if not isinstance(value, str):
-        raise BadSample(f"{where} is {type(value).__name__}, not text")
+        raise BadSample(f"{location} is {type(value).__name__}, not text")
     try:
         value.encode()
     except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
-        raise BadSample(f"{where} holds a lone surrogate at {error.start}") from error
+        raise BadSample(f"{location} holds a lone surrogate at {error.start}") from error
     return value
 
 
-def _texts(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise BadSample(f"{where} is {type(value).__name__}, not a list of texts")
-    return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
+def _texts(values: object, location: str) -> tuple[str, ...]:
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise BadSample(f"{location} is {type(values).__name__}, not a list of texts")
+    return tuple(_text(value, f"{location}[{i}]") for i, value in enumerate(values))
