@@ -106,8 +106,9 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             said = gold if lots.random() < skill else "a green bar"
-            reading = mile_metrics.read(sample, said)
-            rows = mile_metrics.benchmark_rows(sample, reading, signature)
+            verdicts = mile_metrics.score_answer(sample, [said])
+            record = mile_metrics.sample_record(sample, verdicts, signature)
+            rows = mile_metrics.benchmark_rows(sample, verdicts, record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             asked = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"

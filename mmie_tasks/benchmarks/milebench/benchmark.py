@@ -122,7 +122,9 @@ def _record(line: Line) -> Record:
 
 
 def _score_again(line: Line, record: Record) -> Verdicts | None:
-    stored = Verdicts(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
+    stored = Verdicts(
+        log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1)
+    )
     if all(
         isinstance(verdict, Unscored) and verdict.reason in _NOT_IN_ANSWER
         for verdict in (stored.official, stored.robust)

@@ -11,12 +11,12 @@ from typing import cast
 from mmie_tasks.benchmarks.milebench import data as source
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.assets import REPO, archive_of, dataset_folder, part_of
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
 from mmie_tasks.benchmarks.milebench.truncation import (
     is_tokenizer_here,
     load_tokenizer,
     token_limit,
 )
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import (
     Item,

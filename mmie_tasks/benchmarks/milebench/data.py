@@ -99,13 +99,9 @@ def _load_rows(
 ) -> list[list[DatasetRow]]:
     """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
     is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
-    per_dataset: list[list[DatasetRow]] = []
-    errors: dict[str, DataMissing] = {}
-    for name in names:
-        try:
-            per_dataset.append(_rows(name, variant, environment))
-        except DataMissing as error:
-            errors[name] = error
+    results = {name: _rows_or_error(name, variant, environment) for name in names}
+    per_dataset = [rows for rows in results.values() if isinstance(rows, list)]
+    errors = {name: e for name, e in results.items() if isinstance(e, DataMissing)}
     if errors and not (per_dataset and is_lenient):
         raise next(iter(errors.values()))
     if errors:
@@ -114,14 +110,21 @@ def _load_rows(
     return per_dataset
 
 
+def _rows_or_error(
+    name: str, variant: Variant, environment: Mapping[str, str]
+) -> list[DatasetRow] | DataMissing:
+    try:
+        return _rows(name, variant, environment)
+    except DataMissing as error:
+        return error
+
+
 def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
     source = annotation(name, environment, adversarial=variant == "adv")
     try:
         rule = rule_of(name, source.question_type)
         samples = [
-            Sample.from_annotation(
-                entry, dataset=name, rule=rule, instructions=source.instructions
-            )
+            Sample.from_annotation(entry, dataset=name, rule=rule, instructions=source.instructions)
             for entry in source.entries
         ]
         if variant == "combined1":
@@ -199,7 +202,7 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
     """
     if not images:
         raise DataBroken(
-            "A combined image needs at least one image, and the sample has none.",
+            "A combined image was requested for a sample with no images.",
             hint="unpack or download the dataset again",
         )
     path = cache / f"{_fingerprint(images)}.jpg"

@@ -27,9 +27,7 @@ _DECLARATION = re.compile(
     r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
     re.IGNORECASE,
 )
-_SEPARATE_LABEL = re.compile(
-    r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)"
-)
+_SEPARATE_LABEL = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
 _SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")
 _LABELS_THAT_ARE_WORDS = frozenset({"A", "I"})
 _MAX_DECLARATIONS, _MAX_DECLARED_CHARACTERS = 8, 500
@@ -144,9 +142,7 @@ def read_choice(gold: object, answer: object, options: Sequence[object]) -> Verd
     if not correct:
         return Unscored("bad_gold", "the gold is not among the options")
     chosen = _chosen(answer, choices)
-    return Scored(
-        float(bool(chosen) and chosen <= correct), label(min(chosen)) if chosen else ""
-    )
+    return Scored(float(bool(chosen) and chosen <= correct), label(min(chosen)) if chosen else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,16 +256,14 @@ def _declared(text: str, options: _Options) -> frozenset[int]:
     for match in reversed(deque(_DECLARATION.finditer(text), maxlen=_MAX_DECLARATIONS)):
         declared = text[match.end() : match.end() + _MAX_DECLARED_CHARACTERS]
         small = _SMALL_LABEL.match(declared)
-        labelled = (
-            options.with_label(small[1].upper()) if small else _leading(declared, options)
-        )
+        labelled = options.with_label(small[1].upper()) if small else _leading(declared, options)
         if chosen := labelled or options.mentioned(declared.partition("\n")[0]):
             return chosen
     return frozenset()
 
 
 def _separate(text: str, options: _Options) -> frozenset[int]:
-    """The option of the only separate label in the text; ``A`` and ``I`` need a mark beside them."""
+    """The option of the only separate label; ``A`` and ``I`` need a mark beside them."""
     labelled: set[int] = set()
     for opening, name, closing in _SEPARATE_LABEL.findall(text):
         if opening or closing or name not in _LABELS_THAT_ARE_WORDS:

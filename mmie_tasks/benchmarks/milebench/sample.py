@@ -153,7 +153,9 @@ class Sample:
             images=_texts(instance.get("images_path"), f"{location}: `images_path`"),
             gold=None if gold is None else _text(str(gold), f"{location}: `response`"),
             choices=_texts(instance.get("choice_list") or [], f"{location}: `choice_list`"),
-            combined=_texts(instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"),
+            combined=_texts(
+                instance.get("combined_1_images") or [], f"{location}: `combined_1_images`"
+            ),
         )
 
     @classmethod

@@ -3,7 +3,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from mmie_tasks.benchmarks.milebench.context import combined_image
+from mmie_tasks.benchmarks.milebench.data import combined_image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support.golden import vectors
 
-from mmie_tasks.benchmarks.milebench.prompts import ImagePlace, Truncation, combined, interleaved
+from mmie_tasks.benchmarks.milebench.prompts import PromptImage, Truncation, combined, interleaved
 from mmie_tasks.benchmarks.milebench.sample import BadSample, Sample
 
 CASES = vectors("milebench")["prompts"]
@@ -90,18 +90,18 @@ def make(context, n_images, **fields):
 
 def test_images_stand_at_their_places():
     prompt = interleaved(make("one {image#1} two {table#2} three", 2))
-    assert prompt.parts == ("Do it.\n", "one ", ImagePlace(0), " two ", ImagePlace(1), " three")
+    assert prompt.parts == ("Do it.\n", "one ", PromptImage(0), " two ", PromptImage(1), " three")
 
 
 @pytest.mark.parametrize("truncation", [None, Truncation(**LARGE)], ids=["whole", "cut"])
 def test_an_image_without_a_place_stands_before_the_context(truncation):
     prompt = interleaved(make("q", 1), truncation)
-    assert prompt.parts == ("Do it.\n", ImagePlace(0), "q")
+    assert prompt.parts == ("Do it.\n", PromptImage(0), "q")
 
 
 def test_a_placeholder_without_an_image_stays_text():
     prompt = interleaved(make("<ImageHere>{image#1}q", 1))
-    assert prompt.parts == ("Do it.\n", "<ImageHere>", ImagePlace(0), "q")
+    assert prompt.parts == ("Do it.\n", "<ImageHere>", PromptImage(0), "q")
 
 
 def test_no_image_makes_a_text_prompt():

@@ -196,7 +196,7 @@ def docs(monkeypatch, tmp_path):
     for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
     monkeypatch.setattr(task, "_OPENER", Opener())
-    monkeypatch.setattr(task, "_drawn", {})
+    monkeypatch.setattr(task, "_drawn_images", {})
     return lambda wanted: dataset(wanted, {"MILEBENCH_DATA": str(DATA)})
 
 
