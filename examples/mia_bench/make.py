@@ -1,8 +1,8 @@
-"""Draws the little MIA-Bench in this folder: ``python make.py`` writes all that is beside it.
+"""Writes the example MIA-Bench data: ``python make.py`` rewrites the files beside it.
 
-The layout is the official one; pictures, instructions and answers are ours. The eight samples have
-every type and every category, two to five components, one prompt that is worth 8 points and not
-10, one that asks twice for the same category, and one answer that quotes a verdict nobody gave.
+The layout is the official one; images, instructions and answers are ours. The eight samples cover
+every type and category and two to five components; one prompt is worth 8 points instead of 10, one
+has a category twice, and one answer quotes a verdict that no judge gave.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def answers() -> list[Row]:
 
 
 def write_pictures(folder: Path) -> None:
-    """Draw them, each as what its name ends with."""
+    """Draw every image in the format of its file name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, drawing in PICTURES.items():
         image = Image.new("RGB", SIZE, "white")
@@ -247,20 +247,20 @@ def write_pictures(folder: Path) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """JSON, readable."""
+    """Write indented JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def write_lines(path: Path, records: list[Row]) -> None:
-    """JSONL."""
+    """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(record) + "\n" for record in records)
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def replies(folder: Path) -> list[str]:
-    """What is replayed as the judge's, by what the judge would be asked."""
+    """The lines of the recording: the replies to each answer, under their requests' keys."""
     from mmie_tasks.benchmarks.mia_bench.data import dataset
     from mmie_tasks.benchmarks.mia_bench.task import request_of
     from mmie_tasks.judges.base import JudgeReply, content_key
@@ -272,12 +272,12 @@ def replies(folder: Path) -> list[str]:
             CachedReply(
                 signature="judge:made_up|model:nobody",
                 request_key=content_key(replace(request_of(doc, answer), attempt=attempt)),
-                reply=JudgeReply(text=sentence(one), model="nobody"),
+                reply=JudgeReply(text=sentence(marks), model="nobody"),
                 time_s=0,
             )
         )
-        for doc, answer, said in zip(docs, ANSWERS, REPLIES, strict=True)
-        for attempt, one in enumerate(said)
+        for doc, answer, attempts in zip(docs, ANSWERS, REPLIES, strict=True)
+        for attempt, marks in enumerate(attempts)
     ]
 
 

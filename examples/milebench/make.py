@@ -1,7 +1,7 @@
-"""Draws the little MileBench in this folder: ``python make.py`` writes ``data/`` and ``answers/``.
+"""Writes the example MileBench data: ``python make.py`` rewrites ``data/`` and ``answers/``.
 
-The layout is the official one; pictures, questions and answers are ours and mean nothing. Each of
-the 29 datasets has two samples of coloured shapes, so that every number of the table appears.
+The layout is the official one; images, questions and answers are ours. Each of the 29 datasets has
+two samples of coloured shapes, so that every row of the table appears.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ INSTRUCTIONS = ["Look at the shapes and answer.", "Answer the question about the
 STYLES = ("{letter}", "{text}", "The answer is {letter}", "**{letter}. {text}**")
 
 
-def thing(n: int) -> tuple[str, str]:
+def coloured_shape(n: int) -> tuple[str, str]:
     """The n-th coloured shape."""
     return list(COLOURS)[n % 4], SHAPES[(n // 4 + n) % 4]
 
 
 def picture(n: int) -> Image.Image:
     """The n-th coloured shape on white, 48 x 48 pixels."""
-    colour, shape = thing(n)
+    colour, shape = coloured_shape(n)
     image = Image.new("RGB", (48, 48), "white")
     draw, fill = ImageDraw.Draw(image), COLOURS[colour]
     match shape:
@@ -47,25 +47,25 @@ def picture(n: int) -> Image.Image:
 def sample(dataset: str, i: int, n_images: int) -> dict[str, object]:
     """One annotated sample; its images are numbered from 0 and may repeat."""
     seed = DATASETS.index(dataset) + i
-    colour, shape = thing(seed)
+    colour, shape = coloured_shape(seed)
     names = [f"{(seed + k) % 8}.png" for k in range(n_images)]
-    places = "".join(f"{{image#{k}}}" for k in range(1, n_images + 1))
-    task: dict[str, object] = {"context": f"{places}What is in the first picture?"}
+    placeholders = "".join(f"{{image#{k}}}" for k in range(1, n_images + 1))
+    task: dict[str, object] = {"context": f"{placeholders}What is in the first picture?"}
     gold = f"a {colour} {shape}"
     if dataset == "GPR1200":
-        listed = " ".join(f"Image{k}:{{image#{k}}}" for k in range(1, n_images))
-        task["context"] = f"{listed}\nAnchor: {{image#{n_images}}}. Which one is like it? "
+        options = " ".join(f"Image{k}:{{image#{k}}}" for k in range(1, n_images))
+        task["context"] = f"{options}\nAnchor: {{image#{n_images}}}. Which one is like it? "
         task["choice_list"] = [f"image{k}" for k in range(1, n_images)]
         gold = f"image{n_images - 1 if i else 1}"
     elif "Needle" in dataset:
         gold = str(7_100_000 + 1_111 * seed)
         hidden = f" The hidden number is {gold}." if dataset.startswith("Text") else ""
-        task["context"] = f"{places}{hidden} What is the hidden number?"
+        task["context"] = f"{placeholders}{hidden} What is the hidden number?"
     elif dataset in OPEN:
-        task["context"] = f"{places}Describe the first picture."
+        task["context"] = f"{placeholders}Describe the first picture."
     else:
-        others = [" ".join(thing(seed + k)) for k in (1, 2, 3)]
-        choices = [f"a {other}" for other in others]
+        distractors = [" ".join(coloured_shape(seed + k)) for k in (1, 2, 3)]
+        choices = [f"a {other}" for other in distractors]
         task["choice_list"] = [*choices[: seed % 4], gold, *choices[seed % 4 :]]
     task["images_path"] = names
     level = "Few" if n_images < 6 else "Medium" if n_images < 32 else "Many"
@@ -87,7 +87,7 @@ def adversarial(entry: dict[str, object]) -> dict[str, object]:
 
 
 def answer(dataset: str, entry: dict[str, object]) -> dict[str, object]:
-    """A made-up answer: some right, some wrong, some that the official scorer cannot read."""
+    """A made-up answer: right, wrong, or unreadable for the official scorer."""
     i = int(str(entry["sample_id"]))
     task, gold = entry["task_instance"], str(entry["response"])
     turn = DATASETS.index(dataset) + i
@@ -100,7 +100,7 @@ def answer(dataset: str, entry: dict[str, object]) -> dict[str, object]:
 
 
 def write(path: Path, content: object) -> None:
-    """JSON, readable."""
+    """Write indented JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -110,7 +110,7 @@ def main() -> None:
     for number, dataset in enumerate(DATASETS):
         entries = [sample(dataset, i, (3, 7, 33)[(number + i) % 3]) for i in range(2)]
         kind = "open-ended" if dataset in OPEN or "Needle" in dataset else "multi-choice"
-        rule_of(dataset, kind)  # raises if the room does not know it
+        rule_of(dataset, kind)  # raises for an unknown dataset
         meta = {
             "dataset": dataset,
             "split": "test",

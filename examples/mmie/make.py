@@ -1,9 +1,9 @@
-"""Draws the little MMIE in this folder: ``python make.py`` writes all that is beside it.
+"""Writes the example MMIE data in this folder: ``python make.py`` rewrites the files beside it.
 
-The layouts are the official ones; pictures, questions, answers, the judge's instructions and its
-replies are ours. MSR-2 has two pictures in its question; MSR-3 has five, and the official script
-leaves it out without a word. What the made-up model answered has many shapes, and its pictures are
-outlines, so that nobody takes them for those of the gold answers.
+The layouts are the official ones; images, questions, answers, judge prompts and replies are ours.
+MSR-2 has two images in its question; MSR-3 has five, and the official script leaves it out
+silently. The made-up model answers in many shapes, and its images are outlines, to tell them from
+those of the gold answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from content import PROMPTS, REPLIES, SAID, SAMPLES, Part
+from content import ANSWERS, PROMPTS, REPLIES, SAMPLES, Part
 from PIL import Image, ImageDraw
 
 HERE = Path(__file__).resolve().parent
@@ -27,11 +27,11 @@ RED, GREEN, BLUE, YELLOW, BROWN, GREY = (
 )
 
 Json = dict[str, Any]
-Shape = tuple[str, tuple[int, ...], str]  # what is drawn, from where to where, and its colour
+Shape = tuple[str, tuple[int, ...], str]  # kind of drawing, coordinates in pixels, colour
 
 
 def dots(count: int) -> tuple[Shape, ...]:
-    """So many red discs, three in a row."""
+    """Red discs, three per row."""
     corners = [(8 + 30 * (i % 3), 8 + 30 * (i // 3)) for i in range(count)]
     return tuple(("ellipse", (x, y, x + 20, y + 20), RED) for x, y in corners)
 
@@ -80,25 +80,25 @@ LABELS = {
 
 
 def pairs(parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """Texts and the files of their pictures; no file is empty."""
-    both = ((part, "") if isinstance(part, str) else part for part in parts)
-    return [(text, name and f"images/{name}.png") for text, name in both]
+    """Each text with the file of its image; an empty name stands for no image."""
+    segments = ((part, "") if isinstance(part, str) else part for part in parts)
+    return [(text, name and f"images/{name}.png") for text, name in segments]
 
 
-def listed(parts: Iterable[Part]) -> list[Json]:
+def official_form(parts: Iterable[Part]) -> list[Json]:
     """The official form of questions and answers."""
     return [{"text": text or None, "image": image or None} for text, image in pairs(parts)]
 
 
-def with_places(parts: Iterable[Part]) -> Json:
-    """One text that says where the pictures belong, as image models of lmms-eval return it."""
-    both = pairs(parts)
-    text = " ".join(f"{text} <image>" for text, _ in both)
-    return {"text": text, "images": [image for _, image in both]}
+def with_placeholders(parts: Iterable[Part]) -> Json:
+    """One text with image placeholders, as lmms-eval's image models return it."""
+    segments = pairs(parts)
+    text = " ".join(f"{text} <image>" for text, _ in segments)
+    return {"text": text, "images": [image for _, image in segments]}
 
 
 def as_chat(parts: Iterable[Part]) -> str:
-    """JSON as a text, which is what a chat model can return."""
+    """JSON as a text, as a chat model can return it."""
     content: list[Json] = []
     for text, image in pairs(parts):
         content += [{"type": "text", "text": text}, {"type": "image", "path": image}]
@@ -106,27 +106,27 @@ def as_chat(parts: Iterable[Part]) -> str:
 
 
 def as_markdown(parts: Iterable[Part]) -> str:
-    """Words and pictures in one text."""
+    """Markdown with text and images."""
     return "\n\n".join(f"{text}\n\n![what to draw]({image})" for text, image in pairs(parts))
 
 
-def as_words(parts: Iterable[Part]) -> str:
-    """A text, of an answer without pictures."""
+def as_text(parts: Iterable[Part]) -> str:
+    """Plain text, of an answer without images."""
     return " ".join(text for text, _ in pairs(parts))
 
 
 SHAPES: dict[str, Callable[[Iterable[Part]], Any]] = {
-    "SA-1": listed,
-    "SA-2": with_places,
+    "SA-1": official_form,
+    "SA-2": with_placeholders,
     "SA-3": as_chat,
     "PBL-1": as_markdown,
-    "PBL-2": listed,
+    "PBL-2": official_form,
     "PBL-3": lambda _: None,
     "PBL-4": as_chat,
-    "MSR-1": as_words,
-    "MSR-2": listed,
-    "MSR-3": as_words,
-    "MSR-4": as_words,
+    "MSR-1": as_text,
+    "MSR-2": official_form,
+    "MSR-3": as_text,
+    "MSR-4": as_text,
 }
 
 
@@ -139,8 +139,8 @@ def rows() -> list[Json]:
             "field": field,
             "subfield": subfield,
             "conversations": [
-                {"from": "human", "content": listed(question)},
-                {"from": "gpt", "content": listed(gold)},
+                {"from": "human", "content": official_form(question)},
+                {"from": "gpt", "content": official_form(gold)},
             ],
         }
         for sample_id, field, subfield, question, gold in SAMPLES
@@ -148,39 +148,41 @@ def rows() -> list[Json]:
 
 
 def answers() -> list[Json]:
-    """The answers, each in its shape."""
-    return [{"id": name, "answer": shape(SAID[name])} for name, shape in SHAPES.items()]
+    """The answers, each in the shape that `SHAPES` names."""
+    return [{"id": name, "answer": shape(ANSWERS[name])} for name, shape in SHAPES.items()]
 
 
 def judge_input() -> list[Json]:
-    """Questions and answers as the official judge reads them: all in the official form."""
+    """Questions and answers in the form that the official judge script reads."""
     return [
         {
             "id": sample_id,
             "model": "made-up",
-            "question": listed(question),
-            "answer": listed(SAID[sample_id]),
-            "gt_answer": listed(gold),
+            "question": official_form(question),
+            "answer": official_form(ANSWERS[sample_id]),
+            "gt_answer": official_form(gold),
         }
         for sample_id, _, _, question, gold in SAMPLES
     ]
 
 
 def draw(path: Path) -> None:
-    """The picture a file is named after; of one that the model drew, the outlines."""
+    """Draw the image that a file is named after; outlines only for ``drawn-`` files."""
     name = path.stem.removeprefix("drawn-")
     image = Image.new("RGB", SIZE, "white")
     canvas = ImageDraw.Draw(image)
-    for kind, places, colour in PICTURES[name]:
-        filled = {"fill": colour} if name == path.stem else {"outline": "black", "width": 2}
-        style = {"fill": colour, "width": 3} if kind == "line" else filled
-        corners, angles = (places[:4], places[4:]) if kind == "chord" else (places, ())
+    for kind, coordinates, colour in PICTURES[name]:
+        shape_style = {"fill": colour} if name == path.stem else {"outline": "black", "width": 2}
+        style = {"fill": colour, "width": 3} if kind == "line" else shape_style
+        corners, angles = (
+            (coordinates[:4], coordinates[4:]) if kind == "chord" else (coordinates, ())
+        )
         getattr(canvas, kind)(corners, *angles, **style)
     image.save(path)
 
 
 def write(path: Path, content: object) -> None:
-    """JSON, readable, and beside it every picture that it names."""
+    """Write indented JSON and, beside it, every image that it names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8")
@@ -190,7 +192,7 @@ def write(path: Path, content: object) -> None:
 
 
 def replies(folder: Path) -> list[str]:
-    """The lines of the recording: what is said of each answer, under the request's own key."""
+    """The lines of the recording: the reply to each answer, under its request's key."""
     from mmie_tasks.benchmarks.mmie import request as asking
     from mmie_tasks.benchmarks.mmie.data import dataset
     from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -201,12 +203,12 @@ def replies(folder: Path) -> list[str]:
         "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
         "MMIE_OUTPUT_ROOT": str(folder / "answers"),
     }
-    given = {one["id"]: one["answer"] for one in answers()}
+    answer_of = {entry["id"]: entry["answer"] for entry in answers()}
     lines = []
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = asking.ask(Sample.from_doc(doc), [given[doc["id"]]], "mmie")
+        asked = asking.ask(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie")
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
         recorded = CachedReply(

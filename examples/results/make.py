@@ -41,9 +41,9 @@ mmie, mia_bench, milebench = map(names_of, ("mmie", "mia_bench", "milebench"))
 def mmie_answers() -> dict[str, Any]:
     """B's answers: a text, or parts where there is a picture."""
     return {
-        sample_id: mmie.as_words(parts)
+        sample_id: mmie.as_text(parts)
         if all(isinstance(part, str) for part in parts)
-        else mmie.listed(parts)
+        else mmie.official_form(parts)
         for sample_id, (parts, _) in MMIE.items()
     }
 
@@ -105,8 +105,8 @@ def mmie_lines(
     judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]
 ) -> list[str]:
     """A judge's replies in the official form; every request has one."""
-    said = names_of("mmie", "content.py").said
-    return [line(judge, request, said(*marks[name])) for name, request in requests.items()]
+    reply = names_of("mmie", "content.py").reply
+    return [line(judge, request, reply(*marks[name])) for name, request in requests.items()]
 
 
 def mia_bench_lines() -> list[str]:
