@@ -1,4 +1,4 @@
-"""A copy of the tiny golden checkpoint, whole or spoiled."""
+"""A copy of the tiny golden checkpoint, complete or damaged."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ class TinyCheckpoint:
         shutil.copytree(INTERNVL / "checkpoint", folder)
         return cls(folder)
 
-    def sets(self, field: str, value: object, file: str = "config.json") -> None:
-        """Change a field of a JSON file, ``llm_config.vocab_size``, or take it out."""
+    def set_field(self, field: str, value: object, file: str = "config.json") -> None:
+        """Change a field of a JSON file, ``llm_config.vocab_size``, or remove it."""
         content = json.loads((self.folder / file).read_bytes())
         *sections, name = field.split(".")
         section = content
-        for one in sections:
-            section = section[one]
+        for key in sections:
+            section = section[key]
         if value is REMOVED:
             del section[name]
         else:
             section[name] = value
         (self.folder / file).write_text(json.dumps(content), encoding="utf-8")
 
-    def says(self, file: str, content: bytes) -> None:
+    def write(self, file: str, content: bytes) -> None:
         (self.folder / file).write_bytes(content)
 
-    def drops(self, *files: str) -> None:
+    def delete(self, *files: str) -> None:
         for file in files:
             (self.folder / file).unlink()
 
-    def cuts(self, file: str, keep: int | None = None) -> None:
-        """Leave the first bytes of a file: all but one, or as many as said."""
+    def truncate(self, file: str, keep: int | None = None) -> None:
+        """Keep the first bytes of a file: all but one, or as many as `keep`."""
         content = (self.folder / file).read_bytes()
         (self.folder / file).write_bytes(content[:-1] if keep is None else content[:keep])
 
-    def flips(self, file: str, position: int) -> None:
+    def flip_byte(self, file: str, position: int) -> None:
         """Change a byte of a file; a negative position counts from its end."""
         content = bytearray((self.folder / file).read_bytes())
         content[position] ^= 1
@@ -71,9 +71,9 @@ class TinyCheckpoint:
             for name, tensor in load_file(shard).items()
         }
 
-    def holds(self, tensors: Mapping[str, torch.Tensor], shards: int = 2) -> None:
-        """Store other tensors, with an index that fits."""
-        self.drops(INDEX, *(path.name for path in self.folder.glob("*.safetensors")))
+    def store(self, tensors: Mapping[str, torch.Tensor], shards: int = 2) -> None:
+        """Store other tensors, with a matching index."""
+        self.delete(INDEX, *(path.name for path in self.folder.glob("*.safetensors")))
         names = sorted(tensors)
         weight_map = {}
         for number in range(shards):
@@ -81,16 +81,16 @@ class TinyCheckpoint:
             part = {name: tensors[name].contiguous() for name in names[number::shards]}
             save_file(part, self.folder / file, metadata={"format": "pt"})
             weight_map |= dict.fromkeys(part, file)
-        self.says(INDEX, json.dumps({"metadata": {}, "weight_map": weight_map}).encode())
+        self.write(INDEX, json.dumps({"metadata": {}, "weight_map": weight_map}).encode())
 
-    def changes(self, change: Callable[[Tensors], Any]) -> None:
-        """Let a function change the dictionary of all tensors."""
+    def change_tensors(self, change: Callable[[Tensors], Any]) -> None:
+        """Apply a function to the dictionary of all tensors, and store them."""
         tensors = self.tensors()
         change(tensors)
-        self.holds(tensors)
+        self.store(tensors)
 
 
-def safetensors_file(header: object, data: bytes = b"") -> bytes:
-    """The bytes of a safetensors file with any header: JSON, or bytes as they are."""
+def safetensors_file(header: object, content: bytes = b"") -> bytes:
+    """The bytes of a safetensors file with any header: JSON, or raw bytes."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + data
+    return len(text).to_bytes(8, "little") + text + content

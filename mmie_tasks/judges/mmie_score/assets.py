@@ -15,8 +15,6 @@ from mmie_tasks.hub.asset import CACHE, Item, Told, asked, hub_cache, hub_folder
 from mmie_tasks.hub.download import download_errors, without_urls
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, read_object
-from mmie_tasks.judges.mmie_score.checkpoint.opening import in_config
 from mmie_tasks.judges.mmie_score.checkpoint.source import in_cache, is_repository, lacking, not_had
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, judge_from_options
 from mmie_tasks.preflight.findings import (
@@ -139,8 +137,7 @@ def _described(checkpoint: Checkpoint) -> str:
     """What is in the files. The system message itself is never shown: it is not ours."""
     facts, config = checkpoint.facts, checkpoint.config
     flags = checkpoint.tokenizer.files
-    content = read_object(checkpoint.located.folder / CONFIG)
-    message = CONFIG if in_config(content) else CONVERSATION
+    message = checkpoint.message_file
     stripping = sum(token.rstrip for token in flags.listed.values())
     return (
         f"InternVL2 with Phi-3, {gib(facts.weight_bytes)} of {facts.dtype}, {facts.layers} layers, "

@@ -1,26 +1,53 @@
-"""``config.json`` of the official checkpoint: every field the judge builds on, by type and value.
+"""``config.json`` and ``conversation.py`` of the official checkpoint, read and checked.
 
-Names are those of the file. A field that the judge does not use is not looked at. Values that are
-fixed here are those of InternVL2-4B with a Phi-3 text model; another value would need other code.
+Every field of ``config.json`` that the judge depends on is checked by type and value; names are
+those of the file, and all other fields are ignored. Fixed values are those of InternVL2-4B with a
+Phi-3 text model; other values would need other code.
+
+The default system message belongs to the checkpoint and is not in our code. As in the official
+``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
+``config.json`` takes precedence over the template's in ``conversation.py``. That file is parsed,
+never run.
 """
 
 from __future__ import annotations
 
+import ast
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmie_tasks.judges.mmie_score.checkpoint.files import OFFICIAL, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    CONFIG,
+    CONVERSATION,
+    OFFICIAL_HINT,
+    read_bytes,
+    unusable,
+)
 
 TEMPLATE = "phi3-chat"
 MMIE_TILES = 12
+"""Tiles per image at most, without the thumbnail: MMIE's own value."""
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
 Positions = Annotated[int, Field(ge=1, le=16_777_216)]
 Small = Annotated[float, Field(gt=0, lt=1)]
 Factor = Annotated[float, Field(gt=0, lt=1e6)]
+
+_MESSAGE_KEY = "system_message"
+_MAX_SOURCE_BYTES = 1024 * 1024  # the official file has about 15 KB
+_LAYOUT = {
+    "system_template": "<|system|>\n{system_message}",
+    "roles": ("<|user|>\n", "<|assistant|>\n"),
+    "sep": "<|end|>",
+}
+"""The prompt that `mmie_tasks.judges.mmie_score.prompt` builds, field by field."""
+_SEPARATOR_STYLE = "SeparatorStyle.MPT"
+_PARSE_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 
 
 class _Section(BaseModel):
@@ -30,8 +57,8 @@ class _Section(BaseModel):
 class RopeScaling(_Section):
     """Long and short factors of the rotary embedding.
 
-    The official code of 2024 takes these three keys and no other. Its ``yarn`` has another scale,
-    so it is not taken for ``su``.
+    The official code of 2024 accepts these three keys and no others. Its ``yarn`` has another
+    scale, so it is not accepted in place of ``su``.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -66,12 +93,12 @@ class TextConfig(_Section):
 
     @property
     def kv_heads(self) -> int:
-        """As many as heads where the file does not say, as in the official ``Phi3Config``."""
+        """Key/value heads; by default as many as query heads, as in the official ``Phi3Config``."""
         return self.num_key_value_heads or self.num_attention_heads
 
     @property
     def head_dim(self) -> int:
-        """Numbers of one head."""
+        """Dimension of a head."""
         return self.hidden_size // self.num_attention_heads
 
 
@@ -98,7 +125,7 @@ class VisionConfig(_Section):
 
 
 class Config(_Section):
-    """All of ``config.json`` that matters; `read_config` checks how its parts fit."""
+    """The fields of ``config.json`` that matter; `read_config` checks that they fit together."""
 
     template: Literal["phi3-chat"]
     ps_version: Literal["v2"]
@@ -118,157 +145,31 @@ class Config(_Section):
         return (self.vision_config.side_patches // 2) ** 2
 
 
-def check_architecture(content: dict[str, object], path: Path) -> None:
-    """Return if this is an InternVL with a Phi-3 text model.
-
-    Raises:
-        JudgeMisconfigured: It is something else; names what was found.
-    """
-    text = content.get("llm_config")
-    text = text if isinstance(text, dict) else {}
-    found = (content.get("model_type"), _first(content), _first(text))
-    expected = ("internvl_chat", "InternVLChatModel", "Phi3ForCausalLM")
-    if found == expected:
-        return
-    said = " · ".join("nothing" if name is None else str(name)[:80] for name in found)
-    raise unusable(
-        f"`{path}` is of another model than MMIE-Score. Its type, architecture and text model "
-        f"are {said}; expected are {' · '.join(expected)}, as in InternVL2-4B.",
-        OFFICIAL,
-    )
-
-
-def read_config(content: dict[str, object], path: Path) -> Config:
-    """The fields that matter, checked.
-
-    Args:
-        content: Of the file.
-        path: The file, for complaints.
-
-    Raises:
-        JudgeMisconfigured: A field is missing, has another type or a value that the judge is not
-            built for, or two do not fit; names the file and the field.
-    """
-    try:
-        config = Config.model_validate(content)
-    except ValidationError as error:
-        raise unusable(f"`{path}` cannot be used: {_in_words(error)}.") from error
-    if misfits := _misfits(config):
-        raise unusable(f"`{path}` cannot be used: {'; '.join(misfits)}.")
-    return config
-
-
-def _misfits(config: Config) -> list[str]:
-    """What does not fit, in words."""
-    text, vision = config.llm_config, config.vision_config
-    rope, heads, half = text.rope_scaling, text.num_attention_heads, text.head_dim // 2
-    window, longest = text.sliding_window, text.max_position_embeddings
-    pad, side = text.pad_token_id, config.force_image_size
-    lengths = (len(rope.short_factor), len(rope.long_factor))
-    checks: list[tuple[object, str]] = [
-        (
-            text.hidden_size % heads or text.head_dim % 2,
-            f"`llm_config`: {text.hidden_size} numbers cannot be shared by {heads} heads",
-        ),
-        (
-            heads % text.kv_heads,
-            f"`llm_config`: {heads} heads cannot share {text.kv_heads} heads of keys",
-        ),
-        (
-            lengths != (half, half),
-            f"`llm_config.rope_scaling` has {lengths} short and long factors, and not {half} each",
-        ),
-        (
-            text.original_max_position_embeddings > longest,
-            "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`",
-        ),
-        (
-            window is not None and window < longest,
-            f"`llm_config.sliding_window` is {window}, below the {longest} positions",
-        ),
-        (
-            pad is not None and not 0 <= pad < text.vocab_size,
-            f"`llm_config.pad_token_id` is {pad}, and there are {text.vocab_size} tokens",
-        ),
-        (
-            side is not None and side != vision.image_size,
-            f"`force_image_size` is {side}, and `vision_config.image_size` {vision.image_size}",
-        ),
-        (
-            vision.image_size % (2 * vision.patch_size),
-            f"`vision_config`: {vision.image_size} px is no even number of {vision.patch_size} px",
-        ),
-        (
-            vision.hidden_size % vision.num_attention_heads,
-            "`vision_config`: `hidden_size` cannot be shared by `num_attention_heads`",
-        ),
-    ]
-    return [what for is_wrong, what in checks if is_wrong]
-
-
-def notes_on(config: Config) -> list[str]:
-    """What is unlike the official model and does not matter, in words."""
-    notes = []
-    if config.max_dynamic_patch not in (None, MMIE_TILES):
-        notes.append(
-            f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
-            f"{MMIE_TILES} tiles all the same, as MMIE does"
-        )
-    if config.tie_word_embeddings:
-        notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")
-    return notes
-
-
-def _first(section: dict[str, Any]) -> object:
-    match section.get("architectures"):
-        case [name, *_]:
-            return name
-    return None
-
-
-def _in_words(error: ValidationError) -> str:
-    """The first complaints, each with its field and value."""
-    said = []
-    for one in error.errors(include_url=False, include_context=False)[:5]:
-        field = f"`{'.'.join(map(str, one['loc']))}`"
-        found = "is missing" if one["type"] == "missing" else f"is {_short(one['input'])}"
-        said.append(f"{field} {found} ({one['msg'][:1].lower()}{one['msg'][1:]})")
-    return "; ".join(said)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-# What an opened checkpoint says of itself, in plain numbers and words.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Numbers of a checkpoint, read from its files and checked against each other.
+    """Dimensions and token ids of a checkpoint, checked against its files.
 
     Attributes:
-        system_message: The default one; it may be empty.
+        system_message: The default system message; may be empty.
         image_px: Side of a tile.
-        tokens_per_tile: How many tokens of the prompt a tile becomes.
-        image_token_id: Of ``<IMG_CONTEXT>``.
-        end_token_id: Of ``<|end|>``, the only token that stops.
-        pad_token_id: What shorter prompts of a padded batch are filled with; it is masked.
+        tokens_per_tile: Tokens of the prompt that a tile becomes.
+        image_token_id: Id of ``<IMG_CONTEXT>``.
+        end_token_id: Id of ``<|end|>``, the only stop token.
+        pad_token_id: Fills up the shorter prompts of a padded batch; it is masked.
         max_positions: The longest sequence, in tokens: 131072.
-        long_after: Prompts of more tokens have the long rotary factors: 4096.
-        weight_bytes: Of all tensors, as stored.
-        dtype: Of most of the weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
-        hidden_size: Of the text model, like all that are not named for the vision model.
-        layers: Of the text model.
-        heads: Queries of a layer.
-        kv_heads: Keys and values of a layer.
-        head_dim: Numbers of one head.
-        intermediate_size: Of the text model's feed-forward part.
+        long_after: Prompts with more tokens use the long rotary factors: 4096.
+        weight_bytes: Size of all tensors, as stored.
+        dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
+        hidden_size: Of the text model, as all fields without ``vision`` in their name.
+        layers: Number of layers.
+        heads: Query heads of a layer.
+        kv_heads: Key/value heads of a layer.
+        head_dim: Dimension of a head.
+        intermediate_size: Width of the feed-forward part.
         vocab_size: Rows of the embeddings and of the head; the tokenizer may have fewer tokens.
-        vision_hidden_size: Of the vision model.
-        vision_layers: Of the vision model.
-        vision_intermediate_size: Of the vision model's feed-forward part.
+        vision_hidden_size: Of the vision tower.
+        vision_layers: Of the vision tower.
+        vision_intermediate_size: Width of the vision tower's feed-forward part.
     """
 
     system_message: str
@@ -291,3 +192,214 @@ class Facts:
     vision_hidden_size: int
     vision_layers: int
     vision_intermediate_size: int
+
+
+def check_architecture(content: dict[str, object], path: Path) -> None:
+    """Return if this is an InternVL with a Phi-3 text model.
+
+    Raises:
+        JudgeMisconfigured: It is another model; names its type and architectures.
+    """
+    text = content.get("llm_config")
+    text = text if isinstance(text, dict) else {}
+    names = (content.get("model_type"), _first_architecture(content), _first_architecture(text))
+    expected = ("internvl_chat", "InternVLChatModel", "Phi3ForCausalLM")
+    if names == expected:
+        return
+    listed = " · ".join("nothing" if name is None else str(name)[:80] for name in names)
+    raise unusable(
+        f"`{path}` is of another model than MMIE-Score. Its type, architecture and text model "
+        f"are {listed}; expected are {' · '.join(expected)}, as in InternVL2-4B.",
+        OFFICIAL_HINT,
+    )
+
+
+def _first_architecture(section: dict[str, object]) -> object:
+    match section.get("architectures"):
+        case [name, *_]:
+            return name
+    return None
+
+
+def read_config(content: dict[str, object], path: Path) -> Config:
+    """The fields that matter, checked.
+
+    Args:
+        content: The content of the file.
+        path: The file, for error messages.
+
+    Raises:
+        JudgeMisconfigured: A field is missing, has another type, a value that the judge does not
+            support, or contradicts another one; names the file and the field.
+    """
+    try:
+        config = Config.model_validate(content)
+    except ValidationError as error:
+        raise unusable(f"`{path}` cannot be used: {_problems(error)}.") from error
+    if conflicts := _conflicts(config):
+        raise unusable(f"`{path}` cannot be used: {'; '.join(conflicts)}.")
+    return config
+
+
+def _problems(error: ValidationError) -> str:
+    """The first problems, each with its field and value."""
+    problems = []
+    for detail in error.errors(include_url=False, include_context=False)[:5]:
+        field = f"`{'.'.join(map(str, detail['loc']))}`"
+        shown = repr(detail["input"])
+        shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+        state = "is missing" if detail["type"] == "missing" else f"is {shown}"
+        problems.append(f"{field} {state} ({detail['msg'][:1].lower()}{detail['msg'][1:]})")
+    return "; ".join(problems)
+
+
+def _conflicts(config: Config) -> list[str]:
+    """Fields that contradict each other, as clauses of an error message."""
+    text, vision = config.llm_config, config.vision_config
+    rope, heads, half = text.rope_scaling, text.num_attention_heads, text.head_dim // 2
+    window, longest = text.sliding_window, text.max_position_embeddings
+    pad, side = text.pad_token_id, config.force_image_size
+    lengths = (len(rope.short_factor), len(rope.long_factor))
+    checks: list[tuple[object, str]] = [
+        (
+            text.hidden_size % heads or text.head_dim % 2,
+            f"`llm_config`: {text.hidden_size} dimensions cannot be divided among {heads} heads",
+        ),
+        (
+            heads % text.kv_heads,
+            f"`llm_config`: {heads} heads cannot share {text.kv_heads} key/value heads",
+        ),
+        (
+            lengths != (half, half),
+            f"`llm_config.rope_scaling` has {lengths} short and long factors, and not {half} each",
+        ),
+        (
+            text.original_max_position_embeddings > longest,
+            "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`",
+        ),
+        (
+            window is not None and window < longest,
+            f"`llm_config.sliding_window` is {window}, below the {longest} positions",
+        ),
+        (
+            pad is not None and not 0 <= pad < text.vocab_size,
+            f"`llm_config.pad_token_id` is {pad}, and `vocab_size` is {text.vocab_size}",
+        ),
+        (
+            side is not None and side != vision.image_size,
+            f"`force_image_size` is {side}, and `vision_config.image_size` {vision.image_size}",
+        ),
+        (
+            vision.image_size % (2 * vision.patch_size),
+            f"`vision_config`: {vision.image_size} px is no even number of {vision.patch_size} px",
+        ),
+        (
+            vision.hidden_size % vision.num_attention_heads,
+            "`vision_config`: `hidden_size` cannot be divided among `num_attention_heads`",
+        ),
+    ]
+    return [conflict for is_conflict, conflict in checks if is_conflict]
+
+
+def notes_on(config: Config) -> list[str]:
+    """Harmless differences from the official model, as clauses."""
+    notes = []
+    if config.max_dynamic_patch not in (None, MMIE_TILES):
+        notes.append(
+            f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
+            f"{MMIE_TILES} tiles nevertheless, as MMIE does"
+        )
+    if config.tie_word_embeddings:
+        notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")
+    return notes
+
+
+def message_file(content: dict[str, object]) -> str:
+    """The file with the default system message; an empty message in ``config.json`` counts."""
+    return CONFIG if _MESSAGE_KEY in content else CONVERSATION
+
+
+def read_message(folder: Path, content: dict[str, object], template: str) -> str:
+    """The default system message.
+
+    Args:
+        folder: The checkpoint's folder.
+        content: The content of its ``config.json``.
+        template: Name of the conversation template.
+
+    Raises:
+        JudgeMisconfigured: It is in neither file, is not text, or the template has another layout.
+    """
+    if message_file(content) == CONFIG:
+        return _message_text(content[_MESSAGE_KEY], f"`{_MESSAGE_KEY}` in `{folder / CONFIG}`")
+    path = folder / CONVERSATION
+    if not path.is_file():
+        raise _no_message(folder, f"there is no `{CONVERSATION}` beside it")
+    calls = [fields for fields in _conversations(path) if _literal(fields.get("name")) == template]
+    match calls:
+        case []:
+            raise _no_message(
+                folder, f"`{CONVERSATION}` beside it defines no template `{template}`"
+            )
+        case [fields]:
+            _check_layout(path, template, fields)
+            message = fields.get(_MESSAGE_KEY)
+            where = f"`{_MESSAGE_KEY}` in `{path}`"
+            return "" if message is None else _message_text(_literal(message), where)
+    raise unusable(f"`{path}` defines the template `{template}` {len(calls)} times.")
+
+
+def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
+    """The keyword arguments of every ``Conversation(...)``."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in the file's strings
+            nodes = list(ast.walk(ast.parse(read_bytes(path, _MAX_SOURCE_BYTES))))
+    except _PARSE_ERRORS as error:
+        raise unusable(f"`{path}` cannot be parsed as Python: {error}.") from error
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Name(id="Conversation"), args=[]):
+                yield {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+
+
+def _check_layout(path: Path, template: str, fields: dict[str, ast.expr]) -> None:
+    layout: dict[str, object] = {name: _literal(fields.get(name)) for name in _LAYOUT}
+    style = fields.get("sep_style")
+    layout["sep_style"] = None if style is None else ast.unparse(style)
+    for name, expected in {**_LAYOUT, "sep_style": _SEPARATOR_STYLE}.items():
+        if layout[name] != expected:
+            raise unusable(
+                f"The template `{template}` in `{path}` has another layout than the judge's: "
+                f"`{name}` is {layout[name]!r}, and {expected!r} was expected."
+            )
+
+
+def _literal(node: ast.expr | None) -> object:
+    """The value of a literal; None for any other expression, or none."""
+    if node is None:
+        return None
+    try:
+        literal: object = ast.literal_eval(node)
+    except _PARSE_ERRORS:
+        return None
+    return literal
+
+
+def _message_text(message: object, where: str) -> str:
+    if not isinstance(message, str):
+        raise unusable(f"{where} is not text, but a {type(message).__name__}.")
+    try:
+        message.encode()
+    except UnicodeEncodeError as error:
+        raise unusable(f"{where} is not text: {error}.") from error
+    return message
+
+
+def _no_message(folder: Path, reason: str) -> Exception:
+    return unusable(
+        f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and "
+        f"{reason}.",
+        "download the whole repository, with "
+        f"`{CONVERSATION}`, or add the official message as `{_MESSAGE_KEY}` to `{CONFIG}`",
+    )

@@ -1,4 +1,9 @@
-"""The files of a checkpoint: which there are, and what the JSON among them says."""
+"""The files of a checkpoint: JSON, safetensors headers, and a digest of their content.
+
+Weights are not read here. A safetensors file is 8 bytes (the length of the header), the header
+(JSON: data type, shape and offsets of every tensor), and the data, without gaps. Format:
+https://github.com/huggingface/safetensors.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +18,6 @@ from typing import NoReturn
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 
-# What is said of a checkpoint that cannot be used.
-
-WHOLE = (
-    "download the whole repository again (every `*.safetensors` with the index, `config.json`, "
-    "`conversation.py` and the tokenizer's files), or point `model=` to another folder"
-)
-OFFICIAL = (
-    "use `model=MMIE/MMIE-Score` or a folder with a copy of it; to judge with another model, "
-    "serve it and take the judge `openai`"
-)
-
-
-def unusable(message: str, hint: str = WHOLE) -> JudgeMisconfigured:
-    """The error for a checkpoint that is not whole, is damaged, or is of another kind."""
-    return JudgeMisconfigured(message, hint=hint)
-
-
 CONFIG = "config.json"
 CONVERSATION = "conversation.py"
 TOKENIZER = "tokenizer.model"
@@ -38,31 +26,41 @@ TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "adde
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 
-MAX_JSON_BYTES = 32 * 1024 * 1024  # the largest of them, the index, has some 100 KB
+MAX_JSON_BYTES = 32 * 1024 * 1024  # the largest JSON file, the index, has about 100 KB
+MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library; usual are about 100 KB
+DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
+DIGEST_BLOCKS = 64
+DIGEST_BLOCK_BYTES = 64 * 1024
+DIGEST_DIGITS = 12
+
+DOWNLOAD_HINT = (
+    "download the whole repository again (every `*.safetensors` with the index, `config.json`, "
+    "`conversation.py` and the tokenizer's files), or point `model=` to another folder"
+)
+OFFICIAL_HINT = (
+    "use `model=MMIE/MMIE-Score` or a folder with a copy of it; to judge with another model, "
+    "serve it and use the judge `openai`"
+)
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_MAX_SIDE = 2**40
+_LFS_POINTER = b"version https://git-lfs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shards:
-    """The files that hold the weights.
+def unusable(message: str, hint: str = DOWNLOAD_HINT) -> JudgeMisconfigured:
+    """The error for a checkpoint that is incomplete, damaged, or of another model."""
+    return JudgeMisconfigured(message, hint=hint)
 
-    Attributes:
-        paths: In the order of their names.
-        index: File name by tensor; None where one file holds all.
-        ignored: Names of other safetensors files of the folder, which are not read.
-    """
 
-    paths: tuple[Path, ...]
-    index: Mapping[str, str] | None
-    ignored: tuple[str, ...]
+def _unreadable(path: Path, error: OSError) -> JudgeMisconfigured:
+    return unusable(f"`{path}` cannot be read: {error.strerror}.")
 
 
 def require(folder: Path, names: Iterable[str]) -> None:
-    """Return if all these files are there.
+    """Return if all these files exist.
 
     Raises:
-        JudgeMisconfigured: Some are not; names each.
+        JudgeMisconfigured: Some are missing; names them.
     """
     missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
     if missing:
@@ -73,76 +71,96 @@ def read_object(path: Path) -> dict[str, object]:
     """The JSON object in a file.
 
     Raises:
-        JudgeMisconfigured: It cannot be read, is no JSON, or no object; names the file.
+        JudgeMisconfigured: It cannot be read, or is not a JSON object; names the file.
     """
-    data = read_bytes(path, MAX_JSON_BYTES)
+    text = read_bytes(path, MAX_JSON_BYTES)
     try:
-        content = json.loads(data, parse_constant=_not_a_number)
+        content = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise unusable(f"`{path}` is no JSON: {error}.") from error
+        raise unusable(f"`{path}` is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise unusable(f"`{path}` holds no JSON object, but a {type(content).__name__}.")
     return content
 
 
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number in JSON")
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
-    """A small file as it is.
+    """The content of a small file.
 
     Raises:
-        JudgeMisconfigured: It is no file, cannot be read, or has more than `limit` bytes.
+        JudgeMisconfigured: It is not a file, cannot be read, or has more than `limit` bytes.
     """
-    if not path.is_file():  # a pipe of that name would be read for ever
-        raise unusable(f"`{path}` is not there, or no file.")
+    if not path.is_file():  # reading a pipe would never end
+        raise unusable(f"`{path}` does not exist, or is not a file.")
     try:
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            content = file.read(limit + 1)
     except OSError as error:
-        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
-    if len(data) > limit:
-        raise unusable(f"`{path}` has more than {limit:,} bytes, far too many for what it holds.")
-    return data
+        raise _unreadable(path, error) from error
+    if len(content) > limit:
+        raise unusable(f"`{path}` has more than {limit:,} bytes, far too many for such a file.")
+    return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shards:
+    """The files that hold the weights.
+
+    Attributes:
+        paths: In the order of their names.
+        index: File name by tensor; None if one file holds all tensors.
+        ignored: Names of other safetensors files in the folder, which are not read.
+    """
+
+    paths: tuple[Path, ...]
+    index: Mapping[str, str] | None
+    ignored: tuple[str, ...]
 
 
 def find_shards(folder: Path) -> Shards:
     """The safetensors files to read.
 
-    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index. What the
-    index does not name is not read. A shard may be a link, as in the Hub's cache; its name in the
-    index is that of a file in the folder and nothing else.
+    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files
+    that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
+    cache; its name in the index must be that of a file in the folder.
 
     Raises:
-        JudgeMisconfigured: There are none, only pickled ones, the index is unusable, or a shard
-            that it names is missing.
+        JudgeMisconfigured: There are none, only pickled ones, the index is unusable, or one of its
+            shards is missing.
     """
-    there = sorted(path.name for path in folder.glob("*.safetensors"))
-    if SINGLE in there:
-        index, names = None, [SINGLE]
+    existing = sorted(path.name for path in folder.glob("*.safetensors"))
+    index: dict[str, str] | None = None
+    if SINGLE in existing:
+        names = [SINGLE]
     elif (folder / INDEX).is_file():
         index = _read_index(folder / INDEX)
         names = sorted(set(index.values()))
     else:
-        raise _no_weights(folder, there)
+        raise _no_weights(folder, existing)
     missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
     if missing:
         raise unusable(
-            f"The checkpoint in `{folder}` misses {len(missing)} of its {len(names)} files of "
-            f"weights: {', '.join(missing[:8])}."
+            f"The checkpoint in `{folder}` lacks {len(missing)} of its {len(names)} weight files: "
+            f"{', '.join(missing[:8])}."
         )
-    ignored = tuple(name for name in there if name not in names)
+    ignored = tuple(name for name in existing if name not in names)
     return Shards(paths=tuple(folder / name for name in names), index=index, ignored=ignored)
 
 
 def _read_index(path: Path) -> dict[str, str]:
-    named = read_object(path).get("weight_map")
-    if not isinstance(named, dict) or not named:
+    weight_map = read_object(path).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
         raise unusable(f"`{path}` has no `weight_map` that names the file of each tensor.")
-    for tensor, name in named.items():
+    for tensor, name in weight_map.items():
         if not _is_plain(name):
             raise unusable(
-                f"`{path}` puts the tensor `{tensor}` into {name!r}, which is no name of a "
+                f"`{path}` puts the tensor `{tensor}` into {name!r}, which is not the name of a "
                 "safetensors file in the same folder."
             )
-    return named
+    return weight_map
 
 
 def _is_plain(name: object) -> bool:
@@ -155,36 +173,17 @@ def _is_plain(name: object) -> bool:
     )
 
 
-def _no_weights(folder: Path, there: list[str]) -> Exception:
-    if there:
+def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
+    checkpoint = f"The checkpoint in `{folder}` has"
+    if existing:
+        return unusable(f"{checkpoint} {len(existing)} safetensors files and no `{INDEX}`.")
+    if pickles := sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern)):
         return unusable(
-            f"The checkpoint in `{folder}` has {len(there)} safetensors files and no `{INDEX}`."
+            f"{checkpoint} its weights in `{pickles[0]}` only: a pickle, which can run code when "
+            "it is opened. Pickles are never opened.",
+            f"{DOWNLOAD_HINT}; a repository without safetensors must be converted elsewhere",
         )
-    pickled = sorted(path.name for kind in _PICKLES for path in folder.glob(kind))
-    if pickled:
-        return unusable(
-            f"The checkpoint in `{folder}` has its weights in `{pickled[0]}` only: a pickle, which "
-            "can run code when it is opened. No pickle is opened here.",
-            f"{WHOLE}; a repository that has none must be converted to safetensors elsewhere",
-        )
-    return unusable(f"The checkpoint in `{folder}` has no weights: no `{INDEX}`, no `{SINGLE}`.")
-
-
-def _not_a_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
-
-
-# What safetensors files say they hold, and whether they can: headers only, no weights.
-#
-# A file is 8 bytes (the length of the header), the header (JSON: data type, shape and place of every
-# tensor), and the data, without gaps. Format: https://github.com/huggingface/safetensors.
-
-MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library; a real one has some 100 KB
-
-ITEM_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
-
-_MAX_SIDE = 2**40
-_POINTER = b"version https://git-lfs"
+    return unusable(f"{checkpoint} no weights: no `{INDEX}`, no `{SINGLE}`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,10 +191,10 @@ class Tensor:
     """A tensor in a file.
 
     Attributes:
-        name: As stored.
+        name: Its name in the file.
         path: The file.
         dtype: ``BF16``, ``F16`` or ``F32``.
-        shape: As stored.
+        shape: Its shape in the file.
         start: Its first byte, counted from the end of the header.
     """
 
@@ -207,12 +206,12 @@ class Tensor:
 
     @property
     def n_bytes(self) -> int:
-        """How many bytes of the file it takes."""
-        return math.prod(self.shape) * ITEM_BYTES[self.dtype]
+        """Its size in the file."""
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
 
 def header_bytes(path: Path) -> bytes:
-    """The header of a safetensors file, with the 8 bytes of its length in front.
+    """The header of a safetensors file, after the 8 bytes of its length.
 
     Raises:
         JudgeMisconfigured: The file cannot be read, or cannot hold such a header.
@@ -220,38 +219,42 @@ def header_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            length = file.read(8)
-            told = int.from_bytes(length, "little")
-            if length == _POINTER[:8]:
-                raise _pointer(path)
-            if len(length) < 8 or not 2 <= told <= min(MAX_HEADER_BYTES, size - 8):
+            prefix = file.read(8)
+            length = int.from_bytes(prefix, "little")
+            if prefix == _LFS_POINTER[:8]:
                 raise unusable(
-                    f"`{path}` is no whole safetensors file: it has {size:,} bytes and "
-                    f"{_header_told(length, told)}."
+                    f"`{path}` is a Git LFS pointer: the file itself was not downloaded.",
+                    f"`git lfs pull` in that folder, or {DOWNLOAD_HINT}",
                 )
-            return length + file.read(told)
+            if len(prefix) < 8 or not 2 <= length <= min(MAX_HEADER_BYTES, size - 8):
+                header = f"a header of {length:,} bytes" if len(prefix) == 8 else "no header"
+                raise unusable(
+                    f"`{path}` is not a complete safetensors file: it has {size:,} bytes and "
+                    f"{header}."
+                )
+            return prefix + file.read(length)
     except OSError as error:
-        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
+        raise _unreadable(path, error) from error
 
 
 def read_header(path: Path) -> tuple[Tensor, ...]:
     """The tensors of a file, in their order in it.
 
     Raises:
-        JudgeMisconfigured: The header is broken, does not describe the file's bytes one by one
-            (a file that was cut off, for one), or has another data type than `ITEM_BYTES` lists.
+        JudgeMisconfigured: The header is broken, does not account for every byte of the file (a
+            truncated one, for example), or has a data type that is not in `DTYPE_BYTES`.
     """
     header = header_bytes(path)
     try:
-        entries = json.loads(header[8:], object_pairs_hook=_once)
+        entries = json.loads(header[8:], object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise unusable(f"The header of `{path}` is broken: {error}.") from error
     if not isinstance(entries, dict):
         raise unusable(f"The header of `{path}` is broken: no JSON object.")
     entries.pop("__metadata__", None)
-    found = (_tensor(path, name, entry) for name, entry in entries.items())
-    tensors = tuple(sorted(found, key=lambda tensor: (tensor.start, tensor.n_bytes)))
-    _check_places(path, tensors, path.stat().st_size - len(header))
+    unordered = (_tensor(path, name, entry) for name, entry in entries.items())
+    tensors = tuple(sorted(unordered, key=lambda tensor: (tensor.start, tensor.n_bytes)))
+    _check_offsets(path, tensors, path.stat().st_size - len(header))
     return tensors
 
 
@@ -264,10 +267,10 @@ def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for path in paths:
         for tensor in read_header(path):
-            other = tensors.setdefault(tensor.name, tensor)
-            if other is not tensor:
+            first = tensors.setdefault(tensor.name, tensor)
+            if first is not tensor:
                 raise unusable(
-                    f"The tensor `{tensor.name}` is both in `{other.path}` and in `{path.name}`."
+                    f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`."
                 )
     return tensors
 
@@ -277,10 +280,10 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [start, end]} if all(
             type(number) is int and 0 <= number < _MAX_SIDE for number in (*shape, start, end)
         ):
-            if dtype not in ITEM_BYTES:
+            if dtype not in DTYPE_BYTES:
                 raise unusable(
-                    f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge has "
-                    f"{', '.join(ITEM_BYTES)}, and no quantized weights."
+                    f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
+                    f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
                 )
             tensor = Tensor(name=name, path=path, dtype=dtype, shape=tuple(shape), start=start)
             if end - start == tensor.n_bytes:
@@ -288,8 +291,8 @@ def _tensor(path: Path, name: str, entry: object) -> Tensor:
     raise unusable(f"The header of `{path}` is broken at the tensor `{name}`: {str(entry)[:200]}.")
 
 
-def _check_places(path: Path, tensors: tuple[Tensor, ...], data_bytes: int) -> None:
-    """Each tensor begins where the one before ends, and the last ends with the file."""
+def _check_offsets(path: Path, tensors: tuple[Tensor, ...], data_bytes: int) -> None:
+    """Every tensor begins where the one before ends, and the last ends with the file."""
     end = 0
     for tensor in tensors:
         if tensor.start != end:
@@ -297,82 +300,60 @@ def _check_places(path: Path, tensors: tuple[Tensor, ...], data_bytes: int) -> N
         end += tensor.n_bytes
     if end > data_bytes:
         raise unusable(
-            f"`{path}` is cut off: its tensors take {end:,} bytes, and {data_bytes:,} are there."
+            f"`{path}` is cut off: its tensors need {end:,} bytes, and it has {data_bytes:,}."
         )
     if end < data_bytes:
-        raise unusable(f"`{path}` has {data_bytes - end:,} bytes more than its tensors take.")
+        raise unusable(f"`{path}` has {data_bytes - end:,} bytes more than its tensors need.")
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"`{twice[:200]}` is there twice")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"`{duplicate[:200]}` occurs twice")
     return dict(pairs)
 
 
-def _header_told(length: bytes, told: int) -> str:
-    return f"says that {told:,} of them are its header" if len(length) == 8 else "no header"
-
-
-def _pointer(path: Path) -> Exception:
-    return unusable(
-        f"`{path}` is a pointer of Git LFS: the file itself was not fetched.",
-        f"`git lfs pull` in that folder, or {WHOLE}",
-    )
-
-
-# Which checkpoint it is, by content: replies are remembered under this.
-
-BLOCKS = 64
-BLOCK_BYTES = 64 * 1024
-DIGITS = 12
-
-
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
-    """12 hex digits that are the same for the same content, in whatever folder it lies.
+    """12 hex digits that identify a checkpoint's content, independent of its folder.
 
-    Of the small files every byte counts. Of a shard its name, size and header count, and 64 blocks
-    of 64 KiB, spread evenly from the first bytes of data to the last: some 4 MB, read in
-    milliseconds. A shard below that size is read whole. Another fine-tune changes all weights and
-    is noticed; a byte changed between two blocks is not.
+    Replies are cached under it. Small files count with every byte. A shard counts with its name,
+    size and header, and with 64 blocks of 64 KiB, spread evenly from the first byte of data to the
+    last: about 4 MB, read in milliseconds. A smaller shard is read as a whole. Another fine-tune
+    changes all weights and so the digest; a single byte changed between two blocks does not.
 
     Raises:
         JudgeMisconfigured: A file cannot be read.
     """
-    found = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
+    digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):
-        for part in _parts(path):
-            found.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
-            found.update(part)
-    return found.hexdigest()[:DIGITS]
+        for part in _digest_parts(path):
+            digest.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
+            digest.update(part)
+    return digest.hexdigest()[:DIGEST_DIGITS]
 
 
-def _parts(path: Path) -> Iterator[bytes]:
+def _digest_parts(path: Path) -> Iterator[bytes]:
     yield path.name.encode(errors="surrogateescape")
     try:
-        if path.suffix == ".safetensors":
-            yield from _sampled(path)
-        else:
+        if path.suffix != ".safetensors":
             yield path.read_bytes()
+            return
+        header = header_bytes(path)
+        yield header
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            yield str(size).encode()
+            for start in _block_starts(len(header), size):
+                file.seek(start)
+                yield file.read(DIGEST_BLOCK_BYTES)
     except OSError as error:
-        raise unusable(f"`{path}` cannot be read: {error.strerror}.") from error
+        raise _unreadable(path, error) from error
 
 
-def _sampled(path: Path) -> Iterator[bytes]:
-    header = header_bytes(path)
-    yield header
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        yield str(size).encode()
-        for start in _starts(len(header), size):
-            file.seek(start)
-            yield file.read(BLOCK_BYTES)
-
-
-def _starts(first: int, size: int) -> list[int]:
-    """Where the blocks of a file begin; together they cover it where it is small enough."""
-    last = size - BLOCK_BYTES
-    if size - first <= BLOCKS * BLOCK_BYTES:
-        return list(range(first, size, BLOCK_BYTES))
-    return [first + (last - first) * block // (BLOCKS - 1) for block in range(BLOCKS)]
+def _block_starts(first: int, size: int) -> list[int]:
+    """Offsets of the blocks of a file; together they cover a small one."""
+    last = size - DIGEST_BLOCK_BYTES
+    if size - first <= DIGEST_BLOCKS * DIGEST_BLOCK_BYTES:
+        return list(range(first, size, DIGEST_BLOCK_BYTES))
+    return [first + (last - first) * i // (DIGEST_BLOCKS - 1) for i in range(DIGEST_BLOCKS)]

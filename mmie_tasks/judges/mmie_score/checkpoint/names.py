@@ -1,8 +1,13 @@
-"""The names of weights: what the official model calls them, and what transformers does.
+"""Names and shapes of the checkpoint's weights, and the update of an unmerged LoRA fine-tune.
 
-Official: ``InternVLChatModel`` of OpenGVLab/InternVL. Native: ``InternVLForConditionalGeneration``
-with a Phi-3 text model. The rows of the vision tower's fused ``qkv`` are queries, keys and values
-in plain thirds; all else keeps its shape.
+Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of
+transformers' ``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision
+tower's fused ``qkv`` are queries, keys and values in equal thirds; all other weights keep their
+shape.
+
+A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
+``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
+the rank, so the merged weight is ``base + 2 * B @ A``, whatever the rank.
 """
 
 from __future__ import annotations
@@ -13,11 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
-from mmie_tasks.judges.mmie_score.checkpoint.files import WHOLE, Tensor, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Tensor, unusable
+
+LORA_SCALE = 2.0
 
 _TOWER = "model.vision_tower"
-_WRAPPED = ".base_model.model."
-
 _PREFIXES = {
     "mlp1.0.": "model.multi_modal_projector.layer_norm.",
     "mlp1.1.": "model.multi_modal_projector.linear_1.",
@@ -29,7 +34,7 @@ _PREFIXES = {
     "vision_model.embeddings.patch_embedding.": f"{_TOWER}.embeddings.patch_embeddings.projection.",
     "vision_model.encoder.layers.": f"{_TOWER}.encoder.layer.",
 }
-_IN_A_LAYER = {
+_LAYER_PARTS = {
     ".attn.proj.": ".attention.projection_layer.",
     ".norm1.": ".layernorm_before.",
     ".norm2.": ".layernorm_after.",
@@ -37,43 +42,45 @@ _IN_A_LAYER = {
     ".ls2": ".lambda_2",
 }
 _FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
+_LORA_WRAPPER = ".base_model.model."
+_LORA_BASE = ".base_layer."
+_LORA_UPDATE = re.compile(r"(.+)\.lora_([AB])\.default\.weight")
+_LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
+_MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
+
+Shape = tuple[int, ...]
 
 
 def unwrapped(name: str) -> str:
-    """An official name without what a LoRA wrapper puts into it.
+    """An official name without the part that a LoRA wrapper adds.
 
     >>> unwrapped("language_model.base_model.model.model.norm.weight")
     'language_model.model.norm.weight'
     """
-    return name.replace(_WRAPPED, ".", 1)
-
-
-def is_computed(name: str) -> bool:
-    """Whether a stored tensor is none of the weights: old files hold rotary frequencies."""
-    return name.endswith("rotary_emb.inv_freq")
+    return name.replace(_LORA_WRAPPER, ".", 1)
 
 
 def native_names(official: str) -> tuple[str, ...]:
-    """What transformers calls a weight; three names where it has queries, keys, values apart.
+    """The native name of a weight; three names if queries, keys and values are separate there.
 
     >>> native_names("mlp1.3.bias")
     ('model.multi_modal_projector.linear_2.bias',)
     >>> native_names("vision_model.encoder.layers.7.attn.qkv.bias")[1]
     'model.vision_tower.encoder.layer.7.attention.k_proj.bias'
     """
-    old, new = next(pair for pair in _PREFIXES.items() if official.startswith(pair[0]))
-    name = new + official.removeprefix(old)
+    prefix, native = next(pair for pair in _PREFIXES.items() if official.startswith(pair[0]))
+    name = native + official.removeprefix(prefix)
     if not name.startswith(f"{_TOWER}.encoder."):
         return (name,)
     if fused := _FUSED.fullmatch(name):
         layer, kind = fused.groups()
         return tuple(f"{layer}.attention.{part}_proj.{kind}" for part in "qkv")
-    for old, new in _IN_A_LAYER.items():
-        name = name.replace(old, new)
+    for part, native in _LAYER_PARTS.items():
+        name = name.replace(part, native)
     return (name,)
 
 
-def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
+def expected_shapes(config: Config) -> dict[str, Shape]:
     """Every weight of the official model, by its official name, with its shape."""
     vision, text = config.vision_config, config.llm_config
     shuffled = 4 * vision.hidden_size  # of the four patches that become one token
@@ -82,10 +89,10 @@ def expected_shapes(config: Config) -> dict[str, tuple[int, ...]]:
         **_pair("mlp1.1", text.hidden_size, shuffled),
         **_pair("mlp1.3", text.hidden_size, text.hidden_size),
     }
-    return {**dict(_vision(vision)), **dict(_text(text)), **projector}
+    return {**dict(_vision_shapes(vision)), **dict(_text_shapes(text)), **projector}
 
 
-def _vision(config: VisionConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _vision_shapes(config: VisionConfig) -> Iterator[tuple[str, Shape]]:
     hidden, inner = config.hidden_size, config.intermediate_size
     stem = "vision_model.embeddings"
     yield f"{stem}.class_embedding", (1, 1, hidden)
@@ -104,7 +111,7 @@ def _vision(config: VisionConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield from _pair(f"{layer}.mlp.fc2", hidden, inner).items()
 
 
-def _text(config: TextConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _text_shapes(config: TextConfig) -> Iterator[tuple[str, Shape]]:
     hidden, inner = config.hidden_size, config.intermediate_size
     fused = (config.num_attention_heads + 2 * config.kv_heads) * config.head_dim
     yield "language_model.lm_head.weight", (config.vocab_size, hidden)
@@ -120,32 +127,18 @@ def _text(config: TextConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield f"{layer}.mlp.down_proj.weight", (hidden, inner)
 
 
-def _pair(stem: str, *shape: int) -> dict[str, tuple[int, ...]]:
-    """Weight, and a bias with one number for each of its rows."""
+def _pair(stem: str, *shape: int) -> dict[str, Shape]:
+    """A weight, and a bias with one number for each of its rows."""
     return {f"{stem}.weight": shape, f"{stem}.bias": shape[:1]}
-
-
-# Weights as stored, put together: those of a LoRA fine-tune that was not merged get their update.
-#
-# A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
-# ``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
-# the rank, so that the merged weight is ``base + 2 * B @ A``, whatever the rank.
-
-SCALE = 2.0
-
-_BASE = ".base_layer."
-_UPDATE = re.compile(r"(.+)\.lora_([AB])\.default\.weight")
-_LAYER = re.compile(r"\.layers\.\d+\.")
-_MERGED = f"take a folder in which the fine-tune is merged, or {WHOLE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """One weight of the model and where it is stored.
+    """A weight of the model, and the tensors that it is computed from.
 
     Attributes:
-        stored: The weight, or what it was before the fine-tune.
-        down: The update's ``A``, (rank, columns); None where there is no update.
+        stored: The weight, or the weight before the fine-tune.
+        down: The update's ``A``, (rank, columns); None without an update.
         up: The update's ``B``, (rows, rank).
     """
 
@@ -158,12 +151,12 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
     """The model's weights by their official names.
 
     Args:
-        tensors: All that are stored.
-        ranks: What the config says of the fine-tune, by the first part of a name
-            (``language_model``, ``vision_model``); 0 where it says nothing.
+        tensors: All stored tensors; rotary frequencies, which old files hold, are left out.
+        ranks: The ranks of the fine-tune in the config, by the first part of a name
+            (``language_model``, ``vision_model``); 0 if the config gives none.
 
     Raises:
-        JudgeMisconfigured: A weight is stored twice, or an update has no base, half of itself, a
+        JudgeMisconfigured: A weight is stored twice, or an update has no base, lacks a half, has a
             shape that does not fit, or is missing in some layers.
     """
     stored: dict[str, Tensor] = {}
@@ -171,18 +164,17 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
     bases = set()
     for tensor in tensors:
         name = unwrapped(tensor.name)
-        if is_computed(name):
+        if name.endswith("rotary_emb.inv_freq"):
             continue
-        if half := _UPDATE.fullmatch(name):
-            place, name = updates[f"{half[1]}.weight"], half[2]
-        else:
-            place = stored
-            if _BASE in name:
-                name = name.replace(_BASE, ".", 1)
-                bases.add(name)
-        if name in place:
-            raise unusable(f"`{tensor.name}` is stored a second time, as `{place[name].name}`.")
-        place[name] = tensor
+        target = stored
+        if update := _LORA_UPDATE.fullmatch(name):
+            target, name = updates[f"{update[1]}.weight"], update[2]
+        elif _LORA_BASE in name:
+            name = name.replace(_LORA_BASE, ".", 1)
+            bases.add(name)
+        if name in target:
+            raise unusable(f"`{tensor.name}` is stored a second time, as `{target[name].name}`.")
+        target[name] = tensor
     _check_pairs(stored, bases, updates)
     _check_layers(stored, updates)
     return {name: _weight(name, stored[name], updates.get(name, {}), ranks) for name in stored}
@@ -191,27 +183,28 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
 def _check_pairs(
     stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]
 ) -> None:
+    """Every update has a base and both halves."""
     for name in sorted({name for name in bases if name.endswith(".weight")} | set(updates)):
-        there = set(updates.get(name, {}))
-        if name in bases and there == {"A", "B"}:
+        halves = updates.get(name, {})
+        parts = {"base_layer": name in bases, "lora_A": "A" in halves, "lora_B": "B" in halves}
+        missing = ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored)
+        if not missing:
             continue
-        parts = {"base_layer": name in bases, "lora_A": "A" in there, "lora_B": "B" in there}
-        missing = ", ".join(f"`{part}`" for part, is_there in parts.items() if not is_there)
-        merged = ", and a merged weight is there too" if name in set(stored) - bases else ""
+        merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
         raise unusable(
-            f"`{name}` is the half of a LoRA fine-tune: {missing} is missing{merged}.", _MERGED
+            f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.",
+            _MERGED_HINT,
         )
 
 
 def _check_layers(stored: Mapping[str, Tensor], updates: Mapping[str, object]) -> None:
     """A kind of weight is updated in all layers or in none."""
-    kinds = {_LAYER.sub(".layers.N.", name) for name in updates}
+    kinds = {_LAYER_NUMBER.sub(".layers.N.", name) for name in updates}
     for name in stored:
-        if name not in updates and _LAYER.sub(".layers.N.", name) in kinds:
+        if name not in updates and _LAYER_NUMBER.sub(".layers.N.", name) in kinds:
             raise unusable(
-                f"`{name}` is merged, and other layers are not: a fine-tune that was merged in "
-                "part.",
-                _MERGED,
+                f"`{name}` is merged, and other layers are not: the fine-tune is partly merged.",
+                _MERGED_HINT,
             )
 
 
@@ -221,16 +214,17 @@ def _weight(
     if not update:
         return Weight(stored=stored)
     down, up = update["A"], update["B"]
-    rank, told = down.shape[0] if down.shape else 0, ranks.get(name.partition(".")[0], 0)
+    rank = down.shape[0] if down.shape else 0
+    config_rank = ranks.get(name.partition(".")[0], 0)
     fits = len(stored.shape) == 2 and (down.shape, up.shape) == (
         (rank, stored.shape[1]),
         (stored.shape[0], rank),
     )
-    if not fits or rank == 0 or told not in (0, rank):
-        expected = f", and the config says rank {told}" if told else ""
+    if not fits or rank == 0 or config_rank not in (0, rank):
+        expected = f", and the config has rank {config_rank}" if config_rank else ""
         raise unusable(
             f"The fine-tune of `{name}` does not fit: the weight is {list(stored.shape)}, its "
             f"update {list(up.shape)} by {list(down.shape)}{expected}.",
-            _MERGED,
+            _MERGED_HINT,
         )
     return Weight(stored=stored, down=down, up=up)

@@ -1,4 +1,7 @@
-"""The weights of a checkpoint, read into transformers' own model."""
+"""The weights of a checkpoint, loaded into transformers' own model.
+
+Imports torch and transformers; the other modules of this package do not.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,19 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import InternVLForConditionalGeneration
+from torch import nn
+from transformers import (
+    InternVLConfig,
+    InternVLForConditionalGeneration,
+    InternVLVisionConfig,
+    Phi3Config,
+)
 
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
-from mmie_tasks.judges.mmie_score.checkpoint.names import SCALE, Weight, native_names
-from mmie_tasks.judges.mmie_score.checkpoint.native import RowRope, native_config
-from mmie_tasks.judges.mmie_score.checkpoint.opening import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, Weight, native_names
+from mmie_tasks.judges.mmie_score.engine.attention import Rotary
 
 
 def load_model(
@@ -22,21 +32,21 @@ def load_model(
     dtype: torch.dtype,
     attention: str = "sdpa",
 ) -> InternVLForConditionalGeneration:
-    """Build the model and read its weights, one at a time: nothing is held twice.
+    """Build the model and load its weights one at a time, so that none is in memory twice.
 
-    The model is built without memory and the weights are put in, each rounded once from what is
-    stored (a fine-tune's update is added in fp32 before). The rotary embedding is replaced: the
-    model can be cast and moved, and chooses its factors for each row of a batch by itself.
+    The model is built without memory, and each weight is rounded once from the stored one (a
+    fine-tune's update is added in fp32 before). The rotary embedding is replaced by `RowRope`, so
+    that the model can be cast and moved, and selects its factors for each row of a batch.
 
     Args:
-        checkpoint: As `open_checkpoint` found it.
-        device: Where the weights go.
-        dtype: Of all weights.
+        checkpoint: A checkpoint that `open_checkpoint` returned.
+        device: The device of the weights.
+        dtype: The type of all weights.
         attention: The kernel of transformers' own forward pass: ``sdpa`` or ``eager``.
 
     Raises:
-        JudgeMisconfigured: A file cannot be read, or is not the one that was checked.
-        torch.OutOfMemoryError: The device has no room; `Facts.weight_bytes` says for how much.
+        JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
+        torch.OutOfMemoryError: The device has less memory than `Facts.weight_bytes`.
     """
     config = native_config(
         checkpoint.config, image_token_id=checkpoint.facts.image_token_id, attention=attention
@@ -44,9 +54,9 @@ def load_model(
     with torch.device("meta"):
         model = InternVLForConditionalGeneration(config)
     state = {
-        name: value.to(device=device, dtype=dtype, copy=True)
-        for official, stored in _read(checkpoint)
-        for name, value in _split(official, stored)
+        name: tensor.to(device=device, dtype=dtype, copy=True)
+        for official, weight in _read(checkpoint)
+        for name, tensor in _split(official, weight)
     }
     model.load_state_dict(state, strict=True, assign=True)
     text = model.model.language_model
@@ -71,7 +81,7 @@ def _merged(weight: Weight) -> torch.Tensor:
     if weight.down is None or weight.up is None:
         return stored
     update = _tensor(weight.up).float() @ _tensor(weight.down).float()
-    return stored.float() + SCALE * update
+    return stored.float() + LORA_SCALE * update
 
 
 def _split(official: str, weight: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
@@ -82,9 +92,124 @@ def _split(official: str, weight: torch.Tensor) -> Iterator[tuple[str, torch.Ten
 def _tensor(tensor: Tensor) -> torch.Tensor:
     try:
         with safe_open(tensor.path, framework="pt") as file:
-            found: torch.Tensor = file.get_tensor(tensor.name)
+            content: torch.Tensor = file.get_tensor(tensor.name)
     except (OSError, SafetensorError) as error:
         raise unusable(f"`{tensor.name}` cannot be read from `{tensor.path}`: {error}.") from error
-    if tuple(found.shape) != tensor.shape:
+    if tuple(content.shape) != tensor.shape:
         raise unusable(f"`{tensor.path}` changed while the judge was loaded.")
-    return found
+    return content
+
+
+def native_config(config: Config, *, image_token_id: int, attention: str) -> InternVLConfig:
+    """The configuration of transformers' own model that computes what the official one does.
+
+    Args:
+        config: The checkpoint's configuration.
+        image_token_id: Id of ``<IMG_CONTEXT>``.
+        attention: The kernel, as transformers names it: ``sdpa`` or ``eager``.
+    """
+    native = InternVLConfig(
+        vision_config=_vision_config(config.vision_config),
+        text_config=_text_config(config.llm_config),
+        image_token_id=image_token_id,
+        image_seq_length=config.tokens_per_tile,
+        downsample_ratio=config.downsample_ratio,
+        projector_hidden_act="gelu",
+        vision_feature_layer=config.select_layer,
+        vision_feature_select_strategy="default",
+        tie_word_embeddings=False,  # transformers ties them by default
+    )
+    native._attn_implementation = attention  # of its parts as well
+    return native
+
+
+def _vision_config(config: VisionConfig) -> InternVLVisionConfig:
+    return InternVLVisionConfig(
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        intermediate_size=config.intermediate_size,
+        attention_bias=config.qkv_bias,
+        use_qk_norm=config.qk_normalization,
+        hidden_act=config.hidden_act,
+        norm_type=config.norm_type,
+        layer_norm_eps=config.layer_norm_eps,
+        image_size=config.image_size,
+        patch_size=config.patch_size,
+        num_channels=config.num_channels,
+        use_absolute_position_embeddings=True,
+        use_mask_token=False,
+        use_mean_pooling=True,  # leaves out the last norm, which the official tower lacks
+        hidden_dropout_prob=0.0,
+        attention_dropout=0.0,
+        projection_dropout=0.0,
+    )
+
+
+def _text_config(config: TextConfig) -> Phi3Config:
+    longest, original = config.max_position_embeddings, config.original_max_position_embeddings
+    return Phi3Config(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.kv_heads,
+        hidden_act=config.hidden_act,
+        rms_norm_eps=config.rms_norm_eps,
+        max_position_embeddings=longest,
+        original_max_position_embeddings=original,
+        # By its new name: transformers converts `su` only in part. It would compute the same
+        # factor, and warn that it is missing.
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": config.rope_theta,
+            "short_factor": list(config.rope_scaling.short_factor),
+            "long_factor": list(config.rope_scaling.long_factor),
+            "original_max_position_embeddings": original,
+            "factor": longest / original,
+            "partial_rotary_factor": 1.0,
+        },
+        sliding_window=None,  # longer than the longest sequence; None is faster
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=config.pad_token_id,
+        use_cache=True,
+        tie_word_embeddings=False,
+        attention_dropout=0.0,
+        embd_pdrop=0.0,
+        resid_pdrop=0.0,
+    )
+
+
+class RowRope(nn.Module):
+    """The rotary embedding of transformers' own forward pass, with factors for each row.
+
+    Replaces ``Phi3RotaryEmbedding``, in which the longest row of a batch decides for all. The
+    frequencies are not buffers: casting the model to bf16 would round them, and a model built on
+    the meta device would have none.
+    """
+
+    def __init__(self, config: Phi3Config) -> None:
+        super().__init__()
+        self.config = config
+        self._by_device: dict[torch.device, Rotary] = {}
+
+    @torch.no_grad()
+    def forward(
+        self, x: torch.Tensor, position_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
+
+        Args:
+            x: A tensor of the requested device and type.
+            position_ids: From 0, (rows, tokens); a row that ends above the original length uses
+                the long factors, as the official model does for one sample per call.
+        """
+        if x.device not in self._by_device:
+            self._by_device[x.device] = Rotary(self.config, x.device)
+        rotary = self._by_device[x.device]
+        is_long = position_ids.amax(-1, keepdim=True) + 1 > rotary.long_after
+        positions, flags = position_ids.flatten(), is_long.expand_as(position_ids).flatten()
+        cos, sin = rotary(positions, flags, x.dtype)
+        return cos.view(*position_ids.shape, -1), sin.view(*position_ids.shape, -1)

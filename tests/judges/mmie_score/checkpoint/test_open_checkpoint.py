@@ -1,4 +1,4 @@
-"""A checkpoint is checked without reading its weights, and what is wrong is said in words."""
+"""A checkpoint is checked without reading its weights; every problem has a clear error."""
 
 import json
 import subprocess
@@ -27,19 +27,19 @@ def tiny(tmp_path):
     return TinyCheckpoint.copied_to(tmp_path / "checkpoint")
 
 
-def opened(tiny):
+def open_tiny(tiny):
     return open_checkpoint(Located(folder=tiny.folder, name="local folder"))
 
 
-def complaint(tiny):
+def error_of(tiny):
     with pytest.raises(JudgeMisconfigured) as caught:
-        opened(tiny)
+        open_tiny(tiny)
     assert "\n\nhint: " in str(caught.value)
     return str(caught.value)
 
 
-def test_the_golden_checkpoint_has_nothing_to_note_and_says_its_numbers(tiny):
-    checkpoint = opened(tiny)
+def test_the_golden_checkpoint_has_no_notes_and_these_facts(tiny):
+    checkpoint = open_tiny(tiny)
     facts = checkpoint.facts
     assert checkpoint.notes == ()
     assert facts.system_message == "Look, then give a number."
@@ -63,113 +63,115 @@ def test_opening_needs_no_torch():
     "file", ["config.json", "tokenizer.model", "tokenizer_config.json", *SHARDS]
 )
 def test_a_missing_file_is_named(tiny, file):
-    tiny.drops(file)
-    assert f"`{file}`" in complaint(tiny)
+    tiny.delete(file)
+    assert f"`{file}`" in error_of(tiny)
 
 
-def test_all_missing_shards_are_named_at_once(tiny):
-    tiny.drops(*SHARDS[1:3])
-    found = complaint(tiny)
-    assert f"misses 2 of its 4 files of weights: `{SHARDS[1]}`, `{SHARDS[2]}`" in found
+def test_all_missing_shards_are_named_together(tiny):
+    tiny.delete(*SHARDS[1:3])
+    message = error_of(tiny)
+    assert f"lacks 2 of its 4 weight files: `{SHARDS[1]}`, `{SHARDS[2]}`" in message
 
 
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "model-00001-of-00002.bin", "judge.pt"])
-def test_a_pickle_is_refused_and_never_opened(tiny, file):
-    tiny.drops(INDEX, *SHARDS)
-    tiny.says(file, b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
-    found = complaint(tiny)
-    assert f"`{file}` only: a pickle" in found
-    assert "converted to safetensors" in found
+def test_a_pickle_is_refused_and_never_open_tiny(tiny, file):
+    tiny.delete(INDEX, *SHARDS)
+    tiny.write(file, b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
+    message = error_of(tiny)
+    assert f"`{file}` only: a pickle" in message
+    assert "without safetensors must be converted" in message
 
 
-def test_a_pickle_beside_the_shards_is_left_alone(tiny):
-    tiny.says("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")
-    assert opened(tiny).facts.layers == 2
+def test_a_pickle_beside_the_shards_is_ignored(tiny):
+    tiny.write("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")
+    assert open_tiny(tiny).facts.layers == 2
 
 
-def test_no_weights_at_all_are_told_from_weights_without_an_index(tiny):
-    tiny.drops(INDEX)
-    assert f"4 safetensors files and no `{INDEX}`" in complaint(tiny)
-    tiny.drops(*SHARDS)
-    assert "has no weights" in complaint(tiny)
+def test_missing_weights_and_a_missing_index_have_different_errors(tiny):
+    tiny.delete(INDEX)
+    assert f"4 safetensors files and no `{INDEX}`" in error_of(tiny)
+    tiny.delete(*SHARDS)
+    assert "has no weights" in error_of(tiny)
 
 
 def test_weights_in_a_single_file_need_no_index(tiny):
     tensors = tiny.tensors()
-    tiny.holds(tensors, shards=1)
+    tiny.store(tensors, shards=1)
     (tiny.folder / "model-00001-of-00001.safetensors").rename(tiny.folder / "model.safetensors")
-    tiny.drops(INDEX)
-    assert opened(tiny).facts.weight_bytes == 699392
+    tiny.delete(INDEX)
+    assert open_tiny(tiny).facts.weight_bytes == 699392
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
-        pytest.param("../model.safetensors", "no name of a safetensors file", id="above"),
-        pytest.param("/etc/model.safetensors", "no name of a safetensors file", id="absolute"),
-        pytest.param("part/model.safetensors", "no name of a safetensors file", id="below"),
-        pytest.param("pytorch_model.bin", "no name of a safetensors file", id="pickle"),
-        pytest.param("a\0.safetensors", "no name of a safetensors file", id="zero-byte"),
-        pytest.param(7, "no name of a safetensors file", id="number"),
-        pytest.param("other.safetensors", "misses 1 of its 5 files", id="not-there"),
+        pytest.param("../model.safetensors", "not the name of a safetensors file", id="above"),
+        pytest.param("/etc/model.safetensors", "not the name of a safetensors file", id="absolute"),
+        pytest.param("part/model.safetensors", "not the name of a safetensors file", id="below"),
+        pytest.param("pytorch_model.bin", "not the name of a safetensors file", id="pickle"),
+        pytest.param("a\0.safetensors", "not the name of a safetensors file", id="zero-byte"),
+        pytest.param(7, "not the name of a safetensors file", id="number"),
+        pytest.param("other.safetensors", "lacks 1 of its 5 weight files", id="not-there"),
     ],
 )
-def test_the_index_names_files_of_the_folder_only(tiny, name, said):
+def test_the_index_names_files_of_the_folder_only(tiny, name, message):
     content = json.loads((tiny.folder / INDEX).read_bytes())
     content["weight_map"][HEAD] = name
-    tiny.says(INDEX, json.dumps(content).encode())
-    assert said in complaint(tiny)
+    tiny.write(INDEX, json.dumps(content).encode())
+    assert message in error_of(tiny)
 
 
 @pytest.mark.parametrize(
-    ("map_", "said"),
+    ("map_", "message"),
     [
         pytest.param(REMOVED, "no `weight_map`", id="none"),
         pytest.param({}, "no `weight_map`", id="empty"),
         pytest.param([1], "no `weight_map`", id="list"),
     ],
 )
-def test_an_index_without_a_map_is_refused(tiny, map_, said):
-    tiny.sets("weight_map", map_, INDEX)
-    assert said in complaint(tiny)
+def test_an_index_without_a_map_is_refused(tiny, map_, message):
+    tiny.set_field("weight_map", map_, INDEX)
+    assert message in error_of(tiny)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        pytest.param(lambda m: m.pop(HEAD), f"`{HEAD}` in `{SHARDS[2]}` is in it un", id="unsaid"),
+        pytest.param(
+            lambda m: m.pop(HEAD), f"`{HEAD}` in `{SHARDS[2]}` is only in the file", id="unsaid"
+        ),
         pytest.param(lambda m: m.update(more=SHARDS[0]), "`more` in", id="promised"),
         pytest.param(
             lambda m: m.update({HEAD: SHARDS[0]}),
-            f"`{HEAD}` in `{SHARDS[0]}` is not in it",
+            f"`{HEAD}` in `{SHARDS[0]}` is only in the index",
             id="elsewhere",
         ),
     ],
 )
-def test_the_index_and_the_files_must_say_the_same(tiny, change, said):
+def test_the_index_and_the_files_must_agree(tiny, change, message):
     content = json.loads((tiny.folder / INDEX).read_bytes())
     change(content["weight_map"])
-    tiny.says(INDEX, json.dumps(content).encode())
-    assert said in complaint(tiny)
+    tiny.write(INDEX, json.dumps(content).encode())
+    assert message in error_of(tiny)
 
 
 def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
-    tiny.says("model-00009-of-00009.safetensors", b"no weights")
-    notes = opened(tiny).notes
+    tiny.write("model-00009-of-00009.safetensors", b"no weights")
+    notes = open_tiny(tiny).notes
     assert len(notes) == 1
     assert "model-00009-of-00009.safetensors" in notes[0]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        pytest.param(lambda t: t.pop(HEAD), f"misses 1 weights; the first is `{HEAD}`", id="less"),
+        pytest.param(lambda t: t.pop(HEAD), f"lacks 1 weights; the first is `{HEAD}`", id="less"),
         pytest.param(
             lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"
         ),
         pytest.param(
             lambda t: t.update({"mlp1.0.bias": torch.zeros(255)}),
-            "is [255], and `config.json` makes it [256]",
+            "is [255], and by `config.json` it is [256]",
             id="shape",
         ),
         pytest.param(
@@ -182,35 +184,35 @@ def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
         ),
     ],
 )
-def test_every_weight_is_there_in_its_shape_and_no_other(tiny, change, said):
-    tiny.changes(change)
-    assert said in complaint(tiny)
+def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, message):
+    tiny.change_tensors(change)
+    assert message in error_of(tiny)
 
 
 def test_rotary_frequencies_of_an_old_file_are_skipped(tiny):
     name = "language_model.model.layers.0.self_attn.rotary_emb.inv_freq"
-    tiny.changes(lambda tensors: tensors.update({name: torch.zeros(8)}))
-    assert name not in opened(tiny).weights
+    tiny.change_tensors(lambda tensors: tensors.update({name: torch.zeros(8)}))
+    assert name not in open_tiny(tiny).weights
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
-def test_another_type_of_weights_is_told(tiny, dtype):
-    tiny.holds({name: tensor.to(dtype) for name, tensor in tiny.tensors().items()})
-    checkpoint = opened(tiny)
+def test_another_type_of_weights_is_read(tiny, dtype):
+    tiny.store({name: tensor.to(dtype) for name, tensor in tiny.tensors().items()})
+    checkpoint = open_tiny(tiny)
     assert checkpoint.facts.dtype == str(dtype).removeprefix("torch.")
     assert checkpoint.notes == ()
 
 
 def test_several_types_of_weights_are_noted(tiny):
-    tiny.changes(lambda tensors: tensors.update({HEAD: tensors[HEAD].float()}))
-    checkpoint = opened(tiny)
+    tiny.change_tensors(lambda tensors: tensors.update({HEAD: tensors[HEAD].float()}))
+    checkpoint = open_tiny(tiny)
     assert checkpoint.facts.dtype == "bfloat16"
     assert "several types: BF16, F32" in checkpoint.notes[0]
 
 
-def test_another_vocabulary_than_the_embeddings_is_told(tiny):
-    tiny.sets("llm_config.vocab_size", 1010)
-    assert "(`llm_config.vocab_size` is 1010)" in complaint(tiny)
+def test_another_vocabulary_than_the_embeddings_is_refused(tiny):
+    tiny.set_field("llm_config.vocab_size", 1010)
+    assert "(`llm_config.vocab_size` is 1010)" in error_of(tiny)
 
 
 def with_rows(tiny, rows):
@@ -220,37 +222,37 @@ def with_rows(tiny, rows):
         for name in (EMBEDDINGS, HEAD):
             tensors[name] = torch.cat([tensors[name]] * 2)[:rows]
 
-    tiny.changes(change)
-    tiny.sets("llm_config.vocab_size", rows)
+    tiny.change_tensors(change)
+    tiny.set_field("llm_config.vocab_size", rows)
 
 
 def test_a_padded_vocabulary_is_noted(tiny):
     with_rows(tiny, 1024)
-    assert opened(tiny).notes == ("24 rows of the embeddings belong to no token",)
+    assert open_tiny(tiny).notes == ("24 rows of the embeddings belong to no token",)
 
 
 def test_a_tokenizer_that_is_longer_than_the_embeddings_is_refused(tiny):
     with_rows(tiny, 996)
-    assert "1000 tokens, and `llm_config.vocab_size` in `config.json` is 996" in complaint(tiny)
+    assert "1000 tokens, and `llm_config.vocab_size` in `config.json` is 996" in error_of(tiny)
 
 
 @pytest.mark.parametrize("mark", ["<|end|>", "<IMG_CONTEXT>", "<|user|>"])
-def test_a_mark_that_is_no_token_is_named(tiny, mark):
+def test_a_missing_special_token_is_named(tiny, mark):
     for file in ("added_tokens.json", "tokenizer_config.json", "special_tokens_map.json"):
         content = (tiny.folder / file).read_text()
-        tiny.says(file, content.replace(mark, "<other>").encode())
-    assert repr(mark) in complaint(tiny)
+        tiny.write(file, content.replace(mark, "<other>").encode())
+    assert repr(mark) in error_of(tiny)
 
 
-def test_a_vocabulary_of_sentencepiece_that_is_cut_off_is_named(tiny):
-    tiny.cuts("tokenizer.model", keep=1000)
-    assert "tokenizer.model" in complaint(tiny)
+def test_a_truncated_sentencepiece_model_is_named(tiny):
+    tiny.truncate("tokenizer.model", keep=1000)
+    assert "tokenizer.model" in error_of(tiny)
 
 
-def test_what_does_no_harm_is_noted(tiny):
-    tiny.sets("max_dynamic_patch", 6)
-    tiny.sets("use_llm_lora", 16)
-    tiny.sets("tie_word_embeddings", value=True)
-    notes = opened(tiny).notes
-    words = ("`max_dynamic_patch` is 6", "the stored head is used", "merged already")
-    assert [word for word, note in zip(words, notes, strict=True) if word in note] == [*words]
+def test_harmless_differences_are_noted(tiny):
+    tiny.set_field("max_dynamic_patch", 6)
+    tiny.set_field("use_llm_lora", 16)
+    tiny.set_field("tie_word_embeddings", value=True)
+    notes = open_tiny(tiny).notes
+    phrases = ("`max_dynamic_patch` is 6", "the stored head is used", "merged already")
+    assert all(phrase in note for phrase, note in zip(phrases, notes, strict=True))

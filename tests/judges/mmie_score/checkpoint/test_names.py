@@ -10,7 +10,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.checkpoint.names import expected_shapes, native_names
-from mmie_tasks.judges.mmie_score.checkpoint.native import native_config
+from mmie_tasks.judges.mmie_score.checkpoint.weights import native_config
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
 TEXT, VISION = GOLDEN["llm_config"], GOLDEN["vision_config"]
@@ -62,11 +62,11 @@ def test_the_expected_weights_are_those_of_the_model(content):
     for official, shape in expected_shapes(config).items():
         names = native_names(official)
         expected |= dict.fromkeys(names, (shape[0] // len(names), *shape[1:]))
-    found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    assert found == expected
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    assert shapes == expected
 
 
-def test_the_real_model_has_four_billion_weights_and_256_tokens_a_tile():
+def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
     config = config_of(REAL)
     count = sum(torch.Size(shape).numel() for shape in expected_shapes(config).values())
     assert round(count / 1e9, 2) == 4.15
@@ -77,12 +77,12 @@ def test_the_real_model_has_four_billion_weights_and_256_tokens_a_tile():
 def test_the_real_rope_is_scaled_as_the_official_one():
     text = native_config(config_of(REAL), image_token_id=7, attention="sdpa").text_config
     short, scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"))
-    long, same = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
-    assert round(scale, 6) == round(same, 6) == 1.190238
+    long, long_scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
+    assert round(scale, 6) == round(long_scale, 6) == 1.190238
     assert torch.equal(long, short / 2)
 
 
-def test_nothing_is_tied_and_no_part_is_left_to_chance():
+def test_no_weights_are_tied_and_all_parts_have_the_attention_kernel():
     native = native_config(config_of(GOLDEN), image_token_id=993, attention="eager")
     assert not native.tie_word_embeddings
     assert not native.text_config.tie_word_embeddings

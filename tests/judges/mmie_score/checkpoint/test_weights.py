@@ -1,4 +1,4 @@
-"""The loaded model against what the official code gave: vision, tokens, logits, in any batch."""
+"""The loaded model against the official outputs: vision, tokens, logits, in any batch."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def pixels(images, dtype=torch.float32):
     if not images:
         return None
     tiles = [torch.from_numpy(read_tiles(image, 56).copy()) for image in images]
-    return torch.cat([normalized(one, dtype) for one in tiles])
+    return torch.cat([normalized(tile, dtype) for tile in tiles])
 
 
 def prompt(case):
@@ -48,35 +48,35 @@ def prompt(case):
 
 
 @pytest.mark.parametrize("image", [pytest.param(path, id=path.stem) for path in vision_outputs()])
-def test_what_a_picture_becomes_is_what_it_was_officially(model, image):
-    found = model.model.get_image_features(
+def test_image_features_are_the_official_ones(model, image):
+    features = model.model.get_image_features(
         pixels([image]), vision_feature_layer=-1, vision_feature_select_strategy="default"
     )
-    assert np.abs(found.pooler_output.numpy() - vision_outputs()[image]).max() < 5e-5
+    assert np.abs(features.pooler_output.numpy() - vision_outputs()[image]).max() < 5e-5
 
 
 @pytest.mark.parametrize("rows", [1, 4, len(CASES)])
 def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, rows):
     for start in range(0, len(CASES), rows):
         batch = CASES[start : start + rows]
-        found = generate_with_logits(
+        outputs = generate_with_logits(
             model, [prompt(case) for case in batch], max_new_tokens=40, facts=checkpoint.facts
         )
-        for case, one in zip(batch, found, strict=True):
-            assert one.ids == list(case.output_ids)
-            assert np.abs(one.logits[0].numpy() - case.logits).max() < 1e-4
-            assert np.abs(one.logits[-1].numpy() - case.last_logits).max() < 1e-4
+        for case, output in zip(batch, outputs, strict=True):
+            assert output.ids == list(case.output_ids)
+            assert np.abs(output.logits[0].numpy() - case.logits).max() < 1e-4
+            assert np.abs(output.logits[-1].numpy() - case.last_logits).max() < 1e-4
 
 
-def test_a_limit_cuts_and_texts_alone_need_no_pictures(model, checkpoint):
+def test_a_token_limit_truncates_and_texts_alone_need_no_images(model, checkpoint):
     texts = [case for case in CASES if not case.images]
-    found = generate(
+    outputs = generate(
         model, [prompt(case) for case in texts], max_new_tokens=3, facts=checkpoint.facts
     )
-    assert found == [list(case.output_ids[:3]) for case in texts]
+    assert outputs == [list(case.output_ids[:3]) for case in texts]
 
 
-def test_the_model_can_be_cast_and_nothing_of_it_is_trained_or_left_without_memory(checkpoint):
+def test_the_model_can_be_cast_and_has_no_gradients_or_meta_tensors(checkpoint):
     model = load_model(checkpoint, device=CPU, dtype=torch.float32)
     assert not model.training
     tensors = [*model.parameters(), *model.buffers()]
@@ -91,13 +91,13 @@ def test_a_cast_model_keeps_its_rope(checkpoint):
     """The stock embedding would round its frequencies to bf16 with the weights."""
     model = load_model(checkpoint, device=CPU, dtype=torch.float32)
     rope = model.model.language_model.rotary_emb
-    asked = torch.zeros(1), torch.arange(200)[None]
-    before = rope(*asked)
+    arguments = torch.zeros(1), torch.arange(200)[None]
+    before = rope(*arguments)
     model.to(torch.bfloat16)
-    assert all(torch.equal(*pair) for pair in zip(before, rope(*asked), strict=True))
+    assert all(torch.equal(*pair) for pair in zip(before, rope(*arguments), strict=True))
 
 
-def test_weights_are_stored_as_they_are_asked_for(checkpoint):
+def test_weights_have_the_requested_type(checkpoint):
     model = load_model(checkpoint, device=CPU, dtype=torch.bfloat16)
     assert {tensor.dtype for tensor in model.parameters()} == {torch.bfloat16}
 
@@ -113,9 +113,9 @@ def test_the_loaded_weights_do_not_depend_on_the_files(tmp_path):
     assert torch.equal(model.lm_head.weight, before)
 
 
-def test_a_file_that_is_cut_after_it_was_checked_is_told(tmp_path):
+def test_a_file_that_is_truncated_after_the_check_is_an_error(tmp_path):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
     checkpoint = open_checkpoint(Located(folder=tiny.folder, name="local folder"))
-    tiny.cuts("model-00002-of-00004.safetensors")
+    tiny.truncate("model-00002-of-00004.safetensors")
     with pytest.raises(JudgeMisconfigured, match="cannot be read from"):
         load_model(checkpoint, device=CPU, dtype=torch.float32)

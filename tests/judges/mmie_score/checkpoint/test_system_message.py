@@ -27,57 +27,57 @@ register(
 
 @pytest.fixture
 def tiny(tmp_path):
-    made = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
-    made.sets("system_message", REMOVED)
-    return made
+    checkpoint = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
+    checkpoint.set_field("system_message", REMOVED)
+    return checkpoint
 
 
-def message(tiny):
+def message_of(tiny):
     located = Located(folder=tiny.folder, name="local folder")
     return open_checkpoint(located).facts.system_message
 
 
-def complaint(tiny):
+def error_of(tiny):
     with pytest.raises(JudgeMisconfigured) as caught:
-        message(tiny)
+        message_of(tiny)
     return str(caught.value)
 
 
-@pytest.mark.parametrize("said", ["", "From the key.", "<|end|>\n{braces}", "naïve 中"])
-def test_the_key_in_the_config_comes_first(tiny, said):
-    tiny.sets("system_message", said)
-    tiny.says("conversation.py", b"this is no Python")
-    assert message(tiny) == said
+@pytest.mark.parametrize("message", ["", "From the key.", "<|end|>\n{braces}", "naïve 中"])
+def test_the_key_in_the_config_comes_first(tiny, message):
+    tiny.set_field("system_message", message)
+    tiny.write("conversation.py", b"this is no Python")
+    assert message_of(tiny) == message
 
 
 @pytest.mark.parametrize("value", [None, 7, True, ["a"], "\ud800"])
-def test_a_key_that_is_no_text_is_refused(tiny, value):
-    tiny.sets("system_message", value)
-    tiny.says("conversation.py", OURS.encode())
-    assert "`system_message` in" in complaint(tiny)
+def test_a_key_that_is_not_text_is_refused(tiny, value):
+    tiny.set_field("system_message", value)
+    tiny.write("conversation.py", OURS.encode())
+    assert "`system_message` in" in error_of(tiny)
 
 
 def test_the_template_is_parsed_and_not_run(tiny):
-    tiny.says("conversation.py", OURS.encode())
-    assert message(tiny) == "From the template."
+    tiny.write("conversation.py", OURS.encode())
+    assert message_of(tiny) == "From the template."
 
 
 def test_a_template_without_a_message_has_an_empty_one(tiny):
     ours = OURS.replace('system_message="From the" " template.",', "")
-    tiny.says("conversation.py", ours.encode())
-    assert message(tiny) == ""
+    tiny.write("conversation.py", ours.encode())
+    assert message_of(tiny) == ""
 
 
-def test_without_either_place_both_are_named(tiny):
-    said = complaint(tiny)
-    assert "config.json` has no `system_message`" in said
-    assert "no `conversation.py` beside it" in said
-    assert "hint: download the whole repository, with `conversation.py`, or add" in said
+def test_without_a_message_both_files_are_named(tiny):
+    text = error_of(tiny)
+    assert "config.json` has no `system_message`" in text
+    assert "no `conversation.py` beside it" in text
+    assert "hint: download the whole repository, with `conversation.py`, or add" in text
 
 
-def test_a_file_without_the_template_is_told(tiny):
-    tiny.says("conversation.py", OURS.replace("phi3-chat", "phi4-chat").encode())
-    assert "defines no template `phi3-chat`" in complaint(tiny)
+def test_a_file_without_the_template_is_refused(tiny):
+    tiny.write("conversation.py", OURS.replace("phi3-chat", "phi4-chat").encode())
+    assert "defines no template `phi3-chat`" in error_of(tiny)
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_a_file_without_the_template_is_told(tiny):
 )
 def test_another_layout_than_the_judges_is_refused(tiny, old, new, field):
     assert old in OURS
-    tiny.says("conversation.py", OURS.replace(old, new).encode())
-    assert f"`{field}`" in complaint(tiny)
+    tiny.write("conversation.py", OURS.replace(old, new).encode())
+    assert f"`{field}`" in error_of(tiny)
 
 
-def test_a_template_that_is_there_twice_is_refused(tiny):
-    tiny.says("conversation.py", OURS.replace('"other"', '"phi3-chat"').encode())
-    assert "defines the template `phi3-chat` 2 times" in complaint(tiny)
+def test_a_template_that_is_defined_twice_is_refused(tiny):
+    tiny.write("conversation.py", OURS.replace('"other"', '"phi3-chat"').encode())
+    assert "defines the template `phi3-chat` 2 times" in error_of(tiny)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_template_that_is_there_twice_is_refused(tiny):
         pytest.param(b"-" * 60_000 + b"1", id="deeper"),
     ],
 )
-def test_a_file_that_is_no_python_is_refused(tiny, content):
-    tiny.says("conversation.py", content)
-    assert "conversation.py` cannot be parsed" in complaint(tiny)
+def test_a_file_that_is_not_python_is_refused(tiny, content):
+    tiny.write("conversation.py", content)
+    assert "conversation.py` cannot be parsed" in error_of(tiny)
 
 
-def test_a_strangers_escapes_are_not_warned_of(tiny):
-    tiny.says("conversation.py", b"PATTERN = '\\d'\n" + OURS.encode())
-    assert message(tiny) == "From the template."
+def test_invalid_escapes_in_the_file_cause_no_warning(tiny):
+    tiny.write("conversation.py", b"PATTERN = '\\d'\n" + OURS.encode())
+    assert message_of(tiny) == "From the template."

@@ -27,7 +27,7 @@ def path(tmp_path):
     return tmp_path / "model.safetensors"
 
 
-def complaint(path, content):
+def error_of(path, content):
     path.write_bytes(content)
     with pytest.raises(JudgeMisconfigured) as caught:
         read_header(path)
@@ -35,7 +35,7 @@ def complaint(path, content):
     return str(caught.value)
 
 
-def test_tensors_are_read_with_type_shape_and_place(path):
+def test_tensors_are_read_with_type_shape_and_offset(path):
     header = {"b": entry((3, 1), 4, 16, "F32"), "__metadata__": {"format": "pt"}, "a": entry()}
     path.write_bytes(safetensors_file(header, bytes(16)))
     first, second = read_header(path)
@@ -46,30 +46,30 @@ def test_tensors_are_read_with_type_shape_and_place(path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(b"", "has 0 bytes and no header", id="empty"),
         pytest.param(GOOD[:7], "has 7 bytes and no header", id="cut-in-the-length"),
-        pytest.param(GOOD[:100], "has 100 bytes and says that", id="cut-in-the-header"),
-        pytest.param(GOOD[:-1], "is cut off: its tensors take 8,320 bytes", id="cut-in-the-data"),
-        pytest.param(GOOD + b"\0", "has 1 bytes more than its tensors take", id="longer"),
-        pytest.param(bytes([*[255] * 8]) + GOOD, "18,446,744,073,709,551,615 of", id="exabytes"),
+        pytest.param(GOOD[:100], "has 100 bytes and a header of", id="cut-in-the-header"),
+        pytest.param(GOOD[:-1], "is cut off: its tensors need 8,320 bytes", id="cut-in-the-data"),
+        pytest.param(GOOD + b"\0", "has 1 bytes more than its tensors need", id="longer"),
+        pytest.param(bytes([*[255] * 8]) + GOOD, "18,446,744,073,709,551,615 bytes", id="exabytes"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1", "Git LFS", id="lfs-pointer"),
-        pytest.param(safetensors_file(b"{"), "no whole safetensors file", id="one-byte"),
+        pytest.param(safetensors_file(b"{"), "not a complete safetensors file", id="one-byte"),
         pytest.param(safetensors_file(b"{x"), "is broken", id="no-json"),
         pytest.param(safetensors_file(b"[" * 100_000), "is broken", id="deep"),
         pytest.param(safetensors_file([1]), "no JSON object", id="list"),
-        pytest.param(safetensors_file(b'{"a": 1, "a": 2}'), "`a` is there twice", id="twice"),
+        pytest.param(safetensors_file(b'{"a": 1, "a": 2}'), "`a` occurs twice", id="twice"),
         pytest.param(safetensors_file({"a": 7}), "at the tensor `a`", id="no-entry"),
         pytest.param(safetensors_file({"a": {"dtype": "BF16"}}), "at the tensor `a`", id="fields"),
     ],
 )
-def test_a_file_that_is_not_whole_is_refused(path, content, said):
-    assert said in complaint(path, content)
+def test_an_incomplete_file_is_refused(path, content, message):
+    assert message in error_of(path, content)
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("tensor", "message"),
     [
         pytest.param(entry((3,)), "at the tensor `a`", id="shape-and-place"),
         pytest.param(entry((-2,), 0, -4), "at the tensor `a`", id="negative"),
@@ -82,20 +82,20 @@ def test_a_file_that_is_not_whole_is_refused(path, content, said):
         pytest.param(entry(dtype="F8_E4M3", end=2), "'F8_E4M3'", id="fp8"),
     ],
 )
-def test_an_entry_that_cannot_be_is_refused(path, one, said):
-    assert said in complaint(path, safetensors_file({"a": one}, bytes(4)))
+def test_an_impossible_entry_is_refused(path, tensor, message):
+    assert message in error_of(path, safetensors_file({"a": tensor}, bytes(4)))
 
 
 def test_tensors_may_not_overlap(path):
     header = {"a": entry(), "b": entry((2,), 2, 6)}
-    assert "`b` is misplaced" in complaint(path, safetensors_file(header, bytes(6)))
+    assert "`b` is misplaced" in error_of(path, safetensors_file(header, bytes(6)))
 
 
 def test_a_header_that_is_too_long_is_refused_unread(path):
-    with path.open("wb") as file:  # no room is taken: the file has a hole
+    with path.open("wb") as file:  # a sparse file, which needs no space
         file.write((MAX_HEADER_BYTES + 1).to_bytes(8, "little"))
         file.truncate(MAX_HEADER_BYTES + 1024)
-    with pytest.raises(JudgeMisconfigured, match="100,000,001 of them are its header"):
+    with pytest.raises(JudgeMisconfigured, match="a header of 100,000,001 bytes"):
         read_header(path)
 
 
@@ -108,9 +108,9 @@ def test_a_tensor_in_two_files_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("shard", SHARDS)
-def test_a_cut_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shard):
+def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shard):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
-    tiny.cuts(shard)
+    tiny.truncate(shard)
     with pytest.raises(JudgeMisconfigured, match=f"{shard}` is cut off"):
         open_checkpoint(Located(folder=tiny.folder, name="local folder"))
 

@@ -41,74 +41,78 @@ def split(tensors):
 
 
 @pytest.fixture
-def whole(tmp_path):
-    return TinyCheckpoint.copied_to(tmp_path / "whole")
+def merged_checkpoint(tmp_path):
+    return TinyCheckpoint.copied_to(tmp_path / "merged")
 
 
 @pytest.fixture
 def tiny(tmp_path):
-    made = TinyCheckpoint.copied_to(tmp_path / "wrapped")
-    made.holds(split(made.tensors()))
-    return made
+    checkpoint = TinyCheckpoint.copied_to(tmp_path / "wrapped")
+    checkpoint.store(split(checkpoint.tensors()))
+    return checkpoint
 
 
-def opened(tiny):
+def open_tiny(tiny):
     return open_checkpoint(Located(folder=tiny.folder, name="local folder"))
 
 
 def loaded(tiny):
-    return load_model(opened(tiny), device=torch.device("cpu"), dtype=torch.float32).state_dict()
+    return load_model(open_tiny(tiny), device=torch.device("cpu"), dtype=torch.float32).state_dict()
 
 
-def complaint(tiny):
+def error_of(tiny):
     with pytest.raises(JudgeMisconfigured) as caught:
-        opened(tiny)
+        open_tiny(tiny)
     return str(caught.value)
 
 
-def test_an_unmerged_fine_tune_gives_the_merged_weights(tiny, whole):
-    merged, expected = loaded(tiny), loaded(whole)
+def test_an_unmerged_fine_tune_gives_the_merged_weights(tiny, merged_checkpoint):
+    merged, expected = loaded(tiny), loaded(merged_checkpoint)
     assert merged.keys() == expected.keys()
     for name, weight in expected.items():
         torch.testing.assert_close(merged[name], weight, rtol=0, atol=1e-6)
 
 
-def test_what_is_merged_is_noted(tiny):
-    assert "16 weights of a LoRA fine-tune are merged when they are loaded" in opened(tiny).notes
+def test_the_merge_is_noted(tiny):
+    assert "16 weights of a LoRA fine-tune are merged when they are loaded" in open_tiny(tiny).notes
 
 
-def test_only_the_language_model_may_be_wrapped(tiny, whole):
-    parts = split(whole.tensors())
-    plain = {name: t for name, t in whole.tensors().items() if name.startswith("vision_model.")}
-    tiny.holds({n: t for n, t in parts.items() if not n.startswith("vision_model.")} | plain)
-    assert "8 weights of a LoRA fine-tune are merged when they are loaded" in opened(tiny).notes
+def test_only_the_language_model_may_be_wrapped(tiny, merged_checkpoint):
+    parts = split(merged_checkpoint.tensors())
+    plain = {
+        name: t
+        for name, t in merged_checkpoint.tensors().items()
+        if name.startswith("vision_model.")
+    }
+    tiny.store({n: t for n, t in parts.items() if not n.startswith("vision_model.")} | plain)
+    assert "8 weights of a LoRA fine-tune are merged when they are loaded" in open_tiny(tiny).notes
 
 
 @pytest.mark.parametrize("rank", [0, RANK])
 def test_the_rank_in_the_config_may_be_left_out(tiny, rank):
-    tiny.sets("use_llm_lora", rank)
-    assert opened(tiny).facts.layers == 2
+    tiny.set_field("use_llm_lora", rank)
+    assert open_tiny(tiny).facts.layers == 2
 
 
 def test_another_rank_than_in_the_config_is_refused(tiny):
-    tiny.sets("use_llm_lora", 16)
-    assert "and the config says rank 16" in complaint(tiny)
+    tiny.set_field("use_llm_lora", 16)
+    assert "and the config has rank 16" in error_of(tiny)
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "message"),
     [
         pytest.param("lora_A.default.weight", "`lora_A` is missing", id="A"),
         pytest.param("lora_B.default.weight", "`lora_B` is missing", id="B"),
         pytest.param("base_layer.weight", "`base_layer` is missing", id="base"),
     ],
 )
-def test_half_a_fine_tune_is_refused(tiny, part, said):
-    tiny.changes(lambda tensors: tensors.pop(f"{WRAPPED.format(0)}.{part}"))
-    found = complaint(tiny)
-    assert PLAIN.format(0) in found
-    assert said in found
-    assert "hint: take a folder in which the fine-tune is merged" in found
+def test_an_incomplete_fine_tune_is_refused(tiny, part, message):
+    tiny.change_tensors(lambda tensors: tensors.pop(f"{WRAPPED.format(0)}.{part}"))
+    text = error_of(tiny)
+    assert PLAIN.format(0) in text
+    assert message in text
+    assert "hint: use a folder in which the fine-tune is merged" in text
 
 
 def merge_one(tensors):
@@ -138,15 +142,15 @@ def other_adapter(tensors):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        pytest.param(merge_one, "a fine-tune that was merged in part", id="merged-in-part"),
+        pytest.param(merge_one, "the fine-tune is partly merged", id="merged-in-part"),
         pytest.param(add_merged, "is stored a second time", id="merged-and-not"),
         pytest.param(other_shape, "does not fit", id="columns"),
         pytest.param(other_rank, "does not fit", id="rank"),
         pytest.param(other_adapter, "`lora_A`, `lora_B` is missing", id="another-adapter"),
     ],
 )
-def test_leftovers_that_do_not_pair_are_refused(tiny, change, said):
-    tiny.changes(change)
-    assert said in complaint(tiny)
+def test_tensors_that_do_not_fit_together_are_refused(tiny, change, message):
+    tiny.change_tensors(change)
+    assert message in error_of(tiny)

@@ -1,4 +1,4 @@
-"""``config.json``: broken files, other models, and every field the judge builds on."""
+"""``config.json``: broken files, other models, and every field that the judge uses."""
 
 import json
 import string
@@ -22,35 +22,35 @@ def tiny(tmp_path):
     return TinyCheckpoint.copied_to(tmp_path / "checkpoint")
 
 
-def complaint(tiny):
+def error_of(tiny):
     with pytest.raises(JudgeMisconfigured) as caught:
         open_checkpoint(Located(folder=tiny.folder, name="local folder"))
-    found = str(caught.value)
-    assert f"{tiny.folder}/config.json" in found
-    return found
+    message = str(caught.value)
+    assert f"{tiny.folder}/config.json" in message
+    return message
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
-        pytest.param(b"", "is no JSON", id="empty"),
-        pytest.param(b'{"template": "phi3', "is no JSON", id="cut"),
-        pytest.param(b'{"a": "\xff"}', "is no JSON", id="not-utf-8"),
-        pytest.param(b'{"a": NaN}', "NaN is no number", id="nan"),
-        pytest.param(b"[" * 200_000, "is no JSON", id="deep"),
+        pytest.param(b"", "is not JSON", id="empty"),
+        pytest.param(b'{"template": "phi3', "is not JSON", id="cut"),
+        pytest.param(b'{"a": "\xff"}', "is not JSON", id="not-utf-8"),
+        pytest.param(b'{"a": NaN}', "NaN is not a number", id="nan"),
+        pytest.param(b"[" * 200_000, "is not JSON", id="deep"),
         pytest.param(b"[1]", "holds no JSON object, but a list", id="list"),
         pytest.param(b"null", "holds no JSON object, but a NoneType", id="null"),
         pytest.param(b" " * (2**25 + 1), "far too many", id="huge"),
-        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "is no JSON", id="pointer"),
+        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "is not JSON", id="pointer"),
     ],
 )
-def test_a_config_that_is_no_json_object_is_refused(tiny, content, said):
-    tiny.says("config.json", content)
-    assert said in complaint(tiny)
+def test_a_config_that_is_no_json_object_is_refused(tiny, content, message):
+    tiny.write("config.json", content)
+    assert message in error_of(tiny)
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "names"),
     [
         pytest.param(
             {"model_type": "qwen2_vl", "architectures": ["Qwen2VLForConditionalGeneration"]},
@@ -75,13 +75,13 @@ def test_a_config_that_is_no_json_object_is_refused(tiny, content, said):
         pytest.param({"llm_config": [], "architectures": 7}, "nothing · nothing", id="nothing"),
     ],
 )
-def test_another_model_is_told_before_its_missing_files(tiny, content, found):
-    tiny.says("config.json", json.dumps(content).encode())
-    tiny.drops("tokenizer.model")
-    said = complaint(tiny)
-    assert found in said
-    assert "internvl_chat · InternVLChatModel · Phi3ForCausalLM, as in InternVL2-4B" in said
-    assert "model=MMIE/MMIE-Score" in said
+def test_another_model_is_reported_before_its_missing_files(tiny, content, names):
+    tiny.write("config.json", json.dumps(content).encode())
+    tiny.delete("tokenizer.model")
+    message = error_of(tiny)
+    assert names in message
+    assert "internvl_chat · InternVLChatModel · Phi3ForCausalLM, as in InternVL2-4B" in message
+    assert "model=MMIE/MMIE-Score" in message
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_another_model_is_told_before_its_missing_files(tiny, content, found):
         ("llm_config.rope_scaling.long_factor", {}),
     ],
 )
-def test_a_field_the_judge_is_not_built_for_is_named(tiny, field, value):
-    tiny.sets(field, value)
-    said, section = complaint(tiny), field.rpartition(".")[0] or field
-    assert f"`{field}" in said or f"`{section}`" in said
+def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
+    tiny.set_field(field, value)
+    message, section = error_of(tiny), field.rpartition(".")[0] or field
+    assert f"`{field}" in message or f"`{section}`" in message
 
 
 @pytest.mark.parametrize(
@@ -155,14 +155,14 @@ def test_a_field_the_judge_is_not_built_for_is_named(tiny, field, value):
         ("vision_config.qkv_bias", True),
     ],
 )
-def test_a_field_may_be_left_out_or_said_otherwise(tiny, field, value):
-    tiny.sets(field, value)
+def test_a_field_may_be_left_out_or_have_an_equivalent_value(tiny, field, value):
+    tiny.set_field(field, value)
     facts = open_checkpoint(Located(folder=tiny.folder, name="local folder")).facts
     assert facts.kv_heads == 4
     assert facts.pad_token_id == (980 if "pad" not in field else facts.end_token_id)
 
 
-SPOILED = st.one_of(
+INVALID_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
@@ -172,7 +172,7 @@ SPOILED = st.one_of(
     st.just({}),
     st.lists(st.none() | st.integers(), min_size=1, max_size=9),
 )
-PLACES = [
+FIELD_PATHS = [
     *((name,) for name in GOLDEN),
     *(("llm_config", name) for name in GOLDEN["llm_config"]),
     *(("vision_config", name) for name in GOLDEN["vision_config"]),
@@ -180,13 +180,13 @@ PLACES = [
 ]
 
 
-@given(place=st.sampled_from(PLACES), value=SPOILED)
-def test_any_value_anywhere_is_read_or_refused(place, value, tmp_path_factory):
+@given(field_path=st.sampled_from(FIELD_PATHS), value=INVALID_VALUES)
+def test_any_value_anywhere_is_read_or_refused(field_path, value, tmp_path_factory):
     content = json.loads(json.dumps(GOLDEN))
-    *sections, name = place
+    *sections, name = field_path
     section = content
-    for one in sections:
-        section = section[one]
+    for key in sections:
+        section = section[key]
     section[name] = value
     with suppress(JudgeMisconfigured):
         assert read_config(content, tmp_path_factory.getbasetemp()).llm_config.head_dim > 0

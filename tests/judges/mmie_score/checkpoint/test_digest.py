@@ -6,7 +6,11 @@ import pytest
 from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.files import BLOCK_BYTES, BLOCKS, digest_of
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    DIGEST_BLOCK_BYTES,
+    DIGEST_BLOCKS,
+    digest_of,
+)
 
 CONVERSATION = b"""
 Conversation(
@@ -29,47 +33,49 @@ def tiny(tmp_path):
     return TinyCheckpoint.copied_to(tmp_path / "checkpoint")
 
 
-def test_the_same_content_in_another_folder_is_the_same(tiny, tmp_path):
-    found = digest(tiny)
-    assert len(found) == 12
-    assert int(found, 16) >= 0
-    assert digest(TinyCheckpoint.copied_to(tmp_path / "elsewhere")) == found
+def test_the_same_content_in_another_folder_has_the_same_digest(tiny, tmp_path):
+    original = digest(tiny)
+    assert len(original) == 12
+    assert int(original, 16) >= 0
+    assert digest(TinyCheckpoint.copied_to(tmp_path / "elsewhere")) == original
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param(lambda t: t.sets("max_dynamic_patch", 13), id="config"),
-        pytest.param(lambda t: t.sets("legacy", True, "tokenizer_config.json"), id="tokenizer"),
-        pytest.param(lambda t: t.drops("special_tokens_map.json"), id="a-file-less"),
+        pytest.param(lambda t: t.set_field("max_dynamic_patch", 13), id="config"),
+        pytest.param(
+            lambda t: t.set_field("legacy", True, "tokenizer_config.json"), id="tokenizer"
+        ),
+        pytest.param(lambda t: t.delete("special_tokens_map.json"), id="a-file-less"),
         *(
-            pytest.param(lambda t, s=shard, p=place: t.flips(s, p), id=f"{shard[:11]}-{place}")
+            pytest.param(lambda t, s=shard, p=place: t.flip_byte(s, p), id=f"{shard[:11]}-{place}")
             for shard in SHARDS
             for place in (-1, -4096)
         ),
     ],
 )
-def test_other_content_is_another(tiny, change):
+def test_other_content_has_another_digest(tiny, change):
     before = digest(tiny)
     change(tiny)
     assert digest(tiny) != before
 
 
-def test_the_file_of_the_message_counts_where_it_is_used(tiny):
-    tiny.says("conversation.py", CONVERSATION)
+def test_the_file_of_the_message_counts_only_if_it_is_used(tiny):
+    tiny.write("conversation.py", CONVERSATION)
     unused = digest(tiny)
-    tiny.drops("conversation.py")
+    tiny.delete("conversation.py")
     assert digest(tiny) == unused
-    tiny.sets("system_message", REMOVED)
-    tiny.says("conversation.py", CONVERSATION)
+    tiny.set_field("system_message", REMOVED)
+    tiny.write("conversation.py", CONVERSATION)
     before = digest(tiny)
-    tiny.says("conversation.py", CONVERSATION + b"# more\n")
+    tiny.write("conversation.py", CONVERSATION + b"# more\n")
     assert digest(tiny) != before
 
 
 def large(path, blocks):
     """A file of that many blocks of zeros, as a hole on the disk."""
-    size = blocks * BLOCK_BYTES
+    size = blocks * DIGEST_BLOCK_BYTES
     header = {"a": {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}}
     start = safetensors_file(header)
     with path.open("wb") as file:
@@ -78,17 +84,17 @@ def large(path, blocks):
     return len(start)
 
 
-@pytest.mark.parametrize("blocks", [BLOCKS, BLOCKS + 1, 3 * BLOCKS + 7])
+@pytest.mark.parametrize("blocks", [DIGEST_BLOCKS, DIGEST_BLOCKS + 1, 3 * DIGEST_BLOCKS + 7])
 def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path, blocks):
     path = tmp_path / "model.safetensors"
     start = large(path, blocks)
-    found = {digest_of([], [path])}
-    for position in (start, start + blocks * BLOCK_BYTES // (BLOCKS - 1), -1):
+    digests = {digest_of([], [path])}
+    for position in (start, start + blocks * DIGEST_BLOCK_BYTES // (DIGEST_BLOCKS - 1), -1):
         with path.open("r+b") as file:
             file.seek(position, SEEK_SET if position >= 0 else SEEK_END)
             file.write(b"1")
-        found.add(digest_of([], [path]))
-    assert len(found) == 4
+        digests.add(digest_of([], [path]))
+    assert len(digests) == 4
 
 
 @pytest.mark.parametrize(
@@ -98,11 +104,11 @@ def test_a_large_file_is_sampled_from_its_first_byte_to_its_last(tmp_path, block
         pytest.param(("1b.json2", "3"), ("1", "2b.json3"), id="another-border"),
     ],
 )
-def test_it_matters_which_file_holds_what(tmp_path, first, second):
+def test_the_digest_depends_on_which_file_holds_which_content(tmp_path, first, second):
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    found = set()
+    digests = set()
     for texts in (first, second):
         for path, text in zip(paths, texts, strict=True):
             path.write_text(text)
-        found.add(digest_of(paths, []))
-    assert len(found) == 2
+        digests.add(digest_of(paths, []))
+    assert len(digests) == 2
