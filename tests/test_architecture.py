@@ -34,7 +34,7 @@ LAYERS = (
 
 RANK = {folder: rank for rank, folders in enumerate(LAYERS) for folder in folders}
 
-PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "metrics.py")
+PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "marks.py", "metrics.py")
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = ("mmie_tasks.core.verdict", "mmie_tasks.runs.replies")

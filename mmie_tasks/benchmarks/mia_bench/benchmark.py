@@ -1,4 +1,4 @@
-"""What MIA-Bench says of its logged samples, after a run."""
+"""MIA-Bench as a `Benchmark`: its metrics, its judge, and its samples in a log."""
 
 from __future__ import annotations
 
@@ -29,26 +29,24 @@ from mmie_tasks.runs.benchmark import (
 )
 from mmie_tasks.runs.log_line import NOT_LOGGED
 
-# Both readings of what came of one request.
-
-
-def grade(sample: Sample, judged: JudgeResult) -> Grading:
-    """The official script reads the first reply; the robust reading is of the last."""
-    replies = [reply for reply in (judged.reply, judged.second_reply) if reply is not None]
-    return Grading(
-        official=judged.first_verdict(lambda reply: read_official(sample.categories, reply)),
-        official_text=replies[0].text if replies else "",
-        robust=judged.verdict(lambda reply: read_robust(sample, reply)),
-        robust_text=replies[-1].text if replies else "",
-    )
-
-
 FULL_MARKS = 100
+DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
 
 _CLEAN = "clean"
 
 
-def _numbers() -> Iterator[Metric]:
+def grade(sample: Sample, result: JudgeResult) -> Grading:
+    """The official verdict of the first reply and the robust verdict of the last."""
+    replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
+    return Grading(
+        official=result.first_verdict(lambda reply: read_official(sample.categories, reply)),
+        official_text=replies[0].text if replies else "",
+        robust=result.verdict(lambda reply: read_robust(sample, reply)),
+        robust_text=replies[-1].text if replies else "",
+    )
+
+
+def _metrics() -> Iterator[Metric]:
     yield Metric(name="", title="Total", kind="headline")
     yield Metric(
         name=_CLEAN,
@@ -68,7 +66,7 @@ def _numbers() -> Iterator[Metric]:
 
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
-METRICS = tuple(_numbers())
+METRICS = tuple(_metrics())
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -78,15 +76,15 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    said = log_line.answer(line)
+    answer = log_line.answer(line)
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official"),
         robust=log_line.verdict(record, "robust"),
         groups=_groups(record),
-        parts={reading: _parts(record, reading) for reading in SCORE_KINDS},
+        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
         question=_question(line, record),
-        answer=(LoggedSegment(text=said),) if said else (),
+        answer=(LoggedSegment(text=answer),) if answer else (),
         replies=log_line.replies(record) or (),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
@@ -94,7 +92,7 @@ def read_line(line: Line) -> LoggedSample:
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to what a line saved; None if the line lacks it.
+    """Apply the current readers to a line's saved replies; None if the line lacks them.
 
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
@@ -104,43 +102,43 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     if graded is not None:
         return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
     stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}
-    unasked = log_line.replies(record) == ()
-    unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
-    return stored if unasked and unscored else None
+    has_no_reply = log_line.replies(record) == ()
+    is_unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
+    return stored if has_no_reply and is_unscored else None
 
 
 def rerecord(line: Line) -> Record:
-    """The record with what the current readers make of it; as it is, if nothing was read."""
+    """The record with the current readers' results; unchanged if it has no readable reply."""
     record = _record(line)
     graded, sample = _regraded(record), _sample(record)
     if graded is None or sample is None:
         return record
-    return {**record, **metrics.read_in(sample, graded)}
+    return {**record, **metrics.graded_fields(sample, graded)}
 
 
 def _regraded(record: Record) -> Grading | None:
-    """What the current readers make of the saved replies; None where that cannot be said.
+    """The grading of the saved replies by the current readers; None without replies or weights.
 
-    A second reply is read only where the first is still found impossible: it would not have been
-    asked for otherwise.
+    A second reply is read only if the first is still impossible: it would not have been requested
+    otherwise.
     """
-    found, sample = log_line.replies(record), _sample(record)
-    if not found or sample is None:
+    replies, sample = log_line.replies(record), _sample(record)
+    if not replies or sample is None:
         return None
-    first = found[0]
+    first = replies[0]
     again = first.finish == "stop" and is_impossible(sample, first.text)
-    return grade(sample, log_line.judge_result(found if again else found[:1]))
+    return grade(sample, log_line.judge_result(replies if again else replies[:1]))
 
 
 def _record(line: Line) -> Record:
     record = log_line.record_of(line)
     if record.get("type") not in TYPES:
-        raise BadRecord("`type` is none of MIA-Bench's: no sample of it")
+        raise BadRecord("`type` is none of MIA-Bench's types: not a sample of MIA-Bench")
     return record
 
 
 def _sample(record: Record) -> Sample | None:
-    """As much of the sample as its replies are read by."""
+    """The fields of the sample that the readers need; None if the record lacks them."""
     categories, weights = _categories(record), _weights(record)
     if not categories or len(weights) != len(categories):
         return None
@@ -162,12 +160,12 @@ def _weights(record: Record) -> tuple[int, ...]:
     """Full marks of each component, in points.
 
     Raises:
-        BadRecord: They are something else.
+        BadRecord: The field has another form.
     """
     value = record.get("weights")
     if value is None:
         return ()
-    whole = isinstance(value, list) and all(type(each) is int and each > 0 for each in value)
+    whole = isinstance(value, list) and all(type(weight) is int and weight > 0 for weight in value)
     if not isinstance(value, list) or not whole:
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)
@@ -188,27 +186,25 @@ def _groups(record: Record) -> dict[str, tuple[str, ...]]:
     return groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)}
 
 
-def _parts(record: Record, reading: ScoreKind) -> dict[str, float]:
-    shares = log_line.mapping(log_line.mapping(record, "parts"), reading)
-    known = {name: log_line.number(share) for name, share in shares.items()}
-    return {name: share for name, share in known.items() if share is not None}
+def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
+    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
+    numbers = {name: log_line.number(share) for name, share in shares.items()}
+    return {name: share for name, share in numbers.items() if share is not None}
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    """The image, then the instruction, as the tested model is asked."""
-    said = log_line.optional_text(line, "input")
-    text = (LoggedSegment(text=said),) if said else ()
+    """The image, then the instruction, as in the request to the tested model."""
+    instruction = log_line.optional_text(line, "input")
+    text = (LoggedSegment(text=instruction),) if instruction else ()
     if "image" not in record:
         return (LoggedSegment(problem=NOT_LOGGED), *text)
     image = log_line.optional_text(record, "image")
-    return (
-        (LoggedSegment(image=image) if image else LoggedSegment(problem="the data name no file")),
-        *text,
-    )
+    problem = "" if image else "the data names no file"
+    return (LoggedSegment(image=image or None, problem=problem), *text)
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
-    """What each component asks and was given, and what is odd."""
+    """Text and mark of each component, and what is unusual about the sample."""
     facts: dict[str, str | float | bool] = dict(_components(record))
     if record.get("contradictory") is True:
         facts["contradictory"] = True
@@ -221,19 +217,19 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
 
 def _components(record: Record) -> Iterator[tuple[str, str]]:
     marks = record.get("components")
-    each = zip_longest(
+    columns = zip_longest(
         _categories(record),
         _weights(record),
         marks if isinstance(marks, list) else (),
         log_line.texts(record, "asked") or (),
     )
-    for place, (category, weight, mark, asked) in enumerate(each, 1):
-        what = f": {asked}" if asked else ""
-        yield f"component {place}", f"{category or '?'} {_mark(mark, weight)}{what}"
+    for number, (category, weight, mark, text) in enumerate(columns, 1):
+        suffix = f": {text}" if text else ""
+        yield f"component {number}", f"{category or '?'} {_mark(mark, weight)}{suffix}"
 
 
 def _mark(mark: object, weight: int | None) -> str:
-    """``3/4``; ``-/4`` where the reply gives none."""
+    """``3/4``; ``-/4`` if the reply gives no mark."""
     if isinstance(mark, list) and len(mark) == 2:
         points, out_of = map(log_line.number, mark)
         if points is not None and out_of is not None:
@@ -241,22 +237,19 @@ def _mark(mark: object, weight: int | None) -> str:
     return f"-/{weight or '?'}"
 
 
-DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
-
-
-def _prepare() -> None:
+def _check_prompt() -> None:
     from mmie_tasks.benchmarks.mia_bench import task
 
     task.check_prompt()
 
 
-JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=_prepare)
+JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=_check_prompt)
 
 
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.mia_bench import task
 
-    task.before_requests(docs)
+    task.check_data(docs)
 
 
 def _provenance(doc: Doc) -> str:

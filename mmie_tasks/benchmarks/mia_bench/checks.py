@@ -27,7 +27,7 @@ def look(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 def _counted(environment: Mapping[str, str]) -> str:
     docs = source.dataset(environment)
-    task.before_requests(docs)
+    task.check_data(docs)
     return f"{len(docs):,} samples of {docs[0]['data']}; no image is missing"
 
 

@@ -1,12 +1,11 @@
-"""The official reader of a verdict and its means, bug for bug.
+"""The official reader of a verdict, bug for bug.
 
-Source: ``process_rawscore`` and ``get_score_dict`` in ``evaluation.ipynb`` of apple/ml-mia-bench at
-5422852d (cells 3 and 4).
+Source: ``process_rawscore`` in ``evaluation.ipynb`` of apple/ml-mia-bench at 5422852d (cell 3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
@@ -45,14 +44,14 @@ def scores(categories: Sequence[str], reply: object) -> dict[str, float]:
     if not isinstance(reply, str):
         raise AttributeError(f"{type(reply).__name__} has no `split`")  # noqa: TRY004 - theirs
     *components, total = reply.split(".")[0].split(",")
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for i, segment in enumerate(components):
         share = _share(segment)  # before the category: its errors come first
-        found[categories[i]] = share
+        shares[categories[i]] = share
     if not components:
         raise UnboundLocalError("no comma, so no component was read")
-    found[TOTAL] = _share(total)
-    return found
+    shares[TOTAL] = _share(total)
+    return shares
 
 
 def _share(segment: str) -> float:
@@ -72,19 +71,3 @@ def read_official(categories: Sequence[str], reply: object) -> Verdict:
         return Scored(scores(categories, reply)[TOTAL])
     except _RAISED as error:
         return Unscored("unparsed", f"the official reader raises {type(error).__name__}")
-
-
-def score_dict(readings: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each key over the readings that have it, as ``get_score_dict``.
-
-    Args:
-        readings: Those `scores` did not raise on; none give an empty dict.
-
-    >>> score_dict([{"math": 1.0, "total_score": 0.5}, {"total_score": 1.0}])
-    {'math': 1.0, 'total_score': 0.75}
-    """
-    values: dict[str, list[float]] = {}
-    for reading in readings:
-        for key, value in reading.items():
-            values.setdefault(key, []).append(value)
-    return {key: sum(of_key) / len(of_key) for key, of_key in values.items()}

@@ -1,21 +1,23 @@
-"""How a MIA-Bench verdict is asked for: the official text, then the image.
+"""The request for a MIA-Bench verdict: the official text, then the image.
 
 The official text (notebook of apple/ml-mia-bench at 5422852d, cell 2) is not in our files. The
-runner's own ``generate_prompt`` (``tasks/mia_bench/utils.py``) gives it with one word and two
-sentences added to its fixed ending; `official` undoes that, and `check` makes sure of the result.
+runner's ``generate_prompt`` (``tasks/mia_bench/utils.py``) holds it with one word and two sentences
+added to its fixed ending. `runner_prompt` reads that function as data, `official` removes the
+additions, and `check` verifies the result.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 MAX_TOKENS = 2000
-"""How long a reply may be, in tokens (notebook, cell 11)."""
+"""Limit of a reply, in tokens (notebook, cell 11)."""
 
-Maker: TypeAlias = Callable[[str, Sequence[str], Sequence[int], str], str]
+PromptMaker: TypeAlias = Callable[[str, Sequence[str], Sequence[int], str], str]
 """Makes the runner's text from an instruction, its components, their weights and the response."""
 
 PROBES = {
@@ -48,55 +50,138 @@ Of the instruction ``I``, components ``C1``..``Cn`` worth 1..n points, and the r
 _WORD = "EXACT "
 _ADDED = " Use only numbers"
 _NEXT = " Then explain"
-_TRAP = f" {_WORD}{_ADDED}{_NEXT}\n"  # a response that quotes what is cut
+_QUOTED_ENDING = f" {_WORD}{_ADDED}{_NEXT}\n"  # a response that quotes what is removed
 
-
-HINT = "install lmms-eval 0.7.3, or a version of mmie-tasks that knows this lmms-eval"
+HINT = "install lmms-eval 0.7.3, or a version of mmie-tasks that supports this lmms-eval"
 
 
 class OfficialTextChanged(Exception):
-    """The runner's text is not the one that the official text can be made from. See `HINT`."""
+    """The official text cannot be made from the runner's file. See `HINT`."""
+
+
+def runner_prompt(source: str) -> PromptMaker:
+    """The prompt maker that the runner's file defines, without running the file.
+
+    The form (lmms-eval 0.7.3): a function ``generate_prompt`` with one ``if`` chain on the number
+    of components, whose branches assign ``components`` and ``score``, and a ``return``. All three
+    are sums of text constants, ``instruction``, ``response`` and subscripts.
+
+    Args:
+        source: The content of ``tasks/mia_bench/utils.py``.
+
+    Raises:
+        OfficialTextChanged: The file has no such function.
+    """
+    try:
+        body = next(
+            node.body
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef) and node.name == "generate_prompt"
+        )
+    except (SyntaxError, ValueError, StopIteration) as error:
+        raise OfficialTextChanged("This lmms-eval has no MIA-Bench prompt.") from error
+    branches = {count: branch for node in body for count, branch in _branches(node)}
+    whole = next((node.value for node in body if isinstance(node, ast.Return)), None)
+
+    def make(
+        instruction: str, components: Sequence[str], weights: Sequence[int], response: str
+    ) -> str:
+        if len(components) not in branches or whole is None:
+            raise OfficialTextChanged(
+                f"The runner's MIA-Bench prompt has no form for {len(components)} components."
+            )
+        lists = {"components": list(components), "weight": [str(weight) for weight in weights]}
+        names = {"instruction": instruction, "response": response}
+        for name, value in branches[len(components)].items():
+            names[name] = _text(value, names, lists)
+        return _text(whole, names, lists)
+
+    return make
+
+
+def _branches(node: ast.stmt) -> Iterator[tuple[int, dict[str, ast.expr]]]:
+    """Number of components to the assignments of its branch, for each branch of an ``if``."""
+    match node:
+        case ast.If(test=ast.Compare(comparators=[ast.Constant(value=int(count))])):
+            yield (
+                count,
+                {name: value for statement in node.body for name, value in _assignment(statement)},
+            )
+            for statement in node.orelse:
+                yield from _branches(statement)
+
+
+def _assignment(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            yield name, value
+
+
+def _text(node: ast.expr, names: dict[str, str], lists: dict[str, list[str]]) -> str:
+    """The value of a sum of constants, names and subscripts.
+
+    Raises:
+        OfficialTextChanged: It is another expression.
+    """
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _text(left, names, lists) + _text(right, names, lists)
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.Subscript(
+            value=ast.Name(id=name) | ast.Subscript(slice=ast.Constant(value=str(name))),
+            slice=ast.Constant(value=int(index)),
+        ) if name in lists and index < len(lists[name]):
+            return lists[name][index]
+    raise OfficialTextChanged(
+        f"The runner's MIA-Bench prompt cannot be made: `{ast.unparse(node)[:80]}`."
+    )
 
 
 def official(runner_text: str) -> str:
     """The official text: the runner's without the word and the sentences it adds.
 
-    Cut from the right, because the response stands before the ending and may quote it.
+    Removed from the right, because the response stands before the ending and may quote it.
 
     Raises:
-        OfficialTextChanged: The ending is not the one that is known.
+        OfficialTextChanged: The ending has another form.
     """
     before, word, ending = runner_text.rpartition(_WORD)
-    kept, added, rest = ending.partition(_ADDED)
-    _, following, reasons = rest.partition(_NEXT)
-    for anchor, found in ((_WORD, word), (_ADDED, added), (_NEXT, following)):
-        if not found:
+    middle, added, additions = ending.partition(_ADDED)
+    _, following, reasons = additions.partition(_NEXT)
+    for anchor, match in ((_WORD, word), (_ADDED, added), (_NEXT, following)):
+        if not match:
             raise OfficialTextChanged(
                 f"The runner's MIA-Bench prompt has no {anchor.strip()!r} where it is expected."
             )
-    return f"{before}{kept}{following}{reasons}"
+    return f"{before}{middle}{following}{reasons}"
 
 
-def check(make: Maker) -> None:
-    """Make sure, once and before anything is judged, that the official text comes out.
+def check(make: PromptMaker) -> None:
+    """Check that the official text comes out, once and before anything is judged.
 
     Raises:
-        OfficialTextChanged: It does not, or a response does not stand in it as it is.
+        OfficialTextChanged: It does not, or the response does not stand in it unchanged.
     """
-    for n, (expected, expected_raw) in PROBES.items():
-        question = ("I", [f"C{i}" for i in range(1, n + 1)], list(range(1, n + 1)))
-        raw = make(*question, "R")
-        if (_sha256(official(raw)), _sha256(raw)) != (expected, expected_raw):
+    for count, (expected, expected_runner) in PROBES.items():
+        components = [f"C{number}" for number in range(1, count + 1)]
+        weights = list(range(1, count + 1))
+        text = make("I", components, weights, "R")
+        if (_sha256(official(text)), _sha256(text)) != (expected, expected_runner):
             raise OfficialTextChanged(
-                f"The runner's MIA-Bench prompt for {n} components is not that of lmms-eval 0.7.3."
+                f"The runner's MIA-Bench prompt for {count} components is not that of lmms-eval "
+                "0.7.3."
             )
-        before, _, after = official(make(*question, "\0")).partition("\0")
-        if official(make(*question, _TRAP)) != f"{before}{_TRAP}{after}":
+        before, _, after = official(make("I", components, weights, "\0")).partition("\0")
+        quoting = official(make("I", components, weights, _QUOTED_ENDING))
+        if quoting != f"{before}{_QUOTED_ENDING}{after}":
             raise OfficialTextChanged("The runner's MIA-Bench prompt changes the response.")
 
 
 def parts(text: str, image: Path) -> tuple[str | Path, ...]:
-    """What the judge is shown, in the order of the notebook (cell 11): the text, then the image."""
+    """The content of a request in the order of the notebook (cell 11): the text, then the image."""
     return (text, image)
 
 

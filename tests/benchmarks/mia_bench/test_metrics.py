@@ -2,10 +2,11 @@
 
 import pytest
 from support.golden import vectors
+from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading, certain, rows, summary, ungraded
-from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, score_dict
+from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
@@ -48,7 +49,7 @@ def score(row):
     return verdict_of(row).points
 
 
-def test_both_readings_are_in_percent():
+def test_official_and_robust_scores_are_in_percent():
     made = rows(sample(), graded(SENTENCE), logged())
     assert (score(made["official"]), score(made["robust"])) == (80.0, 80.0)
     assert score(made["official_mention"]) == score(made["robust_mention"]) == 50.0
@@ -126,7 +127,7 @@ def test_below_the_floor_of_coverage_there_is_no_mean():
     assert mean_of(tally(verdicts)).value is None
 
 
-def test_the_summary_says_who_judged_what_it_cost_and_what_is_missing():
+def test_the_summary_names_judge_cost_and_unscored_samples():
     made = [
         rows(sample(), graded(SENTENCE), logged()),
         rows(sample(), graded(SENTENCE.replace("8/10", "9/10")), logged(replies=[REPLY, REPLY])),
@@ -135,9 +136,9 @@ def test_the_summary_says_who_judged_what_it_cost_and_what_is_missing():
     text = summary([row["coverage"] for row in made])
     assert "n/a" in text.splitlines()[1]  # two of three are below the floor
     for words in (
-        "unscored in the official reading: unavailable 1",
+        "without official score: unavailable 1",
         "not that of its parts on 1",
-        "asked once more: 1",
+        "requested twice: 1",
         "grader-1 (3)",
         "30 tokens in, 6 out, 1.5000 USD",
         "judge:x",

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import vectors
+from support.mia_official import score_dict
 
-from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, score_dict, scores
+from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official, scores
 from mmie_tasks.core.verdict import Scored, Unscored
 
 GOLDEN = vectors("mia_bench")

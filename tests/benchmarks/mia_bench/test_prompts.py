@@ -1,5 +1,6 @@
 """The official prompt, made from the runner's text, against the notebook's hashes."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -7,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mia_bench.prompts import OfficialTextChanged, check, official, parts
-from mmie_tasks.runner import official_prompts
+from mmie_tasks.benchmarks.mia_bench.prompts import (
+    OfficialTextChanged,
+    check,
+    official,
+    parts,
+    runner_prompt,
+)
+from mmie_tasks.benchmarks.mia_bench.task import prompt_maker
 
 ENDING = "in this EXACT format: a. Use only numbers, please. Then explain."
 CUT = "in this format: a. Then explain."
@@ -53,26 +60,53 @@ def test_the_text_comes_before_the_image():
     assert parts("Grade.", image) == ("Grade.", image)
 
 
-@pytest.mark.filterwarnings("default")  # the runner's imports are not ours
-def test_the_runner_installed_here_gives_the_official_text():
-    check(official_prompts.mia_bench)
+def test_the_installed_runner_gives_the_official_text():
+    check(prompt_maker())
 
 
-def test_a_runner_without_the_prompt_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lmms_eval.tasks.mia_bench.utils", None)
+def test_the_runner_is_read_as_data_and_not_imported():
+    code = "from mmie_tasks.benchmarks.mia_bench.task import check_prompt; check_prompt();"
+    code += "import sys; print([name for name in sys.modules if name.startswith('lmms_eval')])"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("source", ["", "def generate_prompt(", "def another(): ...", "x = 1\0"])
+def test_a_runner_without_the_prompt_is_named(source):
     with pytest.raises(OfficialTextChanged, match="no MIA-Bench prompt"):
-        official_prompts.mia_bench("I", ["C1"], [1], "R")
+        runner_prompt(source)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["instruction.strip()", "other", "d['components'][7]", "d['other'][0]", "instruction * 2", "1"],
+)
+def test_a_prompt_of_another_form_is_never_evaluated(expression):
+    source = (
+        "def generate_prompt(d, response):\n"
+        "    if d['num_of_component'] == 1:\n        components = 'a'\n"
+        f"    return 'x' + {expression}\n"
+    )
+    with pytest.raises(OfficialTextChanged, match="cannot be made"):
+        runner_prompt(source)("I", ["C1"], [1], "R")
+
+
+def test_a_number_of_components_without_a_form_is_named():
+    with pytest.raises(OfficialTextChanged, match="6 components"):
+        prompt_maker()("I", ["C"] * 6, [1] * 6, "R")
 
 
 def test_a_response_the_runner_changes_does_not_pass_the_check():
     def stripped(instruction, components, weights, response):
-        return official_prompts.mia_bench(instruction, components, weights, response.strip())
+        return prompt_maker()(instruction, components, weights, response.strip())
 
     with pytest.raises(OfficialTextChanged, match="changes the response"):
         check(stripped)
 
 
 def test_the_callers_lists_are_left_alone():
-    components, weights = ("C1", "C2"), (1, 2)
-    official_prompts.mia_bench("I", components, weights, "R")
-    assert (components, weights) == (("C1", "C2"), (1, 2))
+    components, weights = ["C1", "C2"], [1, 2]
+    prompt_maker()("I", components, weights, "R")
+    assert (components, weights) == (["C1", "C2"], [1, 2])

@@ -95,7 +95,7 @@ def test_the_image_comes_before_the_instruction():
     ("line", "problem"),
     [
         pytest.param(changed(drop=["asked"]), "not in this log", id="older-version"),
-        pytest.param(changed(image=None), "the data name no file", id="no-file"),
+        pytest.param(changed(image=None), "the data names no file", id="no-file"),
     ],
 )
 def test_an_image_that_is_not_known_says_why(line, problem):

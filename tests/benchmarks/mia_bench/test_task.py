@@ -95,7 +95,7 @@ def test_the_judge_is_asked_the_official_text_and_then_shown_the_image(docs):
 
 
 def test_another_text_of_the_runner_stops_the_run(monkeypatch):
-    monkeypatch.setattr(task.official_prompts, "mia_bench", lambda *_: "Grade it, please.")
+    monkeypatch.setattr(task, "prompt_maker", lambda: lambda *_: "Grade it, please.")
     with pytest.raises(DataBroken, match="hint: install"):
         task.check_prompt()
 
@@ -135,7 +135,7 @@ def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):
 
 def test_a_sample_whose_picture_cannot_be_told_costs_itself_and_not_the_run(docs):
     unknown = {**docs[0], "image": ""}
-    task.before_requests(Dataset.from_list([*docs, unknown]))
+    task.check_data(Dataset.from_list([*docs, unknown]))
     assert task.doc_to_visual(unknown)
     assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
     task._OPENER = Opener()
@@ -155,10 +155,10 @@ def test_judging_at_once_adds_a_plain_fraction_where_there_is_a_score(docs, monk
 
 
 def test_images_that_cannot_be_used_are_found_before_anything_is_asked(docs):
-    task.before_requests(docs)
+    task.check_data(docs)
     broken = Dataset.from_list([*docs, {**docs[0], "id": "8", "image": "no/such.png"}])
     with pytest.raises(DataMissing, match="1 of the 9 images of MIA-Bench"):
-        task.before_requests(broken)
+        task.check_data(broken)
 
 
 def test_missing_data_ends_the_run_in_words(monkeypatch, tmp_path):
@@ -187,7 +187,7 @@ def listed():
 
 def test_the_yaml_lists_every_metric_there_is():
     names = [entry["metric"] for entry in listed()["metric_list"]]
-    both = [f"{reading}{name}" for reading in ("official", "robust") for name in metrics.NUMBERS]
+    both = [f"{kind}{name}" for kind in metrics.SCORE_KINDS for name in metrics.SUFFIXES]
     reasons = [f"unscored_{reason}" for reason in metrics.REASONS]
     expected = ["coverage", "robust_coverage", "differ", *both, *reasons, "score"]
     assert sorted(names) == sorted(expected)
