@@ -71,7 +71,7 @@ def test_a_judge_that_says_nothing_readable_leaves_the_samples_without_a_score(
 
 
 def test_two_processes_have_a_judge_each(place: Workplace) -> None:
-    model = scripted_checkpoint.write(place.folder / "judge", says="### Score: 5")
+    model = scripted_checkpoint.write(place.folder / "judge", reply="### Score: 5")
     ran = judged(place, model=model, command=TWO)
     assert printed(ran)["official"] == 83.33, ran.output
     assert ran.output.count(LOADED) == 2

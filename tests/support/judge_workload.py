@@ -1,4 +1,4 @@
-"""Requests in the proportions of MMIE's, for measurements: made up, and as many as are wanted."""
+"""Made-up requests in the proportions of MMIE's, for measurements."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from PIL import Image
 from mmie_tasks.judges.base import JudgeRequest
 from support.random_checkpoint import REAL, REDUCED, TINY_SHAPE, Shape
 
-DRAWN = (512, 512)  # pixels; what models draw, 1 tile
-PICTURES = (  # of a request; the first ones are photographs
-    (DRAWN, DRAWN, DRAWN),
-    ((640, 480), DRAWN, DRAWN),
-    ((500, 375), DRAWN, DRAWN),
-    ((640, 480), (500, 333), DRAWN, DRAWN),
-    ((1280, 720), DRAWN),
-    ((500, 375), (640, 480), DRAWN),
-    ((500, 333), DRAWN, DRAWN, DRAWN),
+GENERATED = (512, 512)  # pixels; the size of generated images, 1 tile
+IMAGE_SIZES = (  # of a request; the first ones are photographs
+    (GENERATED, GENERATED, GENERATED),
+    ((640, 480), GENERATED, GENERATED),
+    ((500, 375), GENERATED, GENERATED),
+    ((640, 480), (500, 333), GENERATED, GENERATED),
+    ((1280, 720), GENERATED),
+    ((500, 375), (640, 480), GENERATED),
+    ((500, 333), GENERATED, GENERATED, GENERATED),
     ((1024, 768),),
 )
 RUBRIC_TOKENS, TEXT_TOKENS = 700, 450  # the latter of question and answer together
 WORDS = ("the", "and", "then", "with", "step", "slowly", "picture", "water", "cut", "fold", "it")
 REAL_TILE_PX, REAL_TILE_TOKENS = 448, 256
-TOKENS_A_WORD = 1.9  # about, of the golden tokenizer
+TOKENS_PER_WORD = 1.9  # about, of the golden tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """A model, and by how much its requests are smaller than real ones.
+    """A model, and how much smaller its requests are than real ones.
 
-    Prompts shrink as a tile's tokens do. Replies shrink less on a CPU, which has less arithmetic
-    for each byte it moves: prompts would else take a share of the time that they have on no GPU.
+    Prompts shrink like the tokens of a tile. Replies shrink less: a CPU has less arithmetic for
+    each byte it moves, and prompts would take a larger share of the time than on a GPU.
     """
 
     shape: Shape
@@ -52,34 +52,34 @@ SIZES = {
 
 
 def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeRequest]:
-    dice = random.Random(seed)  # noqa: S311 - made-up data
-    rubric = _words(dice, RUBRIC_TOKENS / size.prompts_by)
-    found = []
+    generator = random.Random(seed)  # noqa: S311 - made-up data
+    rubric = _words(generator, RUBRIC_TOKENS / size.prompts_by)
+    generated = []
     for number in range(count):
-        texts = [_words(dice, TEXT_TOKENS / size.prompts_by / 3) for _ in range(3)]
-        shown = PICTURES[number % len(PICTURES)]
+        texts = [_words(generator, TEXT_TOKENS / size.prompts_by / 3) for _ in range(3)]
         paths = [
-            _picture(dice, each, size, folder / f"{number}-{n}.png") for n, each in enumerate(shown)
+            _image(generator, size_px, size, folder / f"{number}-{n}.png")
+            for n, size_px in enumerate(IMAGE_SIZES[number % len(IMAGE_SIZES)])
         ]
-        runs_away = number % 24 == 5
-        reply = 1024 if runs_away else min(max(dice.gauss(300, 80), 120), 700)
-        found.append(
+        is_runaway = number % 24 == 5
+        reply = 1024 if is_runaway else min(max(generator.gauss(300, 80), 120), 700)
+        generated.append(
             JudgeRequest(
                 parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]),
                 max_tokens=round(reply / size.replies_by),
             )
         )
-    return found
+    return generated
 
 
-def _words(dice: random.Random, tokens: float) -> str:
-    return " ".join(dice.choices(WORDS, k=max(1, round(tokens / TOKENS_A_WORD)))) + ". "
+def _words(generator: random.Random, tokens: float) -> str:
+    return " ".join(generator.choices(WORDS, k=max(1, round(tokens / TOKENS_PER_WORD)))) + ". "
 
 
-def _picture(dice: random.Random, pixels: tuple[int, int], size: Size, path: Path) -> Path:
-    """Noise, as many tiles large as the real picture is."""
-    width, height = (side * size.shape.image_px // REAL_TILE_PX for side in pixels)
+def _image(generator: random.Random, size_px: tuple[int, int], size: Size, path: Path) -> Path:
+    """An image of noise with as many tiles as the real one."""
+    width, height = (side * size.shape.image_px // REAL_TILE_PX for side in size_px)
     small = (max(1, width // 8), max(1, height // 8))
-    noise = Image.frombytes("RGB", small, dice.randbytes(3 * small[0] * small[1]))
+    noise = Image.frombytes("RGB", small, generator.randbytes(3 * small[0] * small[1]))
     noise.resize((width, height)).save(path)
     return path

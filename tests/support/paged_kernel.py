@@ -1,4 +1,4 @@
-"""Attention over pages on the CPU, called and as strict as torch's flash kernel."""
+"""Attention over pages on a CPU, with the parameters and requirements of torch's flash kernel."""
 
 import torch
 
@@ -9,8 +9,8 @@ def paged_kernel(
     values,
     starts,
     key_starts,
-    most_queries,
-    most_keys,
+    max_queries,
+    max_keys,
     *,
     window_size,
     enable_gqa,
@@ -22,34 +22,36 @@ def paged_kernel(
     rows, width = block_table.shape
     assert window_size == (-1, 0)
     assert num_splits == 1
-    assert {each.dtype for each in (starts, key_starts, seqused_k, block_table)} == {torch.int32}
-    assert all(each.is_contiguous() for each in (starts, key_starts, seqused_k, block_table))
+    numbers = (starts, key_starts, seqused_k, block_table)
+    assert {tensor.dtype for tensor in numbers} == {torch.int32}
+    assert all(tensor.is_contiguous() for tensor in numbers)
     assert starts.shape == key_starts.shape == (rows + 1,)
     assert seqused_k.shape == (rows,)
     assert keys.shape[1] % 256 == 0
-    assert most_keys == width * keys.shape[1]
-    assert key_starts.tolist() == [row * most_keys for row in range(rows + 1)]
+    assert max_keys == width * keys.shape[1]
+    assert key_starts.tolist() == [row * max_keys for row in range(rows + 1)]
     assert enable_gqa == (queries.shape[1] != keys.shape[2])
-    assert most_queries >= max(2, starts.diff().max().item())
+    assert max_queries >= max(2, starts.diff().max().item())
     assert starts[-1] == len(queries)
-    found = torch.empty_like(queries)
+    output = torch.empty_like(queries)
     for row in range(rows):
         span = slice(starts[row].item(), starts[row + 1].item())
         pages = block_table[row].long()
-        seen, held = (each[pages].flatten(0, 1) for each in (keys, values))
-        found[span] = one_row(queries[span], seen, held, seqused_k[row].item(), causal)
-    return found
+        row_keys, row_values = (tensor[pages].flatten(0, 1) for tensor in (keys, values))
+        length = seqused_k[row].item()
+        output[span] = row_attention(queries[span], row_keys, row_values, length, causal)
+    return output
 
 
-def one_row(queries, keys, values, length, causal):
-    """The queries are the last of so many tokens; keys and values lie in order."""
+def row_attention(queries, keys, values, length, causal):
+    """Attention of one row: its queries are the last of `length` tokens."""
     group = queries.shape[1] // keys.shape[1]
-    seen, held = (
-        each[:length].float().repeat_interleave(group, dim=1).transpose(0, 1)
-        for each in (keys, values)
+    keys, values = (
+        tensor[:length].float().repeat_interleave(group, dim=1).transpose(0, 1)
+        for tensor in (keys, values)
     )
-    scores = queries.float().transpose(0, 1) @ seen.transpose(1, 2) * queries.shape[-1] ** -0.5
-    place = torch.arange(length - len(queries), length)
+    scores = queries.float().transpose(0, 1) @ keys.transpose(1, 2) * queries.shape[-1] ** -0.5
     if causal:
-        scores[:, place[:, None] < torch.arange(length)] = float("-inf")
-    return (scores.softmax(-1) @ held).transpose(0, 1).to(queries.dtype)
+        positions = torch.arange(length - len(queries), length)
+        scores[:, positions[:, None] < torch.arange(length)] = float("-inf")
+    return (scores.softmax(-1) @ values).transpose(0, 1).to(queries.dtype)

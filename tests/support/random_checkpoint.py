@@ -2,8 +2,8 @@
 
 The tokenizer is that of the golden set; it has no weights, and no size matters to it. Random
 weights are scaled so that activations stay where they are in trained models, attention looks at
-few tokens, and logits lie as far apart as in the golden set. A model made here says nothing that
-makes sense, and says it exactly.
+few tokens, and logits are as far apart as in the golden set. The replies make no sense, and are
+reproducible.
 
     python tests/support/random_checkpoint.py FOLDER --size real_width
 """
@@ -29,7 +29,7 @@ from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 TINY = Path(__file__).resolve().parents[1] / "golden" / "internvl" / "checkpoint"
 PATCH_PX = 14
-GAIN = 1.3  # of a layer: what comes out, for inputs of size 1
+GAIN = 1.3  # of a layer: size of its outputs for inputs of size 1
 LOGIT_STD = 4.0
 SPREAD = 0.2  # of norms around 1, and of biases around 0
 SHARD_BYTES = 2**30
@@ -64,7 +64,7 @@ class Shape:
         vision: Of the vision tower.
         text: Of the language model.
         image_px: Side of a tile, a multiple of 28.
-        vocab_size: 1000, the tokens of the golden tokenizer, or more; the others are never said.
+        vocab_size: At least 1000, the tokens of the golden tokenizer; others are never generated.
         long_after: Tokens above which a prompt has the long rotary factors.
         max_positions: The longest sequence.
     """
@@ -88,7 +88,7 @@ REAL_WIDTH = Shape(
     vision=Vision(hidden_size=1024, layers=2, heads=16, intermediate_size=4096),
     text=Text(hidden_size=3072, layers=2, heads=32, kv_heads=32, intermediate_size=8192),
 )
-"""The same with 2 layers each and few words: 0.28 B weights, 0.56 GB as bfloat16."""
+"""The same with 2 layers each and a small vocabulary: 0.28 B weights, 0.56 GB as bfloat16."""
 
 REDUCED = Shape(
     vision=Vision(hidden_size=256, layers=4, heads=4, intermediate_size=1024),
@@ -97,7 +97,7 @@ REDUCED = Shape(
     long_after=146,
     max_positions=8192,
 )
-"""All proportions of the language model's layers, and 9 tokens a tile: 0.06 B weights."""
+"""All proportions of the language model's layers, and 9 tokens per tile: 0.06 B weights."""
 
 TINY_SHAPE = Shape(
     vision=Vision(hidden_size=64, layers=2, heads=2, intermediate_size=128),
@@ -123,12 +123,12 @@ def write(
     """Write a checkpoint, one file of weights after another: only one is in memory.
 
     Args:
-        folder: Is made.
+        folder: Must not exist yet.
         shape: Sizes of the model.
-        seed: The same gives the same weights, however they are cut into files.
+        seed: The same seed gives the same weights, however they are split into files.
         dtype: Of the weights, as stored.
         shard_bytes: A file ends with the tensor that makes it this large.
-        ends: Whether ``<|end|>`` may be said, as any word; else every reply runs into its limit.
+        ends: Whether ``<|end|>`` can be generated; otherwise every reply runs into its limit.
 
     Returns:
         The folder.
@@ -140,22 +140,22 @@ def write(
     content = _config(shape, dtype)
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
-    tensors = _Weights(shape, seed, _silent(folder, shape, ends=ends))
+    tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends))
     weight_map: dict[str, str] = {}
-    cuts = list(_cut(shapes, shard_bytes // dtype.itemsize))
-    for number, names in enumerate(cuts, 1):
-        file = f"model-{number:05}-of-{len(cuts):05}.safetensors"
-        held = {name: tensors.made(name, shapes[name]).to(dtype) for name in names}
-        save_file(held, folder / file, metadata={"format": "pt"})
+    file_names = list(_split(shapes, shard_bytes // dtype.itemsize))
+    for number, names in enumerate(file_names, 1):
+        file = f"model-{number:05}-of-{len(file_names):05}.safetensors"
+        weights = {name: tensors.weight(name, shapes[name]).to(dtype) for name in names}
+        save_file(weights, folder / file, metadata={"format": "pt"})
         weight_map |= dict.fromkeys(names, file)
-    size = dtype.itemsize * sum(math.prod(each) for each in shapes.values())
+    size = dtype.itemsize * sum(math.prod(tensor_shape) for tensor_shape in shapes.values())
     index = {"metadata": {"total_size": size}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     return folder
 
 
-def _silent(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
-    """Rows of the head that never win: of no token, and perhaps of the one that ends."""
+def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
+    """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
     tokenizer = SlowLlamaTokenizer.from_folder(folder)
     end = tokenizer.id_of("<|end|>")
     assert end is not None
@@ -163,7 +163,7 @@ def _silent(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
 
 
 def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
-    """The golden set's, with other numbers."""
+    """The config of the golden set with other sizes."""
     content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
     text, vision = shape.text, shape.vision
     factors = text.hidden_size // text.heads // 2
@@ -198,14 +198,14 @@ def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
     return content
 
 
-def _cut(shapes: dict[str, tuple[int, ...]], most: int) -> Iterator[list[str]]:
-    """Names of weights, file by file; a file ends once it holds so many numbers."""
+def _split(shapes: dict[str, tuple[int, ...]], max_numbers: int) -> Iterator[list[str]]:
+    """Names of weights, file by file; a file ends once it holds `max_numbers` numbers."""
     names: list[str] = []
     held = 0
     for name, shape in shapes.items():
         names.append(name)
         held += math.prod(shape)
-        if held >= most:
+        if held >= max_numbers:
             yield names
             names, held = [], 0
     if names:
@@ -214,28 +214,28 @@ def _cut(shapes: dict[str, tuple[int, ...]], most: int) -> Iterator[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """Random weights by their official names; each is drawn from a seed of its own."""
+    """Random weights by their official names; each has its own seed."""
 
     shape: Shape
     seed: int
-    silent: list[int]
+    never_generated: list[int]
 
-    def made(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    def weight(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
         """In fp32."""
-        dice = torch.Generator().manual_seed(crc32(f"{self.seed} {name}".encode()))
-        drawn = torch.randn(shape, generator=dice)
+        generator = torch.Generator().manual_seed(crc32(f"{self.seed} {name}".encode()))
+        values = torch.randn(shape, generator=generator)
         if name.endswith("lm_head.weight"):
-            drawn *= LOGIT_STD / math.sqrt(shape[-1])
-            drawn[self.silent] = 0
+            values *= LOGIT_STD / math.sqrt(shape[-1])
+            values[self.never_generated] = 0
         elif name.endswith((".ls1", ".ls2")):
-            drawn = (1 + SPREAD * drawn) * self._damping(self.shape.vision.layers)
+            values = (1 + SPREAD * values) * self._damping(self.shape.vision.layers)
         elif name.endswith(".bias"):
-            drawn *= SPREAD
+            values *= SPREAD
         elif len(shape) == 1:
-            drawn = 1 + SPREAD * drawn
+            values = 1 + SPREAD * values
         elif "embed_tokens" not in name and "embeddings.class" not in name:
-            drawn *= self._gain(name, shape)
-        return drawn
+            values *= self._gain(name, shape)
+        return values
 
     def _gain(self, name: str, shape: tuple[int, ...]) -> float:
         if "position_embedding" in name:

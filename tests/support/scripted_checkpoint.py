@@ -1,8 +1,8 @@
-"""A checkpoint in the official layout that always says the same: real code, weights made by hand.
+"""A checkpoint in the official layout that always gives the same reply.
 
-Nothing but the last token counts in it: attention and feed-forward parts add zero, and the head
-has one row for each token of the script, which answers to the token before. So it says its script
-token by token, through everything that a real checkpoint goes through.
+Only the last token counts: attention and feed-forward parts add zero, and the head has one row for
+each token of the script, which matches the token before. So the model generates its script token by
+token, with the same code as a real checkpoint.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from safetensors.torch import load_file, save_file
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 from support.internvl_golden import CHECKPOINT
 
-_SILENT = ("o_proj.weight", "down_proj.weight")
-_LOUD = 100.0
+_ZEROED = ("o_proj.weight", "down_proj.weight")
+_LARGE = 100.0
 
 
-def write(folder: Path, says: str = "### Score: 4") -> Path:
-    """The golden checkpoint in a new folder, with other weights; no token of `says` twice."""
+def write(folder: Path, reply: str = "### Score: 4") -> Path:
+    """The golden checkpoint in a new folder with other weights; `reply` has no token twice."""
     shutil.copytree(CHECKPOINT, folder)
     tokenizer = SlowLlamaTokenizer.from_folder(folder)
-    said = [token for token in tokenizer.encode(says) if token != tokenizer.id_of("<s>")]
+    tokens = [token for token in tokenizer.encode(reply) if token != tokenizer.id_of("<s>")]
     first, last = tokenizer.id_of("<|assistant|>"), tokenizer.id_of("<|end|>")
     assert first is not None
     assert last is not None
-    script = [first, *said, last]
-    assert len(set(script)) == len(script), "a token comes twice"
-    words = torch.nn.functional.normalize(
+    script = [first, *tokens, last]
+    assert len(set(script)) == len(script), "a token occurs twice"
+    embeddings = torch.nn.functional.normalize(
         torch.randn(len(tokenizer), 64, generator=torch.Generator().manual_seed(5)), dim=-1
     )
     for shard in folder.glob("*.safetensors"):
         tensors = load_file(shard)
         for name, tensor in tensors.items():
-            if name.endswith(_SILENT):
+            if name.endswith(_ZEROED):
                 tensor.zero_()
             elif name == "language_model.model.embed_tokens.weight":
-                tensor.copy_(words)
+                tensor.copy_(embeddings)
             elif name == "language_model.lm_head.weight":
                 tensor.zero_()
                 for before, after in pairwise(script):
-                    tensor[after] = _LOUD * words[before]
+                    tensor[after] = _LARGE * embeddings[before]
             elif name == "language_model.model.norm.weight":
                 tensor.fill_(1)
         save_file(tensors, shard, metadata={"format": "pt"})

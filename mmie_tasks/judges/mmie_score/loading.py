@@ -202,7 +202,7 @@ class LoadedJudge:
         self._engine = self._model = None
         release_memory()
 
-    def _no_memory(self, what: str, error: RuntimeError) -> JudgeMisconfigured:
+    def _no_memory(self, purpose: str, error: RuntimeError) -> JudgeMisconfigured:
         """The message for a device that ran out of memory.
 
         Raises:
@@ -212,7 +212,7 @@ class LoadedJudge:
             raise error
         first = str(error).partition("\n")[0]
         return JudgeMisconfigured(
-            f"`{self._placement.device}` ran out of memory for {what}: {first}",
+            f"`{self._placement.device}` ran out of memory for {purpose}: {first}",
             hint=f"{TWO_STEPS}; or `device=`",
         )
 

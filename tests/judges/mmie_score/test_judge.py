@@ -39,8 +39,8 @@ def request(*parts: str | Path, max_tokens: int = 40) -> JudgeRequest:
 
 @pytest.fixture(scope="module")
 def scripted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    says = "### Score: 4"
-    return scripted_checkpoint.write(tmp_path_factory.mktemp("scripted") / "judge", says=says)
+    folder = tmp_path_factory.mktemp("scripted") / "judge"
+    return scripted_checkpoint.write(folder, reply="### Score: 4")
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.prompt import finish
 
 LIMIT = REAL_WIDTH.long_after
-RUBRIC = "Look at the question and its images, then at the answer, and rate it step by step. " * 3
+RUBRIC = "Look at the question and its pictures, then at the answer, and rate it step by step. " * 3
 WORDS = ("fold", "the", "paper", "twice", "water", "cut", "slowly", "green", "picture", "and", "it")
 SMALL, LARGE = (512, 512), (700, 690)  # pixels: 1 tile, and 4 with a thumbnail
 REQUESTS = {  # images, tokens of the prompt (or a few more), tokens of the reply

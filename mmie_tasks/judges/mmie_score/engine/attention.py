@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import torch
@@ -76,55 +78,54 @@ class SdpaAttention:
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
         """See `Attention.plan`."""
         rows = [
-            _RowView(
-                queries=slice(start, stop),
+            partial(
+                _attend_row,
                 pages=_page_index(table[: -(-length // self.page_tokens)], device),
                 length=length,
                 mask=_mask(stop - start, length, device),
-                causal=1 < stop - start == length,
+                is_causal=1 < stop - start == length,
             )
             for start, stop, length, table in zip(
                 layout.starts, layout.starts[1:], layout.lengths, layout.tables, strict=False
             )
         ]
+        counts = [stop - start for start, stop in pairwise(layout.starts)]
 
         def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-            return torch.cat([row.attend(queries, keys, values) for row in rows])
+            by_row = torch.split(queries, counts)
+            return torch.cat(
+                [row(own, keys, values) for row, own in zip(rows, by_row, strict=True)]
+            )
 
         return attend
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RowView:
-    """One row: its queries, its pages, and the mask of what its queries see.
+def _attend_row(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    pages: slice | torch.Tensor,
+    length: int,
+    mask: torch.Tensor | None,
+    is_causal: bool,
+) -> torch.Tensor:
+    """Attention of one row, (its tokens, heads, head_dim).
 
-    Without a mask a query sees every key, or, with `causal`, those up to its own position.
+    Without a mask a query sees every key, or, with `is_causal`, those up to its own position.
     """
-
-    queries: slice
-    pages: slice | torch.Tensor
-    length: int
-    mask: torch.Tensor | None
-    causal: bool
-
-    def attend(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
-        """(tokens of this row, heads, head_dim)."""
-        output = scaled_dot_product_attention(
-            queries[self.queries].transpose(0, 1)[None],
-            self._gathered(keys),
-            self._gathered(values),
-            attn_mask=self.mask,
-            is_causal=self.causal,
-            enable_gqa=keys.shape[2] != queries.shape[1],
-        )
-        return output[0].transpose(0, 1)
-
-    def _gathered(self, pages: torch.Tensor) -> torch.Tensor:
-        """(1, kv_heads, length, head_dim)."""
-        flat = pages[self.pages].flatten(0, 1)
-        return flat[: self.length].transpose(0, 1)[None]
+    row_keys, row_values = (
+        states[pages].flatten(0, 1)[:length].transpose(0, 1)[None] for states in (keys, values)
+    )
+    output = scaled_dot_product_attention(
+        queries.transpose(0, 1)[None],
+        row_keys,
+        row_values,
+        attn_mask=mask,
+        is_causal=is_causal,
+        enable_gqa=keys.shape[2] != queries.shape[1],
+    )
+    return output[0].transpose(0, 1)
 
 
 def _page_index(table: list[int], device: torch.device) -> slice | torch.Tensor:

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from loguru import logger
 
 from mmie_tasks.judges.mmie_score.engine.attention import (
-    Attend,
     Attention,
     BatchLayout,
     generated_is_long,
 )
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 
 Compute: TypeAlias = Callable[[], torch.Tensor]
 Capture: TypeAlias = Callable[[Compute], Compute]
@@ -39,19 +41,6 @@ class Decoder(Protocol):
 
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """Logits (rows, vocabulary) behind the last token of each row."""
-        ...
-
-
-class DecodingAttention(Protocol):
-    """Attention whose decoding step can be captured."""
-
-    @property
-    def page_tokens(self) -> int:
-        """Tokens of a page."""
-        ...
-
-    def plan_decoding(self, inputs: DecodeInputs) -> Attend:
-        """The function that every layer of every step calls; it reads these tensors."""
         ...
 
 
@@ -84,11 +73,11 @@ class PlainDecoder:
         positions = [position(row) for row in rows]
         layout = BatchLayout(
             starts=list(range(len(rows) + 1)),
-            lengths=[place + 1 for place in positions],
+            lengths=[last + 1 for last in positions],
             tables=[row.pages for row in rows],
         )
-        is_long = [generated_is_long(place, text.rotary.long_after) for place in positions]
-        slots = [slot(row, place, page_tokens) for row, place in zip(rows, positions, strict=True)]
+        is_long = [generated_is_long(last, text.rotary.long_after) for last in positions]
+        slots = [slot(row, position(row), page_tokens) for row in rows]
         hidden = text.forward(
             text.embed(torch.tensor([row.output[-1] for row in rows], device=text.device)),
             torch.tensor(positions, device=text.device),
@@ -100,34 +89,17 @@ class PlainDecoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeToken:
-    """The token of a row that a step computes.
-
-    Attributes:
-        token: Its id.
-        position: From 0, in its sequence.
-        is_long: Whether it has the long rotary factors.
-        slot: Where its key is stored: page times page_tokens plus offset.
-        pages: Of the row, in order; those behind the last one in use are ignored.
-    """
-
-    token: int
-    position: int
-    is_long: bool
-    slot: int
-    pages: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeInputs:
     """The inputs of a decoding step, in tensors at fixed addresses.
 
     Attributes:
-        longs: Ids, positions, slots and `is_long`, (4, rows), int64.
+        longs: Token ids, positions, slots, and whether tokens have the long rotary factors,
+            (4, rows), int64.
         lengths: Keys that each row sees, (rows,), int32.
         table: Pages of each row, (rows, width), int32.
         page_tokens: Tokens of a page.
         scratch_page: The page that absent rows read and write.
+        long_after: Tokens above which a generated token has the long rotary factors.
     """
 
     longs: torch.Tensor
@@ -135,10 +107,18 @@ class DecodeInputs:
     table: torch.Tensor
     page_tokens: int
     scratch_page: int
+    long_after: int
 
     @classmethod
     def empty(
-        cls, *, rows: int, width: int, page_tokens: int, scratch_page: int, device: torch.device
+        cls,
+        *,
+        rows: int,
+        width: int,
+        page_tokens: int,
+        scratch_page: int,
+        long_after: int,
+        device: torch.device,
     ) -> DecodeInputs:
         """Inputs for `rows` rows of at most `width` pages, all of them absent."""
         inputs = cls(
@@ -147,50 +127,33 @@ class DecodeInputs:
             table=torch.zeros(rows, width, dtype=torch.int32, device=device),
             page_tokens=page_tokens,
             scratch_page=scratch_page,
+            long_after=long_after,
         )
         inputs.write([])
         return inputs
 
-    @property
-    def ids(self) -> torch.Tensor:
-        """Ids of the tokens, (rows,)."""
-        return self.longs[0]
-
-    @property
-    def positions(self) -> torch.Tensor:
-        """Positions of the tokens, (rows,)."""
-        return self.longs[1]
-
-    @property
-    def slots(self) -> torch.Tensor:
-        """Slots of their keys, (rows,)."""
-        return self.longs[2]
-
-    @property
-    def is_long(self) -> torch.Tensor:
-        """Whether they have the long rotary factors, (rows,); computed in each step."""
-        return self.longs[3].bool()
-
-    def write(self, tokens: Sequence[DecodeToken]) -> None:
-        """Write the tokens of a step; the other rows are absent.
+    def write(self, rows: Sequence[Row]) -> None:
+        """Write the last tokens of some rows; the other rows are absent.
 
         Raises:
-            ValueError: More tokens, or longer rows, than the tensors hold.
+            ValueError: More rows, or longer rows, than the tensors hold.
         """
         count, width = self.table.shape
-        pages = [token.position // self.page_tokens + 1 for token in tokens]
-        if len(tokens) > count or max(pages, default=0) > width:
+        positions = [position(row) for row in rows]
+        pages = [last // self.page_tokens + 1 for last in positions]
+        if len(rows) > count or max(pages, default=0) > width:
             raise ValueError(
-                f"{len(tokens)} rows of up to {max(pages)} pages, not {count} of {width}"
+                f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}"
             )
         longs = np.zeros((4, count), dtype=np.int64)
         longs[2] = self.scratch_page * self.page_tokens
         lengths = np.ones(count, dtype=np.int32)
         table = np.full((count, width), self.scratch_page, dtype=np.int32)
-        for index, (token, used) in enumerate(zip(tokens, pages, strict=True)):
-            longs[:, index] = token.token, token.position, token.slot, token.is_long
-            lengths[index] = token.position + 1
-            table[index, :used] = token.pages[:used]
+        for index, (row, last, used) in enumerate(zip(rows, positions, pages, strict=True)):
+            is_long = generated_is_long(last, self.long_after)
+            longs[:, index] = row.output[-1], last, slot(row, last, self.page_tokens), is_long
+            lengths[index] = last + 1
+            table[index, :used] = row.pages[:used]
         self.longs.copy_(torch.from_numpy(longs))
         self.lengths.copy_(torch.from_numpy(lengths))
         self.table.copy_(torch.from_numpy(table))
@@ -222,19 +185,19 @@ class DecodeGraph:
         """Whether steps are replayed."""
         return self._replay is not None
 
-    def run(self, tokens: Sequence[DecodeToken]) -> torch.Tensor:
+    def run(self, rows: Sequence[Row]) -> torch.Tensor:
         """Compute a step.
 
         Returns:
-            (tokens, anything), in memory that no other step writes to.
+            (rows, anything), in memory that no other step writes to.
 
         Raises:
             ValueError: See `DecodeInputs.write`.
         """
-        self.inputs.write(tokens)
+        self.inputs.write(rows)
         if self._replay is not None:
-            return self._replay()[: len(tokens)].clone()
-        output = self._step(self.inputs)[: len(tokens)]
+            return self._replay()[: len(rows)].clone()
+        output = self._step(self.inputs)[: len(rows)]
         if self._capture is not None:
             self._try_capture(self._capture, output)
         return output
@@ -275,7 +238,7 @@ class StaticDecoder:
     def __init__(
         self,
         text: TextModel,
-        attention: DecodingAttention,
+        attention: FlashAttention,
         *,
         rows: int,
         max_tokens: int,
@@ -287,6 +250,7 @@ class StaticDecoder:
             width=-(-max_tokens // attention.page_tokens),
             page_tokens=attention.page_tokens,
             scratch_page=text.keys.shape[1] - 1,
+            long_after=text.rotary.long_after,
             device=text.device,
         )
         self._attend = attention.plan_decoding(inputs)
@@ -295,22 +259,13 @@ class StaticDecoder:
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """See `Decoder.step`."""
-        return self.graph.run([self._token(row) for row in rows])
-
-    def _token(self, row: Row) -> DecodeToken:
-        last = position(row)
-        return DecodeToken(
-            token=row.output[-1],
-            position=last,
-            is_long=generated_is_long(last, self._text.rotary.long_after),
-            slot=slot(row, last, self.graph.inputs.page_tokens),
-            pages=row.pages,
-        )
+        return self.graph.run(rows)
 
     def _computed(self, inputs: DecodeInputs) -> torch.Tensor:
+        ids, positions, slots, is_long = inputs.longs
         text = self._text
-        where = (inputs.positions, inputs.is_long, inputs.slots)
-        return text.logits(text.forward(text.embed(inputs.ids), *where, self._attend))
+        hidden = text.forward(text.embed(ids), positions, is_long.bool(), slots, self._attend)
+        return text.logits(hidden)
 
 
 def cuda_capture(device: torch.device) -> Capture:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -59,7 +60,8 @@ class FlashAttention:
         on_device = torch.tensor(numbers, dtype=torch.int32).to(device)
         sizes = [count + 1, count + 1, count, count * width]
         starts, key_starts, lengths, table_numbers = torch.split(on_device, sizes)
-        return _KernelCall(
+        return partial(
+            _call,
             kernel=self.kernel,
             starts=starts,
             key_starts=key_starts,
@@ -67,7 +69,7 @@ class FlashAttention:
             table=table_numbers.view(count, width),
             max_queries=max(stop - start for start, stop in pairwise(layout.starts)),
             max_keys=max_keys,
-        ).attend
+        )
 
     def plan_decoding(self, inputs: DecodeInputs) -> Attend:
         """For steps of one query a row, whose numbers are in tensors at fixed addresses.
@@ -77,7 +79,8 @@ class FlashAttention:
         count, width = inputs.table.shape
         max_keys = width * self.page_tokens
         starts = torch.arange(count + 1, dtype=torch.int32, device=inputs.table.device)
-        return _KernelCall(
+        return partial(
+            _call,
             kernel=self.kernel,
             starts=starts,
             key_starts=starts * max_keys,
@@ -85,41 +88,39 @@ class FlashAttention:
             table=inputs.table,
             max_queries=1,
             max_keys=max_keys,
-        ).attend
+        )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _KernelCall:
-    """The call of a step, which is the same in every layer."""
-
-    kernel: Kernel
-    starts: torch.Tensor
-    key_starts: torch.Tensor
-    lengths: torch.Tensor
-    table: torch.Tensor
-    max_queries: int
-    max_keys: int
-
-    def attend(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
-        """See `Attend`."""
+def _call(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    kernel: Kernel,
+    starts: torch.Tensor,
+    key_starts: torch.Tensor,
+    lengths: torch.Tensor,
+    table: torch.Tensor,
+    max_queries: int,
+    max_keys: int,
+) -> torch.Tensor:
+    """Call the kernel in one layer; see `Attend`."""
+    return kernel(
+        queries,
+        keys,
+        values,
+        starts,
+        key_starts,
         # For a single query in every row the kernel may take another path, which rounds
         # differently; a row would then depend on its neighbours. So 2 are announced at least.
-        return self.kernel(
-            queries,
-            keys,
-            values,
-            self.starts,
-            self.key_starts,
-            max(2, self.max_queries),
-            self.max_keys,
-            window_size=(-1, 0),
-            enable_gqa=queries.shape[1] != keys.shape[2],
-            seqused_k=self.lengths,
-            block_table=self.table,
-            num_splits=1,
-        )
+        max(2, max_queries),
+        max_keys,
+        window_size=(-1, 0),
+        enable_gqa=queries.shape[1] != keys.shape[2],
+        seqused_k=lengths,
+        block_table=table,
+        num_splits=1,
+    )
 
 
 def available(device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:

@@ -12,7 +12,6 @@ from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import (
     DecodeGraph,
     DecodeInputs,
-    DecodeToken,
     PlainDecoder,
     StaticDecoder,
 )
@@ -71,6 +70,17 @@ def decoder(text, *, rows=5, max_tokens=512, capture=None):
     return StaticDecoder(text, attention, rows=rows, max_tokens=max_tokens, capture=capture)
 
 
+def empty_inputs(*, rows, page_tokens):
+    return DecodeInputs.empty(
+        rows=rows,
+        width=2,
+        page_tokens=page_tokens,
+        scratch_page=PAGES,
+        long_after=LONG_AFTER,
+        device=CPU,
+    )
+
+
 def row(tokens, pages, last=7):
     prompt = Prompt(key=tokens, ids=[3] * tokens)
     return Row(prompt=prompt, pages=pages, stored=tokens, output=[last])
@@ -107,7 +117,7 @@ def test_absent_rows_write_only_to_the_scratch_page(model):
 def test_an_ended_row_leaves_nothing_in_the_next_step(model):
     steps = decoder(text_model(model))
     steps.step(rows())
-    fresh = DecodeInputs.empty(rows=5, width=2, page_tokens=256, scratch_page=PAGES, device=CPU)
+    fresh = empty_inputs(rows=5, page_tokens=256)
     steps.graph.inputs.write([])
     for name in ("longs", "lengths", "table"):
         assert torch.equal(getattr(steps.graph.inputs, name), getattr(fresh, name))
@@ -190,10 +200,9 @@ def test_capture_is_tried_once():
         attempts.append(compute)
         return raising(compute)
 
-    static = DecodeInputs.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
-    graph = DecodeGraph(lambda static: static.ids.double(), static, capture=capture)
-    token = DecodeToken(token=5, position=2, is_long=False, slot=6, pages=[1])
-    assert [graph.run([token]).tolist() for _ in range(3)] == [[5.0]] * 3
+    static = empty_inputs(rows=2, page_tokens=4)
+    graph = DecodeGraph(lambda static: static.longs[0].double(), static, capture=capture)
+    assert [graph.run([row(2, [1], last=5)]).tolist() for _ in range(3)] == [[5.0]] * 3
     assert len(attempts) == 1
 
 
@@ -201,7 +210,7 @@ def test_running_out_of_memory_in_the_step_itself_is_raised():
     def step(_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    static = DecodeInputs.empty(rows=2, width=1, page_tokens=4, scratch_page=3, device=CPU)
+    static = empty_inputs(rows=2, page_tokens=4)
     graph = DecodeGraph(step, static, capture=fixed_output)
     with pytest.raises(torch.OutOfMemoryError):
-        graph.run([DecodeToken(token=5, position=2, is_long=False, slot=6, pages=[1])])
+        graph.run([row(2, [1], last=5)])
