@@ -1,4 +1,4 @@
-"""Transformers' own ``generate()`` on the judge's model: slow, and what the engine must equal."""
+"""Transformers' own ``generate()`` on the judge's model: slow, and the reference of the engine."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Prompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
-    """What the model went on with.
+class Continuation:
+    """A continuation of the model.
 
     Attributes:
-        ids: Up to and with the end token, or as many as were allowed.
-        logits: Of each step, (steps, vocabulary), in the model's dtype.
+        ids: Up to and including the end token, or `max_new_tokens` of them.
+        logits: Logits of each step, (steps, vocabulary), in the model's dtype.
     """
 
     ids: list[int]
@@ -38,16 +38,16 @@ def generate(
     """Decode greedily, all prompts in one batch padded on the left; only ``<|end|>`` stops.
 
     Args:
-        model: As `load_model` gives it, with its rotary embedding for each row.
+        model: A model that `load_model` returned, with its rotary embedding for each row.
         prompts: One or more.
-        max_new_tokens: After which a row is cut.
-        facts: Of the checkpoint.
+        max_new_tokens: Most new tokens of a row.
+        facts: The checkpoint's.
 
     Returns:
-        For each prompt the new ids, up to and with the end token.
+        The new ids of each prompt, up to and including the end token.
     """
-    found = generate_with_logits(model, prompts, max_new_tokens=max_new_tokens, facts=facts)
-    return [one.ids for one in found]
+    outputs = generate_with_logits(model, prompts, max_new_tokens=max_new_tokens, facts=facts)
+    return [output.ids for output in outputs]
 
 
 @torch.inference_mode()
@@ -57,20 +57,20 @@ def generate_with_logits(
     *,
     max_new_tokens: int,
     facts: Facts,
-) -> list[Generated]:
-    """As `generate`, and what the model thought of each token, for tests."""
+) -> list[Continuation]:
+    """As `generate`, with the logits of every step."""
     width = max(len(ids) for ids, _ in prompts)
     padded = [[facts.pad_token_id] * (width - len(ids)) + ids for ids, _ in prompts]
     mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids, _ in prompts]
-    tiles = [one for _, one in prompts if one is not None]
-    # An argument that is None is not the same as none: generate() stumbles over it.
-    pictures = {"pixel_values": torch.cat(tiles).to(model.device)} if tiles else {}
-    untyped: Any = model  # the types of `generate` are wider than what comes of these arguments
+    tiles = [images for _, images in prompts if images is not None]
+    # generate() fails on `pixel_values=None`, so the argument is left out.
+    pixels = {"pixel_values": torch.cat(tiles).to(model.device)} if tiles else {}
+    untyped: Any = model  # `generate` declares wider types than it returns for these arguments
     output = untyped.generate(
         input_ids=torch.tensor(padded, device=model.device),
         attention_mask=torch.tensor(mask, device=model.device),
         generation_config=_greedy(max_new_tokens, facts),
-        **pictures,
+        **pixels,
     )
     rows = zip(output.sequences[:, width:].tolist(), torch.stack(output.logits, 1), strict=True)
     return [_until_the_end(ids, logits, facts.end_token_id) for ids, logits in rows]
@@ -87,6 +87,6 @@ def _greedy(max_new_tokens: int, facts: Facts) -> GenerationConfig:
     )
 
 
-def _until_the_end(ids: list[int], logits: torch.Tensor, end_token_id: int) -> Generated:
+def _until_the_end(ids: list[int], logits: torch.Tensor, end_token_id: int) -> Continuation:
     length = ids.index(end_token_id) + 1 if end_token_id in ids else len(ids)
-    return Generated(ids=ids[:length], logits=logits[:length])
+    return Continuation(ids=ids[:length], logits=logits[:length])

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from support import internvl_golden as golden
 from support.golden import vectors
 
+from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
+MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
+PIECE_TAG = 0x0A  # of a piece in the file, followed by its length in one byte
 VARIANTS = vectors("internvl_tokenizer_variants")
 _SENTENCES = [
     "the judge looks at  the picture",
@@ -34,17 +37,17 @@ def model(request: pytest.FixtureRequest) -> bytes:
     """The golden sentencepiece model, and one that folds characters and drops double spaces."""
     if request.param == "golden":
         return (golden.CHECKPOINT / "tokenizer.model").read_bytes()
-    written = io.BytesIO()
+    buffer = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(_SENTENCES * 20),
-        model_writer=written,
+        model_writer=buffer,
         model_type="unigram",
         vocab_size=980,
         hard_vocab_limit=False,
         byte_fallback=True,
         minloglevel=2,
     )
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["legacy-false", "legacy-true"])
@@ -56,8 +59,8 @@ def any_tokenizer(
     def change(config: dict[str, Any]) -> None:
         config["legacy"] = request.param
         listed = config["added_tokens_decoder"]
-        moved = {i if int(i) < 3 else str(int(i) - 980 + pieces): t for i, t in listed.items()}
-        config["added_tokens_decoder"] = moved
+        shifted = {i if int(i) < 3 else str(int(i) - 980 + pieces): t for i, t in listed.items()}
+        config["added_tokens_decoder"] = shifted
 
     folder = golden.tokenizer_folder(tmp_path_factory.mktemp("tokenizer"), change)
     (folder / "tokenizer.model").write_bytes(model)
@@ -77,7 +80,7 @@ def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Anything, with marks of the judge and the spaces that matter in it."""
+    """Any text, with special tokens of the judge and significant spaces."""
     marks = ["<|end|>", "<|user|>", "<img>", "</s>", "<s>", "<unk>", " ", "  ", "\n", "\u2581"]
     return st.lists(st.sampled_from(marks) | st.text(max_size=8), max_size=9).map("".join)
 
@@ -95,7 +98,7 @@ def test_all_golden_tokens_have_the_official_text(tokenizer: SlowLlamaTokenizer)
 @pytest.mark.parametrize(
     "variant", [pytest.param(variant, id=variant["id"]) for variant in VARIANTS["variants"]]
 )
-def test_every_flag_does_what_it_did_officially(variant: dict[str, Any], tmp_path: Path) -> None:
+def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config.update(variant["set"])
         for key in variant["drop"]:
@@ -107,7 +110,7 @@ def test_every_flag_does_what_it_did_officially(variant: dict[str, Any], tmp_pat
     assert len(tokenizer) == variant["length"]
     assert [tokenizer.encode(text) for text in VARIANTS["texts"]] == variant["ids"]
     decoded = [(tokenizer.decode(case["ids"]), case["text"]) for case in variant["decode"]]
-    assert [ours for ours, _ in decoded] == [official for _, official in decoded]
+    assert [text for text, _ in decoded] == [official for _, official in decoded]
 
 
 def test_a_space_mark_stands_before_the_first_role(tokenizer: SlowLlamaTokenizer) -> None:
@@ -115,7 +118,7 @@ def test_a_space_mark_stands_before_the_first_role(tokenizer: SlowLlamaTokenizer
     assert tokenizer.encode("<|system|>\n")[:3] == first
 
 
-def test_no_space_mark_stands_there_in_the_old_way(tmp_path: Path) -> None:
+def test_legacy_adds_no_space_mark_before_the_first_role(tmp_path: Path) -> None:
     old = changed(tmp_path, legacy=True)
     assert old.encode("<|system|>\n") == [old.id_of("<s>"), old.id_of("<|system|>")]
 
@@ -123,18 +126,18 @@ def test_no_space_mark_stands_there_in_the_old_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "same_as"),
     [
-        pytest.param({"rstrip": True}, "x \n<|end|>y", id="behind"),
+        pytest.param({"rstrip": True}, "x \n<|end|>y", id="after"),
         pytest.param({"rstrip": False, "lstrip": True}, "x<|end|> \ny", id="before"),
         pytest.param({"rstrip": True, "lstrip": True}, "x<|end|>y", id="both"),
     ],
 )
-def test_a_token_takes_the_white_space_its_flags_name(
+def test_a_token_absorbs_white_space_as_its_flags_say(
     flags: dict[str, bool], same_as: str, tmp_path: Path
 ) -> None:
-    keeps = stripping(tmp_path / "keeps", "<|end|>", lstrip=False, rstrip=False)
-    takes = stripping(tmp_path / "takes", "<|end|>", **flags)
-    assert takes.encode("x \n<|end|> \ny") == keeps.encode(same_as)
-    assert keeps.encode("x \n<|end|> \ny") != keeps.encode(same_as)
+    keeping = stripping(tmp_path / "keeping", "<|end|>", lstrip=False, rstrip=False)
+    absorbing = stripping(tmp_path / "absorbing", "<|end|>", **flags)
+    assert absorbing.encode("x \n<|end|> \ny") == keeping.encode(same_as)
+    assert keeping.encode("x \n<|end|> \ny") != keeping.encode(same_as)
 
 
 def test_the_longest_added_token_wins(tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def test_the_longest_added_token_wins(tmp_path: Path) -> None:
     assert tokenizer.encode("a<|end|>>")[-1] == tokenizer.id_of("<|end|>>") == 1000
 
 
-def test_the_list_in_the_configuration_is_the_only_one_that_counts(
+def test_only_the_list_in_the_configuration_is_read(
     tokenizer: SlowLlamaTokenizer, tmp_path: Path
 ) -> None:
     folder = golden.tokenizer_folder(tmp_path)
@@ -156,16 +159,16 @@ def test_the_list_in_the_configuration_is_the_only_one_that_counts(
     assert with_more.encode("a <more>") == tokenizer.encode("a <more>")
 
 
-def test_an_added_token_is_found_by_its_content_and_a_piece_as_well(
+def test_added_tokens_and_pieces_have_ids_by_their_text(
     tokenizer: SlowLlamaTokenizer,
 ) -> None:
-    found = [tokenizer.id_of(name) for name in ("<|end|>", "<s>", "\u2581", "<0x0A>", "no token")]
-    assert found[:2] == [987, 1]
-    assert None not in found[:4]
-    assert found[4] is None
+    ids = [tokenizer.id_of(name) for name in ("<|end|>", "<s>", "\u2581", "<0x0A>", "no token")]
+    assert ids[:2] == [987, 1]
+    assert None not in ids[:4]
+    assert ids[4] is None
 
 
-def test_a_stop_that_is_no_special_token_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
+def test_a_stop_token_that_is_not_special_stays_in_the_text(tokenizer: SlowLlamaTokenizer) -> None:
     ids = [
         *tokenizer.encode("the"),
         *(tokenizer.id_of(t) or 0 for t in ("<|endoftext|>", "<|end|>")),
@@ -173,7 +176,9 @@ def test_a_stop_that_is_no_special_token_stays_in_the_text(tokenizer: SlowLlamaT
     assert tokenizer.decode(ids) == "the <|end|>"
 
 
-def test_an_id_that_is_no_token_is_the_replacement_character(tokenizer: SlowLlamaTokenizer) -> None:
+def test_an_id_outside_the_vocabulary_is_the_replacement_character(
+    tokenizer: SlowLlamaTokenizer,
+) -> None:
     assert tokenizer.decode([len(tokenizer), -1, 10**9]).replace(" ", "") == "\ufffd" * 3
 
 
@@ -197,7 +202,7 @@ def test_any_tokens_have_a_text(any_tokenizer: SlowLlamaTokenizer, ids: list[int
 
 
 @given(ids=st.lists(st.integers(0, 999), max_size=20), cut=st.integers(0, 20))
-def test_more_tokens_leave_the_text_before_them_as_it_is(
+def test_more_tokens_do_not_change_the_text_before_them(
     any_tokenizer: SlowLlamaTokenizer, ids: list[int], cut: int
 ) -> None:
     before = any_tokenizer.decode(ids[:cut]).rstrip("\ufffd")
@@ -205,13 +210,15 @@ def test_more_tokens_leave_the_text_before_them_as_it_is(
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))
-def test_plain_text_comes_back_as_it_was(tokenizer: SlowLlamaTokenizer, text: str) -> None:
+def test_plain_text_survives_encoding_and_decoding(
+    tokenizer: SlowLlamaTokenizer, text: str
+) -> None:
     decoded = tokenizer.decode(tokenizer.encode(f"<|user|>{text.lstrip()}x"))
     assert decoded == f"<|user|> {text.lstrip()}x"
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfff<|end|>", "\ude00\ud83d"])
-def test_half_a_surrogate_pair_is_a_value_error(tokenizer: SlowLlamaTokenizer, text: str) -> None:
+def test_a_lone_surrogate_is_a_value_error(tokenizer: SlowLlamaTokenizer, text: str) -> None:
     with pytest.raises(ValueError, match="surrogates not allowed"):
         tokenizer.encode(text)
 
@@ -229,7 +236,7 @@ def test_a_prompt_of_many_tiles_is_one_token_per_mark(tokenizer: SlowLlamaTokeni
     assert len(ids) == 13_312 + 3
 
 
-def test_flags_are_shown_as_they_were_read(tmp_path: Path) -> None:
+def test_flags_are_read_from_the_files(tmp_path: Path) -> None:
     files = changed(tmp_path, legacy=True, add_eos_token=True).files
     assert (files.legacy, files.add_bos, files.add_eos, files.cleans_up) == (
         True,
@@ -238,3 +245,138 @@ def test_flags_are_shown_as_they_were_read(tmp_path: Path) -> None:
         False,
     )
     assert json.dumps([files.bos, files.eos, files.unk]) == '["<s>", "<|endoftext|>", "<unk>"]'
+
+
+# Broken and unsupported files.
+
+
+def error_of(folder: Path) -> str:
+    with pytest.raises(JudgeMisconfigured) as caught:
+        SlowLlamaTokenizer.from_folder(folder)
+    assert "hint: download the whole repository" in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer_config.json"])
+def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
+    folder = golden.tokenizer_folder(tmp_path)
+    (folder / name).unlink()
+    assert f"`{folder / name}`: it cannot be read: No such file" in error_of(folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer_config.json"])
+def test_a_folder_instead_of_a_file_is_named(name: str, tmp_path: Path) -> None:
+    folder = golden.tokenizer_folder(tmp_path)
+    (folder / name).unlink()
+    (folder / name).mkdir()
+    assert f"`{folder / name}`: it cannot be read: Is a directory" in error_of(folder)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"version https://git-lfs.github.com/spec/v1\n", id="a pointer"),
+        pytest.param(b"<!doctype html>", id="a page"),
+        pytest.param(MODEL[: len(MODEL) // 2], id="half"),
+        pytest.param(MODEL[:-1], id="all but a byte"),
+    ],
+)
+def test_a_broken_model_is_named(content: bytes, tmp_path: Path) -> None:
+    folder = golden.tokenizer_folder(tmp_path)
+    (folder / "tokenizer.model").write_bytes(content)
+    assert "tokenizer.model`: it is not a sentencepiece model, or is truncated" in error_of(folder)
+
+
+def test_a_model_without_its_last_pieces_does_not_fit(tmp_path: Path) -> None:
+    folder = golden.tokenizer_folder(tmp_path)
+    ends = [0]
+    while MODEL[ends[-1]] == PIECE_TAG:
+        ends.append(ends[-1] + 2 + MODEL[ends[-1] + 1])
+    (folder / "tokenizer.model").write_bytes(MODEL[: ends[-11]] + MODEL[ends[-1] :])
+    assert "it adds the id 999, and there are 990 tokens" in error_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param("", "Invalid JSON", id="empty"),
+        pytest.param("{", "Invalid JSON", id="cut off"),
+        pytest.param("[" * 100_000, "Invalid JSON", id="nested"),
+        pytest.param("\udcff", "Invalid JSON", id="not UTF-8"),
+        pytest.param("[]", "Input should be an object", id="a list"),
+        pytest.param("{}", "`tokenizer_class`: Field required", id="nothing in it"),
+    ],
+)
+def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path: Path) -> None:
+    folder = golden.tokenizer_folder(tmp_path)
+    encoded = content.encode("utf-8", "surrogateescape")
+    (folder / "tokenizer_config.json").write_bytes(encoded)
+    assert f"tokenizer_config.json`: {problem}" in error_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        pytest.param("tokenizer_class", "Qwen2Tokenizer", "'Qwen2Tokenizer'", id="another"),
+        pytest.param("tokenizer_class", "LlamaTokenizerFast", "not 'LlamaTokenizer'", id="fast"),
+        pytest.param("tokenizer_class", None, "`tokenizer_class`", id="no class"),
+        pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
+        pytest.param("add_bos_token", 1, "`add_bos_token`", id="a number for a flag"),
+        pytest.param("bos_token", 5, "`bos_token", id="a number for a token"),
+        pytest.param("bos_token", None, "`bos_token` or `eos_token` is null", id="no bos"),
+        pytest.param("unk_token", None, "`unk_token` is null", id="no unk"),
+        pytest.param("additional_special_tokens", "<img>", "`additional", id="no list"),
+        pytest.param("additional_special_tokens", ["\ud800"], "Invalid JSON", id="no text"),
+        pytest.param("added_tokens_decoder", [], "`added_tokens_decoder`", id="a list"),
+        pytest.param("added_tokens_decoder", {"5": "x"}, "`added_tokens_decoder.5`", id="a word"),
+        pytest.param("split_special_tokens", True, "`split_special_tokens`", id="splits"),
+        pytest.param("sp_model_kwargs", {"enable_sampling": True}, "`sp_model_", id="samples"),
+    ],
+)
+def test_an_unsupported_value_is_named(
+    key: str, value: object, problem: str, tmp_path: Path
+) -> None:
+    folder = golden.tokenizer_folder(tmp_path, lambda config: config.update({key: value}))
+    message = error_of(folder)
+    assert str(folder / "tokenizer_config.json") in message
+    assert problem in message
+
+
+@pytest.mark.parametrize(
+    ("i", "token", "problem"),
+    [
+        pytest.param("1000", {"content": "<|end|>"}, "('<|end|>') occurs twice", id="content"),
+        pytest.param("0987", {"content": "<x>"}, "('<x>') occurs twice", id="id"),
+        pytest.param("-1", {"content": "<x>"}, "decoder.-1` has no usable id", id="negative"),
+        pytest.param("x", {"content": "<x>"}, "decoder.x` has no usable id", id="a word"),
+        pytest.param("1" * 5000, {"content": "<x>"}, "has no usable id", id="endless"),
+        pytest.param("123456789", {"content": "<x>"}, "adds the id 123456789", id="huge"),
+        pytest.param("1001", {"content": "<x>"}, "adds the id 1001", id="a hole before it"),
+        pytest.param("1000", {"content": ""}, "decoder.1000.content`", id="no content"),
+        pytest.param("1000", {"content": "<x>", "rstrip": "no"}, "1000.rstrip`", id="a flag"),
+        pytest.param("1000", {"content": "<x>", "single_word": True}, "single_word", id="a word"),
+    ],
+)
+def test_an_invalid_added_token_is_named(
+    i: str, token: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    folder = golden.tokenizer_folder(
+        tmp_path, lambda config: config["added_tokens_decoder"].update({i: token})
+    )
+    assert problem in error_of(folder)
+
+
+@pytest.mark.parametrize("mark", ["<|system|>", "<|user|>", "<|end|>", "<img>", "<IMG_CONTEXT>"])
+def test_a_tokenizer_without_the_special_tokens_of_the_prompt_is_refused(
+    mark: str, tmp_path: Path
+) -> None:
+    def change(config: dict[str, Any]) -> None:
+        listed = config["added_tokens_decoder"]
+        renamed = json.dumps(listed).replace(json.dumps(mark), '"<other>"')
+        config["added_tokens_decoder"] = json.loads(renamed)
+        config["additional_special_tokens"] = []
+
+    assert f"it does not add the token {mark!r}" in error_of(
+        golden.tokenizer_folder(tmp_path, change)
+    )
