@@ -315,9 +315,9 @@ def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
     An answer replaces a failure that was logged for the same request.
     """
     merged: dict[_SampleKey, SavedAnswer] = {}
-    others = [answer for answer in answers if answer.format != "lmms-eval cache log"]
+    not_cached = [answer for answer in answers if answer.format != "lmms-eval cache log"]
     in_sample_logs: dict[_SampleKey, SavedAnswer] = {
-        (answer.task, answer.doc_id): answer for answer in others if answer.task
+        (answer.task, answer.doc_id): answer for answer in not_cached if answer.task
     }
     for answer in answers:
         if answer.format != "lmms-eval cache log":
@@ -332,4 +332,4 @@ def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
                 f"{other.location}, and {answer.location}.",
                 hint="point `path` at one run: its sample log, or its folder below `runs/`",
             )
-    return [*others, *merged.values()]
+    return [*not_cached, *merged.values()]

@@ -164,8 +164,8 @@ class _Agreement:
 
     @classmethod
     def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _Agreement:
-        known = saved.target is not None and sample.target is not None
-        same_target = saved.target == sample.target if known else None
+        both_known = saved.target is not None and sample.target is not None
+        same_target = saved.target == sample.target if both_known else None
         return cls(target=same_target, input=_same_input(saved, sample))
 
     @property

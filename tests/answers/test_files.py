@@ -47,7 +47,7 @@ def test_ids_and_answers_are_read_in_any_layout(tmp_path: Path, name: str, data:
     assert by_id(write(tmp_path / name, data)) == {"1": "x", "b": "y"}
 
 
-def test_one_record_is_a_file_of_one(tmp_path: Path) -> None:
+def test_a_file_may_hold_a_single_record(tmp_path: Path) -> None:
     assert by_id(write(tmp_path / "a.json", '{"id": 1, "answer": "x"}')) == {"1": "x"}
 
 

@@ -1,4 +1,4 @@
-"""Saved answers are read from whatever form they were saved in."""
+"""Saved answers are read in every supported format."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_cache_logs_of_ranks_are_merged(tmp_path: Path) -> None:
     save(tmp_path / "runs" / "r" / "rank_0.audit.jsonl", [cached(0, "a")])
     save(tmp_path / "runs" / "r" / "rank_1.audit.jsonl", [cached(1, "b")])
     save(tmp_path / "out" / LOG, [line(1, filtered_resps="b")])
-    answers = [(each.doc_id, each.answer) for each in read_answers(str(tmp_path)).answers]
+    answers = [(answer.doc_id, answer.answer) for answer in read_answers(str(tmp_path)).answers]
     assert sorted(answers) == [(0, "a"), (1, "b")]
 
 
@@ -153,7 +153,7 @@ def test_an_answer_beats_a_failure_in_cache_logs(tmp_path: Path) -> None:
     failed = "[LMMS_EVAL_REQUEST_FAILED after 3 retries]"
     lines = [cached(0, failed), cached(0, "a"), cached(1, "b"), cached(1, None)]
     save(tmp_path / "rank_0.audit.jsonl", lines)
-    assert {each.answer for each in read_answers(str(tmp_path)).answers} == {"a", "b"}
+    assert {answer.answer for answer in read_answers(str(tmp_path)).answers} == {"a", "b"}
 
 
 def test_different_cached_answers_to_a_sample_are_refused(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_mmie_answers_become_parts_in_their_order(tmp_path: Path) -> None:
     assert saved["SA-2"] == "text"
 
 
-def test_images_beside_the_answers_file_are_found_from_anywhere(tmp_path: Path) -> None:
+def test_image_paths_beside_the_answers_file_become_absolute(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     for name in ("images/0.png", "out.png"):
         (tmp_path / name).touch()
@@ -194,13 +194,13 @@ def test_images_beside_the_answers_file_are_found_from_anywhere(tmp_path: Path) 
     listed = {"text": "b", "images": ["images/0.png", 7, "http://h/0.png"]}
     items = [{"id": "SA-1", "answer": parts}, {"id": "SA-2", "answer": listed}]
     saved = by_id(save(tmp_path / "data.json", items))
-    there = str(tmp_path / "images" / "0.png")
+    absolute_path = str(tmp_path / "images" / "0.png")
     content = json.loads(str(saved["SA-1"]))["content"]
-    assert [part["image"] for part in content] == [there, "no.png", "../x.png", ""]
-    assert json.loads(str(saved["SA-2"]))["images"] == [there, 7, "http://h/0.png"]
+    assert [part["image"] for part in content] == [absolute_path, "no.png", "../x.png", ""]
+    assert json.loads(str(saved["SA-2"]))["images"] == [absolute_path, 7, "http://h/0.png"]
 
 
-def test_mia_bench_answers_keep_every_id(tmp_path: Path) -> None:
+def test_mia_bench_answers_have_every_id(tmp_path: Path) -> None:
     lines = [
         {"url": "http://h/a/1.jpg?w=2", "text": "x", "question_id": 5},
         {"url": "http://h/b/2.jpg", "text": "y"},

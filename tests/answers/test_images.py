@@ -93,7 +93,7 @@ def test_an_absolute_path_is_used_as_it_is(resolver, tmp_path, monkeypatch) -> N
         pytest.param("a\n.png", "missing", id="line break"),
         pytest.param("a\ud800.png", "missing", id="surrogate"),
         pytest.param("/" + "a" * 10_000, "missing", id="very long"),
-        pytest.param("~nobody-of-this-name/a.png", "missing", id="somebody else's home"),
+        pytest.param("~nobody-of-this-name/a.png", "missing", id="the home of an unknown user"),
         pytest.param("../secret.png", "outside", id="leaves"),
         pytest.param("../no.png", "outside", id="leaves to nothing"),
         pytest.param(r"C:\a.png", "outside", id="drive"),
@@ -130,7 +130,7 @@ def test_a_link_must_end_inside_its_root(resolver, roots, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_whole_image_has_no_problem(resolver, roots, kind) -> None:
+def test_a_complete_image_has_no_problem(resolver, roots, kind) -> None:
     path = roots[0] / "a"
     path.write_bytes(encoded(kind))
     assert (resolver.resolve("a").path, resolver.resolve("a").size_px) == (path, (48, 40))
@@ -230,12 +230,12 @@ def test_a_data_uri_that_is_too_long_is_not_decoded(resolver, monkeypatch) -> No
     assert resolver.resolve(uri(encoded())).problem == "too_large"
 
 
-def test_a_folder_that_cannot_be_made_costs_the_image_only(roots, tmp_path) -> None:
+def test_a_folder_that_cannot_be_created_makes_only_its_image_unreadable(roots, tmp_path) -> None:
     resolver = ImageResolver(roots, tmp_path / "secret.png" / "keep")
     assert resolver.resolve(uri(encoded())).problem == "unreadable"
 
 
-def test_without_roots_only_absolute_paths_are_found(tmp_path, roots) -> None:
+def test_without_roots_only_absolute_paths_are_resolved(tmp_path, roots) -> None:
     resolver = ImageResolver([], tmp_path)
     assert resolver.resolve("both.png").problem == "missing"
     assert resolver.resolve(str(roots[0] / "both.png")).problem == ""
@@ -256,7 +256,7 @@ def test_no_reference_raises(reference) -> None:
 
 
 @given(st.sampled_from(KINDS), st.data())
-def test_no_damage_to_a_file_raises(tmp_path_factory, kind, data) -> None:
+def test_a_damaged_file_never_raises(tmp_path_factory, kind, data) -> None:
     content = bytearray(encoded(kind))
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=8)):
         content[at] = data.draw(st.integers(0, 255))

@@ -1,4 +1,4 @@
-"""Every sample gets its own answer, or none; never that of another."""
+"""Every sample gets its own answer or none, never the answer of another sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mmie_tasks.answers.saved import MISSING, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 
-def plain(sample_id: str, answer: str = "said") -> SavedAnswer:
+def plain(sample_id: str, answer: str = "text") -> SavedAnswer:
     return SavedAnswer(
         answer=answer, format="id and answer", file="a.json", position="entry 1", ids=(sample_id,)
     )
@@ -29,7 +29,7 @@ def plain(sample_id: str, answer: str = "said") -> SavedAnswer:
 
 def logged(
     doc_id: int,
-    answer: str = "said",
+    answer: str = "text",
     *,
     task: str | None = "t",
     text: str | None = "",
@@ -86,42 +86,42 @@ def test_a_full_id_is_found() -> None:
 
 
 def test_a_bare_id_counts_where_the_task_has_one_dataset() -> None:
-    assert answers_of(match([plain("1")], requested(0, "A/1"))) == ["said"]
+    assert answers_of(match([plain("1")], requested(0, "A/1"))) == ["text"]
     assert answers_of(match([plain("1")], requested(0, "A/1"), requested(1, "B/2"))) == [None, None]
 
 
-def test_samples_nobody_asked_for_decide_too_whether_a_bare_id_counts() -> None:
+def test_samples_that_are_not_requested_also_decide_whether_a_bare_id_counts() -> None:
     matched = AnswerMatcher([plain("1")]).match([requested(0, "A/1")], all_ids=["A/1", "B/1"])
     assert answers_of(matched) == [None]
 
 
 def test_every_id_of_a_sample_is_tried() -> None:
-    assert answers_of(match([plain("q7")], requested(0, "no", "q7"))) == ["said"]
+    assert answers_of(match([plain("q7")], requested(0, "no", "q7"))) == ["text"]
 
 
-def test_an_id_is_stronger_than_the_number() -> None:
+def test_an_id_takes_precedence_over_the_number() -> None:
     saved = [logged(0, "a", ids=("A/1",)), logged(1, "b", ids=("A/0",))]
     assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/1"))) == ["b", "a"]
 
 
-def test_who_has_another_id_is_not_found_by_number() -> None:
+def test_an_answer_with_another_id_is_not_matched_by_number() -> None:
     saved = [logged(0, ids=("A/0",)), logged(1, ids=("A/1",))]
-    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/9"))) == ["said", None]
+    assert answers_of(match(saved, requested(0, "A/0"), requested(1, "A/9"))) == ["text", None]
 
 
 def test_an_id_in_the_log_of_another_task_counts_unless_the_content_differs() -> None:
     other = logged(5, task="all", ids=("17",), text="Question 0?")
-    assert answers_of(match([other], requested(0, "17"))) == ["said"]
+    assert answers_of(match([other], requested(0, "17"))) == ["text"]
     assert answers_of(match([other], requested(0, "17", target="another"))) == [None]
     assert answers_of(match([other], requested(0, "17", text="Another?"))) == [None]
 
 
-def test_the_log_of_the_task_itself_comes_before_that_of_another() -> None:
+def test_the_log_of_the_task_takes_precedence_over_that_of_another() -> None:
     saved = [logged(0, "other", task="all", ids=("A/0",)), logged(0, "own", ids=("A/0",))]
     assert answers_of(match(saved, requested(0, "A/0"))) == ["own"]
 
 
-def test_a_log_without_ids_is_joined_by_number_where_the_content_agrees() -> None:
+def test_a_log_without_ids_is_matched_by_number_where_the_content_agrees() -> None:
     matched = match([logged(1, "b"), logged(0, "a")], requested(0), requested(1))
     assert answers_of(matched) == ["a", "b"]
     assert matched.report.by_content == 2
@@ -142,13 +142,13 @@ def test_after_the_order_changed_the_content_is_searched() -> None:
     assert matched.report.by_content == 4
 
 
-def test_answers_to_a_whole_benchmark_serve_a_part_of_it() -> None:
+def test_answers_to_a_whole_benchmark_match_a_part_of_it() -> None:
     saved = [logged(n, f"answer {n}", task="all") for n in range(4)]
     matched = match(saved, requested(0, text="Question 2?"), requested(1, text="Question 3?"))
     assert answers_of(matched) == ["answer 2", "answer 3"]
 
 
-def test_a_question_that_was_asked_twice_is_not_found_by_its_content() -> None:
+def test_a_question_that_occurs_twice_is_not_matched_by_content() -> None:
     saved = [logged(n, task="all", text="Same?") for n in range(2)]
     assert answers_of(match(saved, requested(0, text="Same?"))) == [None]
     twice = [requested(n, text="Same?") for n in range(2)]
@@ -161,23 +161,23 @@ def test_a_sample_beyond_a_partial_log_does_not_take_the_answer_of_its_twin() ->
     assert matched.report.missing == 1
 
 
-def test_another_input_with_the_same_gold_is_joined_by_position_and_doubted() -> None:
+def test_another_input_with_the_same_gold_is_matched_by_position_and_doubtful() -> None:
     matched = match([logged(0, text="Prompt for model X")], requested(0))
-    assert answers_of(matched) == ["said"]
+    assert answers_of(matched) == ["text"]
     assert matched.report.by_position == 1
     assert matched.report.doubtful
 
 
-def test_of_two_swapped_samples_the_one_whose_answer_is_lost_does_not_get_the_others() -> None:
+def test_of_two_swapped_samples_the_one_without_an_answer_does_not_get_the_other_answer() -> None:
     saved = [logged(n, f"answer {n}") for n in range(2, 20)]
     matched = match([logged(0, "answer 1", text="Question 1?"), *saved], *map(requested, range(20)))
     assert answers_of(matched) == [None, *(f"answer {n}" for n in range(1, 20))]
 
 
-def test_an_answer_to_a_question_others_ask_is_not_joined_by_position() -> None:
+def test_an_answer_to_the_question_of_other_samples_is_not_matched_by_position() -> None:
     saved = [logged(0, text="Same?"), *(logged(n) for n in range(1, 20))]
-    asked = [requested(n) for n in range(20)] + [requested(n, text="Same?") for n in (20, 21)]
-    assert answers_of(match(saved, *asked)) == [None, *["said"] * 19, None, None]
+    samples = [requested(n) for n in range(20)] + [requested(n, text="Same?") for n in (20, 21)]
+    assert answers_of(match(saved, *samples)) == [None, *["text"] * 19, None, None]
 
 
 def test_another_gold_answer_is_a_mismatch() -> None:
@@ -186,7 +186,7 @@ def test_another_gold_answer_is_a_mismatch() -> None:
     assert (matched.report.mismatched, matched.report.missing) == (1, 0)
 
 
-def test_where_many_gold_answers_differ_equal_ones_are_chance() -> None:
+def test_if_many_gold_answers_differ_equal_ones_do_not_count() -> None:
     saved = [logged(n, text=f"Old prompt {n}", target="AB"[n % 2]) for n in range(10)]
     matched = match(saved, *(requested(n, target="A") for n in range(10)))
     assert matched.report.mismatched == 10
@@ -206,7 +206,7 @@ def test_a_cache_log_is_verified_by_its_hash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("saved", "places"),
+    ("saved", "locations"),
     [
         pytest.param([plain("A/1"), logged(3, ids=("A/1",))], "a.json, entry 1, and log", id="id"),
         pytest.param([logged(0), logged(0)], "log.jsonl, line 0, and log.jsonl", id="number"),
@@ -214,24 +214,24 @@ def test_a_cache_log_is_verified_by_its_hash() -> None:
     ],
 )
 def test_two_answers_to_one_sample_are_an_error_that_names_both(
-    saved: list[SavedAnswer], places: str
+    saved: list[SavedAnswer], locations: str
 ) -> None:
-    with pytest.raises(AnswersUnusable, match=places):
+    with pytest.raises(AnswersUnusable, match=locations):
         match(saved, requested(0, "A/1"))
 
 
-def test_a_log_may_call_the_task_otherwise() -> None:
+def test_a_log_may_have_another_name_for_the_task() -> None:
     matched = AnswerMatcher([logged(0, task="old")]).match(
         [requested(0, task="new")], logged_as="old"
     )
-    assert answers_of(matched) == ["said"]
+    assert answers_of(matched) == ["text"]
 
 
-def test_a_log_that_names_no_task_is_joined_like_one_that_does() -> None:
-    assert answers_of(match([logged(0, task=None)], requested(0))) == ["said"]
+def test_a_log_that_names_no_task_is_matched_like_one_that_does() -> None:
+    assert answers_of(match([logged(0, task=None)], requested(0))) == ["text"]
 
 
-def test_the_report_counts_what_was_found_missed_and_left() -> None:
+def test_the_report_counts_matched_missing_and_unused_answers() -> None:
     saved = [plain("A/0"), plain("A/1", MISSING), plain("A/7"), logged(3, target="no")]
     matched = match(saved, *(requested(n, f"A/{n}") for n in range(4)))
     assert matched.report.text() == (
@@ -240,7 +240,7 @@ def test_the_report_counts_what_was_found_missed_and_left() -> None:
     )
 
 
-def test_when_nothing_is_found_both_sides_show_how_they_name_their_samples() -> None:
+def test_without_any_match_the_error_shows_how_both_sides_name_their_samples() -> None:
     text = str(no_match_error([requested(0, "DocVQA/131")], [logged(5, task="mme")]))
     assert "id `DocVQA/131`" in text
     assert "`mme`, number 5 (log.jsonl, line 5)" in text
@@ -248,13 +248,13 @@ def test_when_nothing_is_found_both_sides_show_how_they_name_their_samples() -> 
 
 
 @given(st.permutations(range(30)), st.integers(0, 30), st.sets(st.integers(0, 29)), st.randoms())
-def test_in_any_order_nobody_gets_anothers_answer(
-    order: list[int], kept: int, lost: set[int], chance: random.Random
+def test_in_any_order_no_sample_gets_the_answer_of_another(
+    order: list[int], n_in_order: int, lost: set[int], rng: random.Random
 ) -> None:
-    numbers = [*range(kept), *(n for n in order if n >= kept)]
+    numbers = [*range(n_in_order), *(n for n in order if n >= n_in_order)]
     saved = [
-        logged(place, f"answer {n}", text=f"Question {n}?", target=chance.choice("AB"))
-        for place, n in enumerate(numbers)
+        logged(position, f"answer {n}", text=f"Question {n}?", target=rng.choice("AB"))
+        for position, n in enumerate(numbers)
         if n not in lost
     ]
     golds = {answer.input: answer.target for answer in saved}
@@ -263,12 +263,12 @@ def test_in_any_order_nobody_gets_anothers_answer(
         assert answer in {None, f"answer {n}"}
 
 
-@pytest.mark.parametrize("way", ["id", "number", "content"])
-def test_twenty_thousand_samples_take_about_a_second(way: str) -> None:
-    ids = [(f"A/{n}",) if way == "id" else () for n in range(20_000)]
-    task = "all" if way == "content" else "t"
-    saved = [logged(n, ids=ids, task=task) for n, ids in enumerate(ids)]
-    samples = [requested(n, *ids) for n, ids in enumerate(ids)]
-    start = time.thread_time()  # of a processor: others may keep the machine busy
+@pytest.mark.parametrize("kind", ["id", "number", "content"])
+def test_twenty_thousand_samples_take_about_a_second(kind: str) -> None:
+    sample_ids = [(f"A/{n}",) if kind == "id" else () for n in range(20_000)]
+    task = "all" if kind == "content" else "t"
+    saved = [logged(n, ids=ids, task=task) for n, ids in enumerate(sample_ids)]
+    samples = [requested(n, *ids) for n, ids in enumerate(sample_ids)]
+    start = time.thread_time()  # processor time: the machine may be busy
     assert match(saved, *samples).report.matched == 20_000
     assert time.thread_time() - start < 5

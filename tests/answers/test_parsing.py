@@ -156,7 +156,7 @@ def test_every_shape_is_parsed(answer, shape, pieces) -> None:
         pytest.param("Use `![x](a/b.png)` for it.", id="inline code"),
         pytest.param("![x](https://example.org/page)", id="link without an ending"),
         pytest.param("a.png", id="a name that may be the answer"),
-        pytest.param("see out/a.png", id="a path in words"),
+        pytest.param("see out/a.png", id="a path in a text"),
         pytest.param("and/or", id="a slash"),
         pytest.param("Look at <image 1> and [image 2].", id="places"),
         pytest.param('She said "yes" (twice) to {him}', id="quotes and braces"),

@@ -90,8 +90,8 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
 )
 def test_thinking_is_removed_inside_and_around_objects(answer, pieces) -> None:
     parsed = parse_answer([answer])
-    found = [piece for s in parsed.segments for piece in (s.text, s.image) if piece is not None]
-    assert (found, parsed.thinking_removed) == (pieces, True)
+    segments = [part for s in parsed.segments for part in (s.text, s.image) if part is not None]
+    assert (segments, parsed.thinking_removed) == (pieces, True)
 
 
 def test_images_are_an_answer_even_if_all_text_was_thinking() -> None:

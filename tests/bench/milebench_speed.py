@@ -1,7 +1,7 @@
-"""Our official scoring beside the official script, on the same answers, in one run.
+"""Speed of our official scorer and of the official script, on the same answers in one run.
 
 ``make bench MILEBENCH_EVALUATE=path/to/evaluate.py`` (from MileBench/MileBench at 9583e1f; it is
-not ours to ship). Without it only our own speed is measured. Every score is compared.
+not part of this repository). Without it only our own speed is measured. Every score is compared.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def text(rng: random.Random, low: int, high: int) -> str:
 def retrieval(rng: random.Random, n_options: int, style: str) -> Pair:
     choices = tuple(f"image{k}" for k in range(1, n_options + 1))
     gold = rng.choice(choices)
-    said = {"text": rng.choice(choices), "letter": "B", "none": "I cannot tell them apart."}
-    return Pair(gold, said[style], choices)
+    answers = {"text": rng.choice(choices), "letter": "B", "none": "I cannot tell them apart."}
+    return Pair(gold, answers[style], choices)
 
 
 def sentences(rng: random.Random, n_options: int) -> Pair:
@@ -122,9 +122,9 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def load(path: Path) -> Any:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != PINNED:
-        raise SystemExit(f"{path} is not evaluate.py of MileBench at 9583e1f (sha256 {found})")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != PINNED:
+        raise SystemExit(f"{path} is not evaluate.py of MileBench at 9583e1f (sha256 {digest})")
     spec = importlib.util.spec_from_file_location("milebench_evaluate", path)
     assert spec
     assert spec.loader

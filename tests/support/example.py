@@ -1,4 +1,4 @@
-"""The little MileBench under ``examples/``, and folders like it that tests may break."""
+"""The small MileBench in ``examples/``, and copies of it that tests may change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
 
 
 def copy_of(dataset: str, folder: Path) -> Path:
-    """A folder with one dataset of the example in it."""
+    """Copy one dataset of the example into a folder."""
     shutil.copytree(DATA / dataset, folder / dataset)
     return folder
 
@@ -21,6 +21,6 @@ def copy_of(dataset: str, folder: Path) -> Path:
 def change(root: Path, dataset: str, edit: Callable[[dict[str, Any]], None]) -> None:
     """Edit the annotation of a dataset in place."""
     path = root / dataset / f"{dataset}.json"
-    whole = json.loads(path.read_text(encoding="utf-8"))
-    edit(whole)
-    path.write_text(json.dumps(whole), encoding="utf-8")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    edit(content)
+    path.write_text(json.dumps(content), encoding="utf-8")

@@ -21,8 +21,10 @@ LETTERS = Benchmark(
         Metric(name="", title="AVG", kind="headline"),
         Metric(name="even", title="Even", kind="mean", by="letter", weights={"a": 0.5, "b": 0.5}),
         *(
-            Metric(name=each, title=each.upper(), kind="letter", by="letter", weights={each: 1.0})
-            for each in "abc"
+            Metric(
+                name=letter, title=letter.upper(), kind="letter", by="letter", weights={letter: 1.0}
+            )
+            for letter in "abc"
         ),
         Metric(name="style", title="Style", kind="part", part="style"),
     ),
@@ -33,15 +35,13 @@ LETTERS = Benchmark(
 
 
 def verdict(points):
-    return (
-        points
-        if isinstance(points, Unscored)
-        else (Unscored("unparsed") if points is None else Scored(float(points)))
-    )
+    if isinstance(points, Unscored):
+        return points
+    return Unscored("unparsed") if points is None else Scored(float(points))
 
 
 def make_run(points, signatures=None, robust=None, styles=None, groups=None):
-    """Points by id; None for no score, or an `Unscored`."""
+    """A run of the samples in `points`: id to points, None for unscored, or an `Unscored`."""
     samples = tuple(
         LoggedSample(
             id=name,

@@ -1,6 +1,6 @@
 """Writes ``task_yamls/milebench``: ``python tests/support/milebench_yamls.py`` (or `make yamls`).
 
-A test writes them elsewhere and compares, so the files cannot drift from the room's tables.
+A test writes them elsewhere and compares, so the files always agree with the tables of the code.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def task(name: str, variant: str) -> tuple[str, str]:
     """File name and content of one task; `name` is a dataset, or ``all``."""
     whole = "milebench" if name == "all" else f"milebench_{name}"
     full = whole if variant == "test" else f"{whole}_{variant}"
-    wanted = name if variant == "test" else f"{name}@{variant}"
+    selection = name if variant == "test" else f"{name}@{variant}"
     alias = " ".join(part for part in ("MileBench", name, variant) if part not in ("all", "test"))
     lines = [
         f"include: {OF_ALL if name == 'all' else OF_DATASET}",
         f"task: {full}",
         f"task_alias: {alias}",
-        f"dataset_name: {wanted}",
+        f"dataset_name: {selection}",
     ]
     if name != "all" and variant == "test":
         kind = "realistic" if TASK_OF[name] in REALISTIC else "diagnostic"
@@ -83,7 +83,7 @@ def files() -> Iterator[tuple[str, str]]:
 
 
 def readme_table() -> str:
-    """The table of tasks in the room's README."""
+    """The table of tasks in MileBench's README."""
     lines = ["| tag | datasets, each a task `milebench_<dataset>` |", "| --- | --- |"]
     for name in TASKS:
         datasets = ", ".join(d for d in DATASETS if TASK_OF[d] == name)

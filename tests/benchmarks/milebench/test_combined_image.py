@@ -16,27 +16,27 @@ def drawn(folder, *colours, mode="RGB", size=(30, 20)):
     return paths
 
 
-def is_about(pixel, wanted):
-    return all(abs(a - b) <= 6 for a, b in zip(pixel, wanted, strict=True))
+def is_about(pixel, expected):
+    return all(abs(a - b) <= 6 for a, b in zip(pixel, expected, strict=True))
 
 
 @pytest.mark.parametrize(
     ("count", "columns", "rows"),
     [(1, 1, 1), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 2), (7, 3, 3), (10, 4, 3)],
 )
-def test_the_grid_has_the_root_of_the_count_as_columns(tmp_path, count, columns, rows):
+def test_the_grid_has_the_square_root_of_the_count_as_columns(tmp_path, count, columns, rows):
     images = drawn(tmp_path, "red") * count
     with Image.open(combined_image(images, tmp_path / "cache")) as grid:
         assert (grid.format, grid.mode) == ("JPEG", "RGB")
         assert grid.size == (columns * 800, rows * 800)
 
 
-def test_images_stand_in_order_row_by_row_and_what_is_left_is_black(tmp_path):
+def test_images_are_in_order_row_by_row_and_empty_cells_are_black(tmp_path):
     images = drawn(tmp_path, "red", "lime", "blue")
     with Image.open(combined_image(images, tmp_path / "cache")) as grid:
         centres = [grid.getpixel((x, y)) for y in (400, 1200) for x in (400, 1200)]
-    wanted = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (0, 0, 0)]
-    assert all(is_about(*pair) for pair in zip(centres, wanted, strict=True))
+    expected = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (0, 0, 0)]
+    assert all(is_about(*pair) for pair in zip(centres, expected, strict=True))
 
 
 def test_the_caption_is_white_on_a_black_box_at_the_bottom_centre(tmp_path):
@@ -54,7 +54,7 @@ def test_the_caption_is_white_on_a_black_box_at_the_bottom_centre(tmp_path):
         assert is_about(grid.getpixel((400, 735)), (255, 0, 0))
 
 
-def test_what_lay_under_transparency_shows(tmp_path):
+def test_pixels_hidden_by_transparency_show(tmp_path):
     images = drawn(tmp_path, (200, 100, 50, 0), mode="RGBA", size=(800, 800))
     with Image.open(combined_image(images, tmp_path / "cache")) as grid:
         assert is_about(grid.getpixel((400, 400)), (200, 100, 50))
@@ -68,7 +68,7 @@ def test_every_colour_mode_is_drawn(tmp_path, mode):
         assert grid.size == (800, 800)
 
 
-def test_the_same_images_are_drawn_once_wherever_they_lie(tmp_path):
+def test_the_same_images_are_drawn_once_wherever_they_are(tmp_path):
     images = drawn(tmp_path, "red", "lime")
     first = combined_image(images, tmp_path / "cache")
     written = first.stat().st_mtime_ns
@@ -78,7 +78,7 @@ def test_the_same_images_are_drawn_once_wherever_they_lie(tmp_path):
     assert list((tmp_path / "cache").iterdir()) == [first]
 
 
-def test_other_images_or_another_order_are_another_file(tmp_path):
+def test_other_images_or_another_order_give_another_file(tmp_path):
     red, lime = drawn(tmp_path, "red", "lime")
     sets = ([red], [lime], [red, lime], [lime, red], [red, red])
     assert len({combined_image(images, tmp_path / "cache") for images in sets}) == 5

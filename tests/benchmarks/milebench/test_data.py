@@ -10,8 +10,8 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 
-def load(root, wanted="DocVQA"):
-    return dataset(wanted, {"MILEBENCH_DATA": str(root)})
+def load(root, selection="DocVQA"):
+    return dataset(selection, {"MILEBENCH_DATA": str(root)})
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def root(tmp_path):
     return copy_of("DocVQA", tmp_path)
 
 
-def test_a_row_carries_what_scoring_needs_and_paths_for_images():
+def test_a_row_has_the_fields_of_scoring_and_paths_for_images():
     row = load(DATA)[0]
     assert row["id"] == "DocVQA/0"
     assert row["gold"] in row["choices"]
@@ -34,14 +34,14 @@ def test_all_goes_round_the_datasets():
     assert {row["dataset"] for row in rows.select(range(29))} == set(DATASETS)
 
 
-def test_the_adversarial_file_is_another():
+def test_the_adversarial_variant_has_its_own_file():
     plain, shuffled = load(DATA)[0], load(DATA, "DocVQA@adv")[0]
     assert plain["choices"] == shuffled["choices"][::-1]
     assert len(load(DATA, "all@adv")) == 2 * 26
 
 
 @pytest.mark.parametrize("prefix", ["MileBench", "MLBench"])
-def test_a_folder_around_the_datasets_is_seen_through(prefix, tmp_path):
+def test_a_folder_around_the_datasets_does_not_matter(prefix, tmp_path):
     copy_of("DocVQA", tmp_path / prefix)
     assert len(load(tmp_path)) == 2
 
@@ -57,11 +57,11 @@ def test_old_spellings_are_recognised(name, stem, tmp_path):
     assert load(tmp_path, "ActionLocalization")[0]["id"] == "ActionLocalization/0"
 
 
-def test_the_dataset_folder_itself_will_do(root):
+def test_the_dataset_folder_itself_is_accepted(root):
     assert len(load(root / "DocVQA")) == 2
 
 
-def test_all_takes_what_a_local_folder_has(root):
+def test_all_takes_the_datasets_of_a_local_folder(root):
     assert {row["dataset"] for row in load(root, "all")} == {"DocVQA"}
 
 
@@ -76,7 +76,7 @@ def test_a_missing_folder_is_named(tmp_path):
         load(tmp_path / "nowhere")
 
 
-def test_a_missing_dataset_is_named_with_what_is_there(root):
+def test_a_missing_dataset_is_named_with_the_existing_ones(root):
     with pytest.raises(DataMissing, match=r"`TQA` is not in .* there: DocVQA"):
         load(root, "TQA")
 
@@ -101,20 +101,20 @@ def test_a_dataset_or_variant_that_does_not_exist_is_named_with_the_nearest():
     [b"{", b"", b"[]", b"\xff\xfe", b'{"data": []}', b"[" * 100_000],
     ids=["cut", "empty", "list", "not UTF-8", "no meta_data", "nested"],
 )
-def test_json_that_is_none_or_not_official_is_named(content, root):
+def test_a_file_that_is_not_official_json_is_named(content, root):
     path = root / "DocVQA" / "DocVQA.json"
     path.write_bytes(content)
     with pytest.raises(DataBroken, match=r"DocVQA\.json"):
         load(root)
 
 
-def test_a_byte_order_mark_is_no_matter(root):
+def test_a_byte_order_mark_does_not_matter(root):
     path = root / "DocVQA" / "DocVQA.json"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert len(load(root)) == 2
 
 
-def test_a_sample_id_that_stands_twice_is_named_with_both_places(root):
+def test_a_repeated_sample_id_is_named_with_both_positions(root):
     change(root, "DocVQA", lambda whole: whole["data"].append(whole["data"][0]))
     with pytest.raises(DataBroken, match="`sample_id` 0 stands twice, at 0 and 2"):
         load(root)
@@ -158,7 +158,7 @@ def test_a_sample_id_may_be_any_text(root):
     assert Sample.from_doc(load(root)[0]).id == "DocVQA/a/b"
 
 
-def test_a_null_gold_is_kept_and_scores_nothing(root):
+def test_a_null_gold_stays_null(root):
     change(root, "DocVQA", lambda whole: whole["data"][0].update(response=None))
     assert load(root)[0]["gold"] is None
 

@@ -1,4 +1,4 @@
-"""The official scoring against what the official script answered, and against its ROUGE package."""
+"""The official scorer against the scores of the official script, and against its ROUGE package."""
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +40,7 @@ RAISING = [case for case in GOLDEN["cases"] if case["expected"]["raises"]]
 
 
 @pytest.mark.parametrize("case", by_id(SCORED))
-def test_points_and_reading_are_the_official_ones(case):
+def test_points_and_label_are_the_official_ones(case):
     verdict, expected = verdict_on(case), case["expected"]
     assert verdict.points == pytest.approx(expected["score"], abs=1e-12)
     if "extracted" in expected:
@@ -48,12 +48,12 @@ def test_points_and_reading_are_the_official_ones(case):
 
 
 @pytest.mark.parametrize("case", by_id(c for c in RAISING if not c.get("env_dependent")))
-def test_what_raises_in_the_official_code_is_unscored(case):
+def test_an_answer_that_raises_in_the_official_code_is_unscored(case):
     assert isinstance(verdict_on(case), Unscored)
 
 
 @pytest.mark.parametrize("case", by_id(c for c in GOLDEN["cases"] if c.get("env_dependent")))
-def test_what_only_hit_the_recursion_limit_is_scored(case):
+def test_an_answer_that_only_reaches_the_recursion_limit_is_scored(case):
     assert isinstance(verdict_on(case), Scored)
 
 
@@ -82,14 +82,14 @@ def aggregate_samples(case):
 @pytest.mark.parametrize("case", GOLDEN["aggregates"], ids=lambda case: case["name"])
 def test_dataset_and_level_means_are_the_official_ones(case):
     read = [(sample, official(sample, answer)) for sample, answer in aggregate_samples(case)]
-    found = by_dataset((case["dataset"], verdict) for _, verdict in read)
+    tallies = by_dataset((case["dataset"], verdict) for _, verdict in read)
     expected = case["expected"]
     if expected.get("raises"):
-        assert not found or found[case["dataset"]].unscored
+        assert not tallies or tallies[case["dataset"]].unscored
         return
     result = expected["eval_result"]
     score = result.get("Accuracy", result.get("Rouge-L f"))
-    assert found[case["dataset"]].mean == pytest.approx(score, abs=1e-12)
+    assert tallies[case["dataset"]].mean == pytest.approx(score, abs=1e-12)
     for level, (points, n) in result["image_quantity_level-Result"].items():
         at = tally(verdict for sample, verdict in read if sample.level == level.lower())
         assert (at.scored, (at.mean or 0) * at.scored) == (n, pytest.approx(points))
@@ -98,7 +98,7 @@ def test_dataset_and_level_means_are_the_official_ones(case):
 @pytest.mark.parametrize(
     ("index", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA"), (62, "BK")]
 )
-def test_labels_go_on_after_the_alphabet(index, name):
+def test_labels_continue_after_the_alphabet(index, name):
     assert label(index) == name
 
 

@@ -64,7 +64,7 @@ def test_without_truncation_nothing_changes_where_everything_fits(case):
 
 
 @pytest.mark.parametrize("case", by_name(c for c in CASES if c["expected"].get("raises")))
-def test_what_raises_officially_raises_or_is_tolerated_by_name(case):
+def test_a_prompt_that_raises_officially_raises_or_is_tolerated_by_name(case):
     if case["name"] in TOLERATED:
         assert assembled(case, None).images == [0]
         return
@@ -88,13 +88,13 @@ def make(context, n_images, **fields):
     )
 
 
-def test_images_stand_at_their_places():
+def test_images_are_at_their_placeholders():
     prompt = interleaved(make("one {image#1} two {table#2} three", 2))
     assert prompt.parts == ("Do it.\n", "one ", PromptImage(0), " two ", PromptImage(1), " three")
 
 
 @pytest.mark.parametrize("truncation", [None, Truncation(**LARGE)], ids=["whole", "cut"])
-def test_an_image_without_a_place_stands_before_the_context(truncation):
+def test_an_image_without_a_placeholder_stands_before_the_context(truncation):
     prompt = interleaved(make("q", 1), truncation)
     assert prompt.parts == ("Do it.\n", PromptImage(0), "q")
 

@@ -1,4 +1,4 @@
-"""The robust reading: what an answer evidently says."""
+"""The robust readers: the evident meaning of an answer."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ IMAGES = [f"image{k}" for k in range(1, 64)]
         ("Z", ""),
     ],
 )
-def test_a_choice_is_read_as_meant(answer, reading):
+def test_a_choice_is_read_by_its_evident_meaning(answer, reading):
     assert read_choice("New York", answer, CITIES).reading == reading
 
 
@@ -51,11 +51,11 @@ def test_options_beyond_the_alphabet_can_be_right(style):
 
 
 @pytest.mark.parametrize("answer", ["image 12", "Image 12", "The anchor is like image12."])
-def test_a_number_is_read_whole(answer):
+def test_a_number_is_read_as_a_whole(answer):
     assert read_choice("image12", answer, IMAGES) == Scored(1.0, "L")
 
 
-def test_signs_tell_options_apart():
+def test_currency_signs_distinguish_options():
     options = ["€5", "$5", "¥5"]
     assert read_choice("$5", "The answer is $5.", options).points == 1
     assert read_choice("€5", "The answer is $5.", options).points == 0
@@ -65,11 +65,11 @@ def test_an_empty_option_is_never_chosen():
     assert read_choice("x", "something else", ["", "x"]) == Scored(0.0, "")
 
 
-def test_the_second_copy_of_the_gold_is_right_too():
+def test_the_second_copy_of_the_gold_is_also_correct():
     assert read_choice("x", "C", ["x", "y", "x"]).points == 1
 
 
-def test_a_gold_spelled_otherwise_among_the_options_is_still_found():
+def test_a_gold_with_another_spelling_among_the_options_is_matched():
     options = ["Dr. W. J. Darby", "Dr. X"]
     assert isinstance(score_choice("Dr. W . J. Darby", "A", options), Unscored)
     assert read_choice("Dr. W . J. Darby", "A", options).points == 1
@@ -83,7 +83,7 @@ def test_a_gold_that_is_no_option_is_unscored():
     "answer",
     ["7984462", "**7984462**", "number:7984462", "$7,984,462$", "“7984462”。", "7984462.0"],
 )
-def test_a_needle_is_found_whatever_stands_around_it(answer):
+def test_a_needle_is_found_between_any_marks(answer):
     assert read_needle("7984462", answer).points == 1
 
 

@@ -1,4 +1,4 @@
-"""One annotation, and what can be wrong with it."""
+"""A sample from an annotation, and the errors that an annotation can have."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def read(one):
     return Sample.from_annotation(one, dataset="DocVQA", rule="choice", instructions=["Do it."])
 
 
-def test_a_sample_knows_its_id_and_level():
+def test_a_sample_has_an_id_and_a_level():
     sample = read(entry())
     assert (sample.id, sample.level, sample.choices) == ("DocVQA/7", "few", ("x", "y"))
 

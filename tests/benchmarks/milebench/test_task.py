@@ -23,11 +23,11 @@ def surroundings(monkeypatch, tmp_path):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
 
 
-def docs(wanted="DocVQA", root=DATA):
-    return dataset(wanted, {"MILEBENCH_DATA": str(root)})
+def docs(selection="DocVQA", root=DATA):
+    return dataset(selection, {"MILEBENCH_DATA": str(root)})
 
 
-def test_a_chat_model_gets_images_at_their_places_and_no_file_name():
+def test_a_chat_model_gets_images_at_their_placeholders_and_no_file_name():
     doc = docs()[0]
     (turn,) = task.doc_to_messages(doc)
     images = [part for part in turn["content"] if part["type"] == "image"]
@@ -40,7 +40,7 @@ def test_a_chat_model_gets_images_at_their_places_and_no_file_name():
     assert "DocVQA" not in text
 
 
-def test_a_wrapper_gets_placeholders_it_can_honour_or_labels():
+def test_a_wrapper_gets_placeholders_or_labels():
     doc = docs()[0]
     n = len(doc["images"])
     assert task.doc_to_text(doc).count("<image>") == n == len(task.doc_to_visual(doc))
@@ -49,7 +49,7 @@ def test_a_wrapper_gets_placeholders_it_can_honour_or_labels():
     assert "<image>" not in labelled
 
 
-def test_the_combined_picture_is_drawn_where_the_archive_has_none():
+def test_the_combined_picture_is_drawn_if_the_archive_has_none():
     doc = docs("DocVQA@combined1")[0]
     (picture,) = task.doc_to_visual(doc)
     columns = math.ceil(math.sqrt(len(doc["images"])))
@@ -58,7 +58,7 @@ def test_the_combined_picture_is_drawn_where_the_archive_has_none():
     assert "<Image 1> <Image 2> " in task.doc_to_text(doc)
 
 
-def test_a_published_combined_picture_is_used_and_nothing_else_needed(tmp_path):
+def test_a_published_combined_picture_is_used_and_no_other_image_needed(tmp_path):
     own = tmp_path / "0.jpg"
     Image.new("RGB", (10, 10)).save(own)
     row = docs("DocVQA@combined1")[0]
@@ -69,7 +69,7 @@ def test_a_published_combined_picture_is_used_and_nothing_else_needed(tmp_path):
         task.check_data([{**doc, "variant": "test"}])
 
 
-def test_images_that_are_not_there_are_counted_before_anything_is_generated(tmp_path):
+def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
     root = copy_of("DocVQA", tmp_path)
     task.check_data(docs(root=root))
     (root / "DocVQA" / "images" / "3.png").unlink()
@@ -80,7 +80,7 @@ def test_images_that_are_not_there_are_counted_before_anything_is_generated(tmp_
         task.check_data(docs(root=root))
 
 
-def test_an_image_that_breaks_later_costs_its_sample_and_not_the_run(tmp_path):
+def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
     root = copy_of("DocVQA", tmp_path)
     doc = docs(root=root)[1]
     whole = Path(doc["images"][0])
@@ -92,7 +92,7 @@ def test_an_image_that_breaks_later_costs_its_sample_and_not_the_run(tmp_path):
     assert whole.name in rows["official"]["detail"]
 
 
-def test_missing_data_stops_the_runner_in_words(monkeypatch):
+def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     stub = docs()
     stub.info.config_name = "DocVQA"
@@ -119,7 +119,7 @@ def test_a_right_answer_scores_in_every_row_it_counts_for():
         ("[PREDICTIONS_NOT_TEXT] [1, 2]", "not_text"),
     ],
 )
-def test_what_is_no_answer_has_no_score_key(answer, reason):
+def test_a_failure_has_no_score_key(answer, reason):
     rows = task.process_results(docs()[0], [answer])
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert "score" not in rows["official"]
@@ -127,19 +127,19 @@ def test_what_is_no_answer_has_no_score_key(answer, reason):
     assert math.isnan(task.mean([rows["official"]]))
 
 
-def test_several_rounds_are_no_text():
+def test_several_rounds_are_not_a_text():
     rows = task.process_results(docs()[0], ["one", "two"])
     assert rows["official"]["unscored"] == "not_text"
 
 
-def test_readings_that_differ_are_counted():
+def test_different_official_and_robust_scores_are_counted():
     doc = docs("ImageNeedleInAHaystack")[0]
     rows = task.process_results(doc, [f"**{doc['gold']}**"])
     assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 1)
     assert task.differ([rows["differ"], {"differ": False}]) == 1
 
 
-def test_perfect_answers_to_everything_give_ones_where_the_scorer_allows():
+def test_perfect_answers_score_one_where_the_scorer_allows():
     rows = [task.process_results_all(doc, [doc["gold"]]) for doc in docs("all")]
     parts = [row["robust_real"] for row in rows if "robust_real" in row]
     assert task.real(parts) == pytest.approx(1, abs=1e-6)

@@ -21,16 +21,16 @@ FOLDER = task_dir() / "milebench"
 
 
 @pytest.mark.parametrize(("name", "content"), list(files()), ids=lambda value: value[:40])
-def test_a_task_file_is_what_the_generator_writes(name, content):
+def test_every_task_file_is_generated(name, content):
     assert (FOLDER / name).read_text(encoding="utf-8") == content, "run `make yamls`"
 
 
-def test_no_task_file_is_left_over():
+def test_there_is_no_other_task_file():
     written = {name for name, _ in files()} | {"_milebench_shared", "stub.json"}
     assert {path.name for path in FOLDER.iterdir()} == written
 
 
-def test_every_function_a_task_file_names_exists():
+def test_every_function_that_a_task_file_names_exists():
     text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.iterdir())
     for name in set(re.findall(r"!function mmie_tasks\.benchmarks\.milebench\.task\.(\w+)", text)):
         assert callable(getattr(task, name)), name
@@ -42,7 +42,7 @@ def test_no_metric_name_is_part_of_another():
     assert not [(a, b) for a in names for b in names if a != b and a in b]
 
 
-def test_the_readme_lists_the_tasks_there_are():
+def test_the_readme_lists_all_tasks():
     readme = Path(task.__file__).with_name("README.md").read_text(encoding="utf-8")
     assert readme_table() in readme
 
@@ -53,7 +53,7 @@ def shared():
 
 
 def behaviour():
-    """A digest of everything that can move a score: prompts, settings and both readings."""
+    """A digest of everything that can move a score: prompts, settings and both readers."""
     golden, lines = vectors("milebench"), [json.dumps(shared()["generation_kwargs"])]
     for case in golden["prompts"]:
         if not case["combine_image"]:
@@ -82,11 +82,11 @@ def behaviour():
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def test_the_version_moves_when_a_score_can():
+def test_the_version_changes_when_a_score_can_change():
     """When this fails: raise the number of `VERSION`, in the YAML too, and note the new digest."""
     noted = json.loads((GOLDEN / "versions.json").read_text(encoding="utf-8"))["milebench"]
     assert {"version": task.VERSION, "behaviour": behaviour()} == noted
 
 
-def test_yaml_and_code_name_one_version():
+def test_task_files_and_code_have_the_same_version():
     assert shared()["metadata"]["version"] == task.VERSION

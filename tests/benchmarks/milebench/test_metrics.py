@@ -1,4 +1,4 @@
-"""The paper's averages, on the paper's own rows."""
+"""The paper's averages, recomputed from the rows of its table."""
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ def test_real_and_diag_are_the_published_ones(model):
     assert 100 * total(printed, datasets).value == pytest.approx(diag, abs=0.08)
 
 
-def test_the_other_papers_means_can_be_recomputed():
+def test_the_means_of_other_papers_are_the_published_ones():
     datasets = as_datasets(GPT_4O)
     percent = {name: 100 * total(name, datasets).value for name in MEANS_OF_TASKS}
     assert percent["temporal"] == pytest.approx(56.2, abs=0.05)  # LongLLaVA's table
@@ -68,13 +68,13 @@ def test_the_other_papers_means_can_be_recomputed():
     assert percent["diag"] == pytest.approx(95.9, abs=0.05)
 
 
-def test_a_mean_of_datasets_weighs_them_alike():
+def test_a_mean_of_datasets_weighs_them_equally():
     datasets = as_datasets(GPT_4O)
     expected = sum(datasets[name].mean for name in MEANS_OF_DATASETS["datasets26"]) / 26
     assert total("datasets26", datasets).value == pytest.approx(expected)
 
 
-def test_a_total_without_one_of_its_datasets_is_none_and_says_which():
+def test_a_total_without_one_of_its_datasets_is_none_and_names_it():
     datasets = as_datasets(GPT_4O)
     del datasets["TQA"]
     assert total("real", datasets).value is None
@@ -83,8 +83,8 @@ def test_a_total_without_one_of_its_datasets_is_none_and_says_which():
 
 
 def test_below_the_floor_of_coverage_there_is_no_mean():
-    found = mean_of(Tally(0.5, 8, 2))
-    assert (found.value, found.why_not) == (None, "only 8 of 10 samples have a score")
+    mean = mean_of(Tally(0.5, 8, 2))
+    assert (mean.value, mean.why_not) == (None, "only 8 of 10 samples have a score")
     assert mean_of(Tally(0.5, 9, 1)).value == 0.5
 
 

@@ -1,4 +1,4 @@
-"""What MileBench says of its logged samples: as in the runner's table, and read again."""
+"""MileBench's logs: metrics as in the runner's table, and answers scored again."""
 
 import copy
 import math
@@ -32,44 +32,44 @@ def changed(line=ONE, drop=(), **fields):
     return line
 
 
-def of_the_runner(lines, metric, name):
-    """The runner's number, 0 to 1: its rows of a metric, averaged as the task file says."""
-    found = [line[metric] for line in lines if metric in line]
+def runner_value(lines, metric, name):
+    """The runner's value, 0 to 1: the rows of a metric, averaged as in the task file."""
+    rows = [line[metric] for line in lines if metric in line]
     if name in TASKS:
-        return task.task_mean(found)
+        return task.task_mean(rows)
     if name in MEANS_OF_TASKS or name in MEANS_OF_DATASETS:
-        return getattr(task, name)(found)
-    return task.mean(found)
+        return getattr(task, name)(rows)
+    return task.mean(rows)
 
 
-@pytest.mark.parametrize("reading", SCORE_KINDS)
-@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name)
-def test_every_number_is_that_of_the_runners_table(number, reading):
-    lots = [line for line in LINES if line["coverage"]["level"] != "many"] + many_images()
-    found = metric_value(map(BENCHMARK.read_line, lots), number, reading, BENCHMARK.scale, 0)
-    expected = of_the_runner(lots, f"{reading}_{number.name}", number.name)
-    assert found.percent == pytest.approx(100 * expected, abs=1e-9)
+@pytest.mark.parametrize("kind", SCORE_KINDS)
+@pytest.mark.parametrize("metric", BENCHMARK.metrics, ids=lambda metric: metric.name)
+def test_every_metric_is_that_runner_values_table(metric, kind):
+    lines = [line for line in LINES if line["coverage"]["level"] != "many"] + many_images()
+    value = metric_value(map(BENCHMARK.read_line, lines), metric, kind, BENCHMARK.scale, 0)
+    expected = runner_value(lines, f"{kind}_{metric.name}", metric.name)
+    assert value.percent == pytest.approx(100 * expected, abs=1e-9)
 
 
 def many_images():
     return list(milebench_lines(3, seed=3, images=40, datasets=["DocVQA", "TQA"]))
 
 
-def test_a_total_without_all_of_its_datasets_is_no_number():
+def test_a_total_without_all_of_its_datasets_has_no_value():
     lines = [line for line in LINES if line["coverage"]["dataset"] != "DocVQA"]
     real, diag = BENCHMARK.metrics[:2]
     samples = [BENCHMARK.read_line(line) for line in lines]
     assert metric_value(samples, real, "official", BENCHMARK.scale, 0).percent is None
-    assert math.isnan(of_the_runner(lines, "official_real", "real"))
+    assert math.isnan(runner_value(lines, "official_real", "real"))
     assert metric_value(samples, diag, "official", BENCHMARK.scale, 0).percent is not None
 
 
-def test_the_weights_of_every_number_add_up_to_one():
-    for number in BENCHMARK.metrics:
-        assert math.fsum(number.weights.values()) == pytest.approx(1)
+def test_the_weights_of_every_metric_add_up_to_one():
+    for metric in BENCHMARK.metrics:
+        assert math.fsum(metric.weights.values()) == pytest.approx(1)
 
 
-def test_the_images_stand_at_their_places():
+def test_the_images_are_at_their_placeholders():
     line = changed(images=["a.png", "b.png"])
     line["input"] = "First <image> then <image> what?"
     assert BENCHMARK.read_line(line).question == (
@@ -79,7 +79,7 @@ def test_the_images_stand_at_their_places():
     )
 
 
-def test_a_text_that_says_the_mark_itself_is_shown_as_it_is():
+def test_a_text_that_contains_the_placeholder_itself_is_shown_as_it_is():
     line = changed(images=["a.png"])
     line["input"] = "<image> What does <image> mean?"
     assert BENCHMARK.read_line(line).question == (
@@ -102,7 +102,7 @@ def test_groups_are_dataset_task_and_level():
 
 
 @pytest.mark.parametrize(
-    ("asked", "depth"),
+    ("question", "depth"),
     [
         pytest.param("1234567" + "." * 13, 0, id="at-the-beginning"),
         pytest.param("." * 10 + "1234567...", 0.5, id="in-the-middle"),
@@ -110,10 +110,10 @@ def test_groups_are_dataset_task_and_level():
         pytest.param("", None, id="not-logged"),
     ],
 )
-def test_a_needle_is_as_deep_as_it_stands(asked, depth):
+def test_the_depth_of_a_needle_is_its_position(question, depth):
     needle = next(line for line in LINES if line["coverage"]["rule"] == "needle")
     line = changed(needle, gold="1234567", images=["a", "b"])
-    line["input"] = asked
+    line["input"] = question
     facts = BENCHMARK.read_line(line).facts
     assert facts["needle_length"] == 2
     assert facts.get("needle_depth") == depth
@@ -149,14 +149,14 @@ def test_an_answer_that_is_no_text_is_named():
 
 @settings(max_examples=300)
 @given(st.randoms(use_true_random=False), st.sampled_from(JUNK), st.sampled_from(LINES[:29]))
-def test_no_line_upsets_the_reader(lots, junk, line):
+def test_no_line_makes_the_reader_raise_an_unexpected_error(rng, junk, line):
     line = copy.deepcopy(line)
-    spoil(line, lots, junk)
+    spoil(line, rng, junk)
     for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
         assert outcome(read, line) != ""
 
 
-def test_reading_again_gives_what_was_logged():
+def test_scoring_again_gives_the_logged_verdicts():
     for line in LINES:
         sample = BENCHMARK.read_line(line)
         again = BENCHMARK.reread(line)
@@ -164,7 +164,7 @@ def test_reading_again_gives_what_was_logged():
         assert BENCHMARK.rerecord(line) == line["coverage"]
 
 
-def test_reading_again_looks_at_the_answer_and_not_at_the_stored_verdict():
+def test_scoring_again_uses_the_answer_and_not_the_stored_verdict():
     line = changed(official={"score": 0.25}, robust={"unscored": "unparsed"})
     line["filtered_resps"] = "a red square"
     again = BENCHMARK.reread(line)
@@ -173,18 +173,18 @@ def test_reading_again_looks_at_the_answer_and_not_at_the_stored_verdict():
 
 
 @pytest.mark.parametrize("reason", ["no_answer", "not_text", "bad_image"])
-def test_what_was_no_answer_stays_as_it_is(reason):
+def test_a_sample_without_an_answer_stays_unscored(reason):
     row = {"unscored": reason, "detail": "why"}
     again = BENCHMARK.reread(changed(official=row, robust=row))
     assert again == dict.fromkeys(SCORE_KINDS, Unscored(reason, "why"))
 
 
-def test_a_sample_without_a_gold_is_read_again():
+def test_a_sample_without_a_gold_is_scored_again():
     row = {"unscored": "bad_gold", "detail": "?"}
     assert BENCHMARK.reread(changed(official=row, robust=row))["robust"] == Scored(1.0, "A")
 
 
-def test_without_its_options_an_answer_cannot_be_read_again():
+def test_without_its_options_an_answer_cannot_be_scored_again():
     assert BENCHMARK.reread(changed(drop=["choices"])) is None
     assert BENCHMARK.reread({**ONE, "filtered_resps": None}) is None
 
@@ -197,17 +197,17 @@ def docs(monkeypatch, tmp_path):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
     monkeypatch.setattr(task, "_OPENER", Opener())
     monkeypatch.setattr(task, "_drawn_images", {})
-    return lambda wanted: dataset(wanted, {"MILEBENCH_DATA": str(DATA)})
+    return lambda selection: dataset(selection, {"MILEBENCH_DATA": str(DATA)})
 
 
 def logged_images(doc):
-    made = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
-    first, second = (rows["coverage"]["images"] for rows in made)
+    both = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
+    first, second = (rows["coverage"]["images"] for rows in both)
     assert first == second
     return first
 
 
-def test_the_log_has_the_files_at_the_places_of_the_prompt(docs):
+def test_the_log_has_the_files_at_the_placeholders_of_the_prompt(docs):
     for doc in docs("DocVQA"):
         assert logged_images(doc) == doc["images"]
 
