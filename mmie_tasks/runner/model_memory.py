@@ -1,10 +1,9 @@
-"""Freeing the tested model, so that a judge in this process has the memory of the device.
+"""Freeing the memory of a tested model, so that a judge in the same process can use the device.
 
 The runner's own cleaning (lmms-eval 0.7.3, ``api/model.py:164-174``) deletes attributes that are
-modules. It leaves the model wherever something else holds it: the engine in ``client`` (vLLM,
-SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of modules, a method of
-the model. Here every attribute goes through which a module, an engine or memory of a device is
-reached. Nothing of what is looked at is called, but an engine's own shutdown.
+modules. It leaves a model in memory wherever something else refers to it: the engine in ``client``
+(vLLM, SGLang), the ``inferencer`` of Bagel, the ``pipeline`` of diffusers, a list of modules, a
+method of the model. `free_model` deletes those attributes too, by their names.
 """
 
 from __future__ import annotations
@@ -16,21 +15,32 @@ import os
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from loguru import logger
 
 SWITCH = "MMIE_TASKS_FREE"
 
-# What the runner reads of a model after its cleaning (`evaluator.py:1249` to the end).
-_KEPT = {"accelerator", "cache_hook", "task_dict", "_rank", "_world_size", "_device", "batch_sizes"}
+MODEL_ATTRIBUTES = (
+    *("_model", "model", "models", "language_model", "vision_model", "model_encoder", "generate"),
+    *("vq_model", "vae", "vae_model", "text_encoder", "reasoner_model", "nim_model"),
+    *("_transformers_reasoner_model", "_complementary_model", "_understanding_model"),
+    *("client", "engine", "llm"),  # vLLM, SGLang
+    *("inferencer", "generator", "_generator", "sampler"),  # Bagel and other unified models
+    *("pipeline", "_pipeline", "pipe", "_pipe", "diffusion_decoder_pipe"),  # diffusers
+    *("cache", "kv_cache", "past_key_values"),
+)
+"""Names under which models of lmms-eval 0.7.3, and of packages like it, hold what they run."""
 
-_ENGINES = ("vllm", "sglang")
-_SHUTDOWNS = ("shutdown", "llm_engine.engine_core.shutdown")  # the first that an engine has
-_MOST_OBJECTS = 200_000  # are looked at behind one attribute
+_ENGINE_PACKAGES = ("vllm", "sglang")
+_SHUTDOWN_METHODS = ("shutdown", "llm_engine.engine_core.shutdown")  # an engine has one of them
+_MAX_OBJECTS = 200_000  # searched behind one attribute
 _GIB = 2**30
+_WARN_ABOVE_GIB = 0.1
 
-# Another package's shutdown may fail in any of these ways, and the judge can go on all the same.
-_FAILURES = (
+# An engine's shutdown may raise any of these, and the judge can run nevertheless.
+_SHUTDOWN_ERRORS = (
     AssertionError,
     AttributeError,
     LookupError,
@@ -40,186 +50,220 @@ _FAILURES = (
     ValueError,
 )
 
-_NOT_FOLLOWED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
+_NOT_SEARCHED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
+
+_tested_models: weakref.WeakSet[object] = weakref.WeakSet()
 
 
-@dataclass(slots=True)
-class _Freed:
-    """What was let go of one model, and what it held, weakly."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreedModel:
+    """The result of `free_model`.
+
+    Attributes:
+        model: Class name of the model.
+        freed: Attributes that were deleted.
+        remaining: Attributes that still hold weights: the runner needs them, or `free_model` does
+            not know their names.
+        referenced: Attributes that were deleted, but whose weights something else refers to.
+        errors: Why engines could not be shut down.
+    """
 
     model: str
-    attributes: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-    held: dict[str, weakref.ref[object]] = field(default_factory=dict)
+    freed: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    referenced: tuple[str, ...] = ()
+    errors: tuple[str, ...] = field(default=())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The result as sentences for a log; none if the model held nothing."""
+        freed, remaining, referenced = map(_quoted, (self.freed, self.remaining, self.referenced))
+        return (
+            *((f"Freed of the tested model `{self.model}`: {freed}.",) if freed else ()),
+            *((f"`{self.model}` still holds {remaining}.",) if remaining else ()),
+            *(f"{error}." for error in self.errors),
+            *((f"The weights in {referenced} are still referenced.",) if referenced else ()),
+        )
+
+
+def record_tested_model(model: object) -> None:
+    """Note the model of an evaluation, weakly, so that `free_tested_models` can free it."""
+    _tested_models.add(model)
 
 
 def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
-    """Let go of every tested model in this process; a sentence or more for the log.
+    """Free the models that evaluations in this process have tested, and log the result.
 
-    To be called after the runner's ``lm.clean()``, right before a judge loads its own weights.
-    Raises nothing. A judge's model is never touched: only attributes of the runner's models are.
+    To be called after the runner's ``lm.clean()``, just before a judge loads its own weights.
+    Memory of a GPU that stays allocated is a warning, with its size in GiB. Raises nothing.
 
     Args:
         environment: ``MMIE_TASKS_FREE=0`` leaves the models alone. By default, the process's.
+
+    Returns:
+        The logged text.
     """
     if (os.environ if environment is None else environment).get(SWITCH) == "0":
-        return f"The tested model is left as it is (`{SWITCH}=0`). {_device_memory()}".strip()
-    gc.unfreeze()  # vLLM freezes what there is, and frozen objects are not listed
-    all_freed = [_freed(model) for model in _models()]
-    gc.collect()
-    _empty_cache()
-    told = [sentence for freed in all_freed for sentence in _told(freed)]
-    told = told or ["No tested model holds memory in this process."]
-    return " ".join([*told, _device_memory()]).strip()
+        text = f"The tested model is not freed (`{SWITCH}=0`). {_device_memory()}".strip()
+        logger.info(text)
+        return text
+    sentences = [
+        sentence for model in list(_tested_models) for sentence in free_model(model).sentences
+    ]
+    sentences = sentences or ["No tested model holds memory in this process."]
+    text = " ".join([*sentences, _device_memory()]).strip()
+    logger.log("WARNING" if _allocated_gib() > _WARN_ABOVE_GIB else "INFO", text)
+    return text
 
 
-def _models() -> list[object]:
-    """Every model of the runner that is alive.
+def free_model(model: object) -> FreedModel:
+    """Delete the attributes of a model object that hold weights, and return the memory.
 
-    By exact type, because asking an object for its class may run code of it.
+    An attribute in `MODEL_ATTRIBUTES` is deleted if a module, an inference engine or a tensor on a
+    device is reachable through it; an engine is shut down first. Nothing else of the objects is
+    called. The model object stays usable for what the runner reads of it after generation
+    (``evaluator.py:1249``): rank, world size, accelerator.
+
+    Args:
+        model: Any object, such as an ``lmms`` of lmms-eval, or a loaded image generator.
     """
-    module = sys.modules.get("lmms_eval.api.model")
-    base = getattr(module, "lmms", None)
-    if base is None:
-        return []
-    kinds = {id(kind) for kind in _subclasses(base)}
-    return [thing for thing in gc.get_objects() if id(type(thing)) in kinds]
-
-
-def _subclasses(kind: type[object]) -> Iterator[type[object]]:
-    yield kind
-    for below in kind.__subclasses__():
-        yield from _subclasses(below)
-
-
-def _freed(model: object) -> _Freed:
-    freed = _Freed(type(model).__name__)
+    gc.unfreeze()  # vLLM freezes all objects, and frozen reference cycles are not collected
+    freed: dict[str, weakref.ref[object] | None] = {}
+    remaining: list[str] = []
+    errors: list[str] = []
     attributes = vars(model)
     for name in list(attributes):
-        value = attributes[name]
-        if (found := _held_by(value)) is None:
+        weights = _weights_behind(attributes[name])
+        if weights is None:
             continue
-        if name in _KEPT:
-            freed.kept.append(name)
+        if name not in MODEL_ATTRIBUTES:
+            remaining.append(name)
             continue
-        if failure := _shut_down(found):
-            freed.failures.append(f"`{name}`: {failure}")
+        if error := _shut_down(weights):
+            errors.append(f"`{name}`: {error}")
+        freed[name] = _weak_reference(weights)
         del attributes[name]
-        freed.attributes.append(name)
-        with contextlib.suppress(TypeError):  # a kind of object that cannot be watched
-            freed.held[name] = weakref.ref(found)
-    return freed
+        del weights
+    gc.collect()
+    _empty_device_cache()
+    return FreedModel(
+        model=type(model).__name__,
+        freed=tuple(freed),
+        remaining=tuple(remaining),
+        referenced=tuple(name for name, weights in freed.items() if weights and weights()),
+        errors=tuple(errors),
+    )
 
 
-def _held_by(value: object) -> object | None:
-    """The first module, engine or memory of a device that is reached through a value."""
+def _weak_reference(weights: object) -> weakref.ref[object] | None:
+    try:
+        return weakref.ref(weights)
+    except TypeError:  # of a type without weak references
+        return None
+
+
+def _weights_behind(value: object) -> object | None:
+    """The first module, engine or tensor on a device that is reachable through a value."""
     seen: set[int] = set()
     waiting = [value]
-    while waiting and len(seen) < _MOST_OBJECTS:
-        thing = waiting.pop()
-        if id(thing) in seen or _is_boundary(thing):
+    while waiting and len(seen) < _MAX_OBJECTS:
+        candidate = waiting.pop()
+        if id(candidate) in seen or _is_boundary(candidate):
             continue
-        seen.add(id(thing))
-        if _is_module(thing) or _is_engine(thing) or _is_on_device(thing):
-            return thing
-        waiting.extend(_parts(thing))
+        seen.add(id(candidate))
+        if _is_module(candidate) or _is_engine(candidate) or _is_on_device(candidate):
+            return candidate
+        waiting.extend(_referents(candidate))
     return None
 
 
-def _parts(thing: object) -> Iterable[object]:
-    """What an object refers to; of a function, only what it was made with, not its module."""
-    if type(thing) is types.FunctionType:
-        return [*(thing.__closure__ or ()), *(thing.__defaults__ or ())]
-    return filter(gc.is_tracked, gc.get_referents(thing))  # the rest holds nothing: text, numbers
+def _referents(holder: object) -> Iterable[object]:
+    """The objects that an object refers to; of a function, its closure and default values."""
+    if type(holder) is types.FunctionType:
+        return [*(holder.__closure__ or ()), *(holder.__defaults__ or ())]
+    return filter(gc.is_tracked, gc.get_referents(holder))  # untracked: text, numbers
 
 
-def _is_boundary(thing: object) -> bool:
-    """What is not looked into: code, classes, and other models, which are freed themselves."""
+def _is_boundary(candidate: object) -> bool:
+    """Whether the search stops here: at code, classes, and other models of the runner.
+
+    By exact type: asking a lazy proxy for an attribute may load what it stands for.
+    """
     module = sys.modules.get("lmms_eval.api.model")
-    models = getattr(module, "lmms", types.ModuleType)
-    return any(base is models or base in _NOT_FOLLOWED for base in type(thing).__mro__)
+    runner_model = getattr(module, "lmms", types.ModuleType)
+    return any(base is runner_model or base in _NOT_SEARCHED for base in type(candidate).__mro__)
 
 
-def _is_module(thing: object) -> bool:
+def _is_module(candidate: object) -> bool:
     torch = sys.modules.get("torch")
-    return torch is not None and any(base is torch.nn.Module for base in type(thing).__mro__)
+    return torch is not None and any(base is torch.nn.Module for base in type(candidate).__mro__)
 
 
-def _is_on_device(thing: object) -> bool:
+def _is_on_device(candidate: object) -> bool:
     torch = sys.modules.get("torch")
-    if torch is None or not any(base is torch.Tensor for base in type(thing).__mro__):
+    if torch is None or not any(base is torch.Tensor for base in type(candidate).__mro__):
         return False
-    device: str = torch.Tensor.device.__get__(thing).type
+    device: str = torch.Tensor.device.__get__(candidate).type
     return device != "cpu"
 
 
-def _is_engine(thing: object) -> bool:
-    """Whether it is an inference engine, whose model may live in another process."""
-    package = str(getattr(type(thing), "__module__", "")).partition(".")[0]
-    return package in _ENGINES and _shutdown_of(thing) is not None
+def _is_engine(candidate: object) -> bool:
+    """Whether it is an inference engine, whose weights may be in another process."""
+    package = str(getattr(type(candidate), "__module__", "")).partition(".")[0]
+    return package in _ENGINE_PACKAGES and _shutdown_method(candidate) is not None
 
 
-def _shutdown_of(engine: object) -> Callable[[], object] | None:
-    for path in _SHUTDOWNS:
-        with contextlib.suppress(*_FAILURES):
-            found = operator.attrgetter(path)(engine)
-            if callable(found):
-                shutdown: Callable[[], object] = found
+def _shutdown_method(engine: object) -> Callable[[], object] | None:
+    for path in _SHUTDOWN_METHODS:
+        with contextlib.suppress(*_SHUTDOWN_ERRORS):
+            method = operator.attrgetter(path)(engine)
+            if callable(method):
+                shutdown: Callable[[], object] = method
                 return shutdown
     return None
 
 
-def _shut_down(value: object) -> str:
-    """Stop an engine, if it is one; what went wrong, in words."""
-    shutdown = _shutdown_of(value) if _is_engine(value) else None
+def _shut_down(candidate: object) -> str:
+    """Shut down an engine; returns why that failed. Anything else is left alone."""
+    shutdown = _shutdown_method(candidate) if _is_engine(candidate) else None
     if shutdown is None:
         return ""
     try:
         shutdown()
-    except _FAILURES as error:
+    except _SHUTDOWN_ERRORS as error:
         return f"its shutdown failed ({type(error).__name__}: {error})"
     return ""
 
 
-def _told(freed: _Freed) -> Iterator[str]:
-    if freed.attributes:
-        yield f"Freed of the tested model `{freed.model}`: {_listed(freed.attributes)}."
-    if freed.kept:
-        yield f"`{freed.model}` still holds {_listed(freed.kept)}, which the runner needs."
-    for failure in freed.failures:
-        yield f"{failure}."
-    if still := [name for name, watched in freed.held.items() if watched() is not None]:
-        yield f"Something else still holds what was in {_listed(still)}."
-
-
-def _listed(names: Iterable[str]) -> str:
+def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
 def _cuda() -> types.ModuleType | None:
-    """CUDA as PyTorch has it, if this process uses it already."""
+    """PyTorch's CUDA module, if this process uses CUDA already."""
     torch = sys.modules.get("torch")
     cuda: types.ModuleType | None = getattr(torch, "cuda", None)
     return cuda if cuda is not None and cuda.is_initialized() else None
 
 
-def _empty_cache() -> None:
+def _empty_device_cache() -> None:
     if cuda := _cuda():
-        try:
+        with contextlib.suppress(RuntimeError):  # a broken device is reported where it is used next
             cuda.empty_cache()
-        except RuntimeError:
-            return  # a device that failed before says so where it is used next
+
+
+def _allocated_gib() -> float:
+    cuda = _cuda()
+    return 0.0 if cuda is None else float(cuda.memory_allocated()) / _GIB
 
 
 def _device_memory() -> str:
-    """What is free of the device, and what this process still holds; empty without one."""
+    """Free and allocated memory of the GPU, as a sentence; empty without a GPU."""
     if (cuda := _cuda()) is None:
         return ""
     try:
         free, total = cuda.mem_get_info()
-        held = cuda.memory_allocated()
     except RuntimeError as error:
-        return f"The device does not say what is free ({str(error).partition(chr(10))[0]})."
-    words = f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB of the GPU are free"
-    return f"{words}; {held / _GIB:.1f} GiB are still held in this process."
+        return f"The free memory of the GPU is unknown ({str(error).partition(chr(10))[0]})."
+    sizes = f"{free / _GIB:.1f} of {total / _GIB:.1f} GiB of the GPU are free"
+    return f"{sizes}; {_allocated_gib():.1f} GiB are still allocated in this process."

@@ -1,8 +1,8 @@
-"""Where the runner meets us: the entry point of the group ``lmms_eval.models``.
+"""The entry point through which lmms-eval loads this package.
 
-That group is the only one lmms-eval 0.7.3 loads (``models/registry_v2.py:139``), and it loads it
-for every way of starting an evaluation. When the runner one day has a group for tasks, only this
-package ``runner`` changes.
+It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads
+(``models/registry_v2.py:139``), whatever way an evaluation is started. If the runner gets a group
+for tasks one day, only the folder ``runner`` changes.
 """
 
 from __future__ import annotations
@@ -17,27 +17,19 @@ if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
 
 
-# What the runner is told of our models.
-
-
-def predictions_manifest() -> ModelManifest:
-    """The entry of ``--model predictions``. A chat model: the runner opens no image for it."""
-    from lmms_eval.models.registry_v2 import ModelManifest
-
-    return ModelManifest(
-        model_id="predictions",
-        chat_class_path="mmie_tasks.runner.predictions.Predictions",
-    )
-
-
 def install_hooks() -> None:
-    """See to it that the runner knows our tasks and launchers once it has imported its own."""
+    """Add our tasks and launchers to the runner once it has imported its own."""
     after_import("lmms_eval.tasks", register_tasks)
     after_import("lmms_eval.llm_judge.launcher", add_launchers)
 
 
 def manifests() -> list[ModelManifest]:
-    """The entry point: install the hooks and return the models we add."""
-    install_hooks()
+    """The entry point: install the hooks and return the manifests of our models.
 
-    return [predictions_manifest()]
+    ``predictions`` is a chat model, so that the runner opens no image for it.
+    """
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    install_hooks()
+    predictions = "mmie_tasks.runner.predictions.Predictions"
+    return [ModelManifest(model_id="predictions", chat_class_path=predictions)]

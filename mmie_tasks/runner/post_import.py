@@ -1,9 +1,9 @@
-"""Call a function with a module once that module has been imported.
+"""Calls a function with a module once that module has been imported.
 
-The runner loads our entry point before it imports the modules we add to, and importing those
-ourselves would cost every start of the runner ten seconds. So we wait on ``sys.meta_path``. What
-is found there is passed on unchanged; only the loader is exchanged until the module is executed,
-so that nobody who looks at the module later sees that we were here.
+The runner loads our entry point before it imports the modules that we change, and importing those
+here would add ten seconds to each start of the runner. So a finder on ``sys.meta_path`` watches
+for them. It passes on what the other finders find; only the loader is replaced until the module is
+executed, so that the finished module shows no trace of it.
 """
 
 from __future__ import annotations
@@ -16,33 +16,34 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TypeAlias
 
-WhenImported: TypeAlias = Callable[[ModuleType], None]
+ImportCallback: TypeAlias = Callable[[ModuleType], None]
 
 
-def after_import(name: str, function: WhenImported) -> None:
+def after_import(name: str, function: ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after every execution of that module.
 
-    At once when it is imported already, after its import otherwise, again after
-    `importlib.reload`. A module that is half-made at this moment is handed over when the next
-    import begins after it is finished. Asking twice for the same is asking once.
+    It is called at once if the module is imported already, otherwise after its import, and again
+    after `importlib.reload`. For a module that is being imported at this moment, it is called when
+    the next import begins after that one has ended. A second registration of the same function has
+    no effect.
 
     Args:
         name: Full name of the module.
-        function: Must bear being called again with a module that it has seen.
+        function: May be called more than once with the same module.
     """
     _FINDER.watch(name, function)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds nothing by itself: asks the others and wraps the loader they name."""
+    """Finds modules with the other finders, and wraps their loader."""
 
     def __init__(self) -> None:
-        self._functions: dict[str, list[WhenImported]] = {}
-        self._half_made: set[str] = set()
+        self._functions: dict[str, list[ImportCallback]] = {}
+        self._unfinished: set[str] = set()
         self._lock = threading.RLock()
-        self._asking: set[tuple[int, str]] = set()
+        self._searches: set[tuple[int, str]] = set()
 
-    def watch(self, name: str, function: WhenImported) -> None:
+    def watch(self, name: str, function: ImportCallback) -> None:
         with self._lock:
             if self not in sys.meta_path:
                 sys.meta_path.insert(0, self)
@@ -50,47 +51,47 @@ class _Finder(importlib.abc.MetaPathFinder):
             if function in functions:
                 return
             functions.append(function)
-        if _is_half_made(name):
-            self._half_made.add(name)
+        if _is_unfinished(name):
+            self._unfinished.add(name)
         elif (module := sys.modules.get(name)) is not None:
             function(module)
 
     def notify(self, module: ModuleType) -> None:
-        """Hand the module to everyone who waits for it."""
+        """Call all functions that are registered for a module."""
         for function in tuple(self._functions.get(module.__name__, ())):
             function(module)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Nothing, unless somebody waits for the module: then what the other finders find."""
-        if self._half_made:
-            self._hand_over_finished()
-        question = (threading.get_ident(), fullname)
-        if fullname not in self._functions or question in self._asking:
+        """The spec of a watched module, from the other finders; None for all other modules."""
+        if self._unfinished:
+            self._notify_finished()
+        search = (threading.get_ident(), fullname)
+        if fullname not in self._functions or search in self._searches:
             return None
-        self._asking.add(question)  # we ask all finders, ourselves and others of our kind too
+        self._searches.add(search)  # the other finders may call this one in turn
         try:
-            spec = _found_by_others(fullname, path, target)
+            spec = _find_with_others(fullname, path, target)
         finally:
-            self._asking.discard(question)
+            self._searches.discard(search)
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(spec.loader, self.notify)
         return spec
 
-    def _hand_over_finished(self) -> None:
+    def _notify_finished(self) -> None:
         with self._lock:
-            finished = [name for name in self._half_made if not _is_half_made(name)]
-            self._half_made.difference_update(finished)
+            finished = [name for name in self._unfinished if not _is_unfinished(name)]
+            self._unfinished.difference_update(finished)
         for name in finished:
             if (module := sys.modules.get(name)) is not None:  # None: its import failed
                 self.notify(module)
 
 
 class _Loader(importlib.abc.Loader):
-    """Stands in for a loader until the module is executed."""
+    """Wraps a loader until the module is executed."""
 
-    def __init__(self, loader: importlib.abc.Loader, notify: WhenImported) -> None:
+    def __init__(self, loader: importlib.abc.Loader, notify: ImportCallback) -> None:
         self._loader = loader
         self._notify = notify
 
@@ -98,11 +99,11 @@ class _Loader(importlib.abc.Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the loader we stand in for."""
+        """Create the module with the wrapped loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the real loader back, let it execute the module, then hand the module over."""
+        """Restore the module's own loader, execute the module with it, then notify."""
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -110,18 +111,18 @@ class _Loader(importlib.abc.Loader):
         self._notify(module)
 
 
-def _found_by_others(
+def _find_with_others(
     name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     for finder in tuple(sys.meta_path):
-        find_spec = getattr(finder, "find_spec", None)  # importlib, too, passes over those without
+        find_spec = getattr(finder, "find_spec", None)  # importlib, too, skips finders without it
         spec: ModuleSpec | None = find_spec(name, path, target) if find_spec else None
         if spec is not None:
             return spec
     return None
 
 
-def _is_half_made(name: str) -> bool:
+def _is_unfinished(name: str) -> bool:
     spec = getattr(sys.modules.get(name), "__spec__", None)
     return bool(getattr(spec, "_initializing", False))
 

@@ -1,7 +1,7 @@
-"""``--model predictions --model_args path=...``: saved answers in the place of a model.
+"""``--model predictions --model_args path=...``: scores saved answers instead of a model's.
 
-The runner treats this as a chat model, whose images are opened by ``doc_to_messages``; that is
-never called here, so a run opens no image and needs none.
+To the runner this is a chat model, whose images ``doc_to_messages`` opens. That is never called
+here, so a run opens no image and needs none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
 class Request(Protocol):
-    """What is used of the runner's ``Instance``."""
+    """The part of the runner's ``Instance`` that is used here."""
 
     @property
     def args(self) -> tuple[object, ...]:
@@ -39,26 +39,33 @@ class Request(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """One request, read."""
+class _ParsedRequest:
+    """The parts of a request that identify its sample.
+
+    Attributes:
+        task: Name of the task.
+        doc_id: Position of the sample in the task's data.
+        input: The text part of the request.
+        task_object: The runner's task; None if the request does not lead to it.
+    """
 
     task: str
     doc_id: int
     input: str
-    owner: object  # the runner's task object; None where it cannot be had
+    task_object: object
 
 
 class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
-    """A model that says what was said before.
+    """A model that returns saved answers.
 
     Args:
-        path: A file or folder of saved answers, or several joined by ``;``. See
+        path: A file or folder of saved answers, or several separated by ``;``. See
             `mmie_tasks.answers.files.SUPPORTED_FILES`.
-        rename: ``TASK_NOW:TASK_IN_THE_LOG``, several joined by ``;``.
-        batch_size: Passed by the runner, not used; so are the next two.
+        rename: ``TASK_NOW:TASK_IN_THE_LOG``, several separated by ``;``.
+        batch_size: Not used; the runner passes it, like the next two.
         max_batch_size: Not used.
         device: Not used.
-        unknown: Anything else is an error.
+        unknown: Any other argument is an error.
 
     Raises:
         SystemExit: Answers or arguments cannot be used. The runner ends every other exception
@@ -91,15 +98,15 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
                 logger.warning("predictions: {}", note)
 
     def generate_until(self, requests: Sequence[Request]) -> list[str | list[str]]:
-        """Give the saved answer to each request, `MISSING` where there is none.
+        """Return the saved answer to each request, `MISSING` if there is none.
 
         Raises:
             SystemExit: Two answers claim one sample, or no sample of a task has an answer.
         """
-        wanted = [_read(request) for request in requests]
-        tasks: dict[str, dict[int, _Wanted]] = {}
-        for each in wanted:
-            tasks.setdefault(each.task, {})[each.doc_id] = each
+        parsed_requests = [_parse(request) for request in requests]
+        tasks: dict[str, dict[int, _ParsedRequest]] = {}
+        for request in parsed_requests:
+            tasks.setdefault(request.task, {})[request.doc_id] = request
         try:
             answers = {
                 (task, doc_id): answer
@@ -108,55 +115,57 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             }
         except AnswersUnusable as error:
             raise SystemExit(str(error)) from None
-        return [_for_the_runner(answers[each.task, each.doc_id]) for each in wanted]
+        return [_as_response(answers[request.task, request.doc_id]) for request in parsed_requests]
 
     def generate_until_multi_round(self, requests: Sequence[Request]) -> list[str | list[str]]:
-        """As `generate_until`; a saved list of rounds is given as it is."""
+        """As `generate_until`; a saved list of rounds is returned as a list."""
         return self.generate_until(requests)
 
     def loglikelihood(self, requests: Sequence[Request]) -> NoReturn:
         """Refuse: saved texts have no likelihoods."""
-        raise _unsupported(requests, "asks for likelihoods")
+        raise _unsupported(requests, "requests likelihoods")
 
     def generate_visual_cot(self, requests: Sequence[Request]) -> NoReturn:
         """Refuse: the images between the steps were not saved."""
-        raise _unsupported(requests, "asks for images between the steps")
+        raise _unsupported(requests, "requests the images between its steps")
 
-    def _answers(self, task: str, wanted: Sequence[_Wanted]) -> dict[int, Answer]:
-        docs = getattr(wanted[0].owner, "eval_docs_no_media", None)
+    def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
+        docs = getattr(requests[0].task_object, "eval_docs_no_media", None)
         columns = _id_columns(docs)
         targets = any(answer.target is not None for answer in self._matcher.saved)
         samples = [
             RequestedSample(
                 task=task,
-                doc_id=each.doc_id,
-                ids=tuple(column[each.doc_id] for column in columns),
-                input=each.input,
-                target=_target(each, docs) if targets else None,
+                doc_id=request.doc_id,
+                ids=tuple(column[request.doc_id] for column in columns),
+                input=request.input,
+                target=_target(request, docs) if targets else None,
             )
-            for each in wanted
+            for request in requests
         ]
-        all_ids = [each for column in columns for each in column]
-        joined = self._join(samples, all_ids)
-        found = zip(samples, joined.answers, strict=True)
-        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in found}
+        all_ids = [sample_id for column in columns for sample_id in column]
+        matches = zip(samples, self._match(samples, all_ids).answers, strict=True)
+        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
 
-    def _join(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> MatchedAnswers:
-        """Join, report in one line, and stop where nothing was found.
+    def _match(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> MatchedAnswers:
+        """Match samples to saved answers, and log one line about it.
 
-        Where the samples are shared among ranks, one rank's share may well be empty-handed; then
-        it stops only if no rank can find anything.
+        Where several ranks share the samples, one rank may have no answer to any of its own. That
+        is an error only if no rank has any.
+
+        Raises:
+            AnswersUnusable: No sample has an answer, or two answers belong to one sample.
         """
         task = samples[0].task
         logged_as = self._rename.get(task, task)
-        joined = self._matcher.match(samples, logged_as=logged_as, all_ids=all_ids)
+        matched = self._matcher.match(samples, logged_as=logged_as, all_ids=all_ids)
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids, logged_as=logged_as)
-        if not joined.report.matched and not shared:
+        if not matched.report.matched and not shared:
             raise no_match_error(samples, self._matcher.saved)
-        level = "WARNING" if joined.report.doubtful else "INFO"
+        level = "WARNING" if matched.report.doubtful else "INFO"
         rank = f"rank {self.rank} of {self.world_size}"
-        logger.log(level, "predictions ({}): {}", rank, joined.report.text())
-        return joined
+        logger.log(level, "predictions ({}): {}", rank, matched.report.text())
+        return matched
 
 
 def _dataset_names() -> frozenset[str]:
@@ -180,17 +189,17 @@ def _renames(text: str) -> dict[str, str]:
         if not now or not logged or now in renames:
             raise SettingWrong(
                 f"`rename` holds `{pair}`, which is not one task and its name in the log.",
-                hint="rename=TASK_NOW:TASK_IN_THE_LOG, several joined by `;`",
+                hint="rename=TASK_NOW:TASK_IN_THE_LOG, several separated by `;`",
             )
         renames[now] = logged
     return renames
 
 
-def _read(request: Request) -> _Wanted:
+def _parse(request: Request) -> _ParsedRequest:
     match request.args:
         case (str(text), messages, _, int(doc_id), str(task), _) if callable(messages):
-            return _Wanted(task, doc_id, text, getattr(messages, "__self__", None))
-    raise _unsupported([request], "sends requests of a kind it cannot read")
+            return _ParsedRequest(task, doc_id, text, getattr(messages, "__self__", None))
+    raise _unsupported([request], "sends requests of an unknown kind")
 
 
 def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
@@ -204,7 +213,7 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
 
 
 def _id_columns(docs: object) -> list[list[str]]:
-    """The columns that identify a sample, as text: no gaps, no repeats. No other is read."""
+    """The columns that identify a sample, as text: without gaps or repetitions."""
     columns = [_column(docs, name) for name in _ID_COLUMNS]
     return [
         [str(value) for value in column]
@@ -216,7 +225,7 @@ def _id_columns(docs: object) -> list[list[str]]:
 
 
 def _column(docs: object, name: str) -> list[object]:
-    """One column of a `datasets.Dataset` or of a list of dicts; empty where there is none."""
+    """One column of a `datasets.Dataset` or of a list of dicts; empty if it is missing."""
     if isinstance(docs, Dataset):
         return list(docs.select_columns([name])[name]) if name in docs.column_names else []
     if isinstance(docs, list) and all(isinstance(row, Mapping) and name in row for row in docs):
@@ -224,13 +233,13 @@ def _column(docs: object, name: str) -> list[object]:
     return []
 
 
-def _target(wanted: _Wanted, docs: object) -> str | None:
-    """The gold answer as the runner logs it; None where the task has none to give."""
-    doc_to_target = getattr(wanted.owner, "doc_to_target", None)
+def _target(request: _ParsedRequest, docs: object) -> str | None:
+    """The reference answer as the runner logs it; None if the task has none."""
+    doc_to_target = getattr(request.task_object, "doc_to_target", None)
     if docs is None or not callable(doc_to_target):
         return None
-    return str(doc_to_target(docs[wanted.doc_id]))  # type: ignore[index]
+    return str(doc_to_target(docs[request.doc_id]))  # type: ignore[index]
 
 
-def _for_the_runner(answer: Answer) -> str | list[str]:
+def _as_response(answer: Answer) -> str | list[str]:
     return answer if isinstance(answer, str) else list(answer)

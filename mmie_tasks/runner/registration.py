@@ -1,10 +1,10 @@
-"""What we do to ``lmms_eval.tasks``: our tasks win over built-ins.
+"""Registers our tasks in ``lmms_eval.tasks``, so that they win over built-in tasks.
 
 In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
-of our names are taken: the built-in ``mmie`` is a token F1, the judge of ``mia_bench`` never sees
-the image. With us the order is built-in < benchmarks of other packages < ours < the user's own
-``--include_path``. Installing a package is no wish to change what our names mean: such a task is
-left out, with a warning.
+of our names are taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never
+sees the image. The precedence here is: built-in < benchmarks of other packages < ours < the user's
+own ``--include_path``. Installing another package does not change the meaning of our names: a task
+of it whose name is taken is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from loguru import logger
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.paths import task_dir
-from mmie_tasks.runner.hooks import check_before_the_model, preparing_ours
+from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
 
-Index: TypeAlias = dict[str, dict[str, Any]]  # the runner's: name -> type, task, yaml_path
-Method: TypeAlias = Callable[..., Any]
+Index: TypeAlias = dict[str, dict[str, Any]]
+"""The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``."""
 
 OVERRIDE = "MMIE_TASKS_OVERRIDE"
-_NEEDED: Mapping[str, frozenset[str]] = {  # methods of TaskManager, and the parameters we read
+_WRAPPED_METHODS: Mapping[str, frozenset[str]] = {  # of TaskManager, and the parameters we read
     "initialize_tasks": frozenset({"include_path", "include_defaults"}),
     "load_task_or_group": frozenset(),
     "load_config": frozenset(),
@@ -38,194 +38,191 @@ _NEEDED: Mapping[str, frozenset[str]] = {  # methods of TaskManager, and the par
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment says about registration.
+    """Settings of the registration.
 
     Attributes:
-        override: Our tasks win over built-ins of the same name.
-        speaks: This process logs for all (rank 0).
+        override: Whether our tasks win over built-in tasks of the same name.
+        is_rank_0: Whether this process logs for all.
     """
 
     override: bool
-    speaks: bool
+    is_rank_0: bool
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
     """Read ``MMIE_TASKS_OVERRIDE`` (0 or 1, by default 1) and ``RANK``.
 
     Raises:
-        SettingWrong: ``MMIE_TASKS_OVERRIDE`` is something else.
+        SettingWrong: ``MMIE_TASKS_OVERRIDE`` has another value.
 
     >>> read_settings({"MMIE_TASKS_OVERRIDE": "0"})
-    Settings(override=False, speaks=True)
+    Settings(override=False, is_rank_0=True)
     """
     override = environment.get(OVERRIDE) or "1"
     if override not in {"0", "1"}:
         raise SettingWrong(
-            f"`{OVERRIDE}` is {override!r}, and can be 0 or 1.",
+            f"`{OVERRIDE}` is {override!r}; valid values are 0 and 1.",
             hint=f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash",
         )
-    return Settings(override=override == "1", speaks=environment.get("RANK", "0") == "0")
+    return Settings(override=override == "1", is_rank_0=environment.get("RANK", "0") == "0")
 
 
 def register_tasks(tasks: ModuleType) -> None:
-    """Wrap what builds the runner's index of tasks, and what loads tasks from it.
+    """Wrap the methods of the runner that build its index of tasks and load tasks from it.
 
-    Does nothing the second time. A runner whose methods are not the ones we know is left alone,
-    with a warning that names the way without us.
+    Does nothing the second time. If the runner's methods are not the expected ones, they are left
+    alone, and a warning names the way to use our tasks without them.
 
     Args:
         tasks: The module ``lmms_eval.tasks``.
     """
     manager = getattr(tasks, "TaskManager", None)
-    if strange := [name for name in _NEEDED if not _is_as_we_know(manager, name)]:
+    if unexpected := [name for name in _WRAPPED_METHODS if not _is_expected(manager, name)]:
         logger.warning(
-            f"mmie-tasks: this lmms-eval is not known to us (TaskManager.{', '.join(strange)}), so "
-            "our tasks are not registered. hint: add `--include_path $(mmie-tasks path)`; built-in "
-            "tasks of the same name then win"
+            "mmie-tasks: our tasks are not registered, because this version of lmms-eval is not "
+            f"supported (TaskManager.{', '.join(unexpected)}). hint: add `--include_path "
+            "$(mmie-tasks path)`; built-in tasks of the same name then win"
         )
         return
-    for name in _NEEDED:
-        method = getattr(manager, name)
-        if not hasattr(method, "_mmie_tasks"):
-            wrap = _indexing_ours if name == "initialize_tasks" else preparing_ours
-            wrapped = wrap(method)
-            wrapped._mmie_tasks = True  # type: ignore[attr-defined]
-            setattr(manager, name, wrapped)
+    for name in _WRAPPED_METHODS:
+        wrap = _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader
+        wrap_once(manager, name, wrap)
 
 
-def _is_as_we_know(manager: object, name: str) -> bool:
+def _is_expected(manager: object, name: str) -> bool:
     method = getattr(manager, name, None)
-    return callable(method) and inspect.signature(method).parameters.keys() >= _NEEDED[name]
+    if not callable(method):
+        return False
+    return inspect.signature(method).parameters.keys() >= _WRAPPED_METHODS[name]
 
 
-def _indexing_ours(initialize_tasks: Method) -> Method:
-    """Add our tasks to the index, and let the user's own keep their names."""
+def _wrap_index_builder(initialize_tasks: Method) -> Method:
+    """Add our tasks to the index; the user's own tasks keep their names."""
     signature = inspect.signature(initialize_tasks)
 
     @functools.wraps(initialize_tasks)
-    def with_ours(manager: object, *args: object, **kwargs: object) -> Index:
-        check_before_the_model()  # the evaluator, where there is one, is imported by now
+    def initialize_all_tasks(manager: object, *args: object, **kwargs: object) -> Index:
+        wrap_evaluator()  # by now the evaluator is imported, if it is used at all
         index: Index = initialize_tasks(manager, *args, **kwargs)
-        asked = signature.bind(manager, *args, **kwargs)
-        asked.apply_defaults()
-        if not asked.arguments["include_defaults"]:
+        call = signature.bind(manager, *args, **kwargs)
+        call.apply_defaults()
+        if not call.arguments["include_defaults"]:
             return index
 
-        def inside(folders: object) -> Index:
-            found: Index = initialize_tasks(manager, include_path=folders, include_defaults=False)
-            return found
+        def index_folder(folders: object) -> Index:
+            entries: Index = initialize_tasks(manager, include_path=folders, include_defaults=False)
+            return entries
 
-        # By folder: the index has lost a user's task where a built-in has the same name.
-        users = inside(asked.arguments["include_path"])
-        settings = _settings_or_stop()
-        known = _with_others(inside(str(task_dir())), inside)
-        overridden = add_tasks(index, known.tasks, users, override=settings.override)
-        if settings.speaks:
-            for warning in known.warnings:
+        # The index lacks a user's task where a built-in has the same name, so it is read again.
+        users = index_folder(call.arguments["include_path"])
+        settings = _settings_or_exit()
+        added = _index_other_packages(index_folder(str(task_dir())), index_folder)
+        overridden = add_tasks(index, added.tasks, users, override=settings.override)
+        if settings.is_rank_0:
+            for warning in added.warnings:
                 logger.warning(f"mmie-tasks: {warning}")
             if overridden:
-                logger.info(
-                    f"mmie-tasks: {known.told(overridden)}; {OVERRIDE}=0 keeps the built-in"
-                )
+                message = added.override_message(overridden)
+                logger.info(f"mmie-tasks: {message}; {OVERRIDE}=0 keeps the built-in")
         return index
 
-    return with_ours
+    return initialize_all_tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """Our tasks and those of other packages.
-
-    Attributes:
-        tasks: Each name once.
-        owners: Name to the benchmark of another package that it is of.
-        warnings: What was left out, and why.
-    """
-
-    tasks: Index
-    owners: dict[str, str]
-    warnings: list[str]
-
-    def told(self, names: Sequence[str]) -> str:
-        """Whose tasks stand in the place of built-ins."""
-        by_owner: dict[str, list[str]] = {}
-        for name in names:
-            by_owner.setdefault(self.owners.get(name, ""), []).append(name)
-        whose = (
-            f"{', '.join(owned)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
-            for owner, owned in sorted(by_owner.items())
-        )
-        return f"{'; '.join(whose)} instead of the built-in of the same name"
-
-
-def _with_others(ours: Index, inside: Callable[[str], Index]) -> _Known:
-    """Our tasks, and those of other packages whose names are free.
-
-    Args:
-        ours: Entries of our folder.
-        inside: Gives the entries of a folder.
-    """
-    known = _Known(tasks=dict(ours), owners={}, warnings=[])
-    for room in entries():
-        if room.is_ours:
-            continue
-        try:
-            found = inside(str(_folder(room)))
-        except _broken() as error:
-            told = str(error).replace("\n\n", " ") or type(error).__name__
-            known.warnings.append(f"the benchmark `{room.name}` is left out: {told}")
-            continue
-        if taken := sorted(found.keys() & known.tasks.keys()):
-            whose = ", ".join(f"`{name}`" for name in taken)
-            known.warnings.append(f"{whose} of the benchmark `{room.name}` left out: name taken")
-        fresh = found.keys() - known.tasks.keys()
-        known.tasks.update((name, found[name]) for name in fresh)
-        known.owners.update((name, room.name) for name in fresh)
-    return known
-
-
-def _broken() -> tuple[type[Exception], ...]:
-    """What a broken package raises, and what the runner's reading of task files lets out."""
-    from yaml import YAMLError  # not at import: a start of the runner pays for that
-
-    usual = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, SyntaxError)
-    return (MmieTasksError, YAMLError, *usual)
-
-
-def _folder(room: BenchmarkEntry) -> Path:
-    """Where a package's task files are.
-
-    Raises:
-        SettingWrong: Nowhere.
-    """
-    folder = room.task_dir()
-    if not folder.is_dir():
-        hint = f"let `{room.package}` be built with its task files, and install it again"
-        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
-    return folder
-
-
-def _settings_or_stop() -> Settings:
-    """The settings; a wrong one ends the process in words, where the runner would go on."""
+def _settings_or_exit() -> Settings:
+    """The settings; a wrong one ends the process with its message, where the runner would go on."""
     try:
         return read_settings(os.environ)
     except SettingWrong as error:
         raise SystemExit(str(error)) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AddedTasks:
+    """Our tasks and those of other packages.
+
+    Attributes:
+        tasks: Each name once.
+        owners: Name of a task to the benchmark of another package that defines it.
+        warnings: Which tasks were left out, and why.
+    """
+
+    tasks: Index
+    owners: dict[str, str]
+    warnings: list[str]
+
+    def override_message(self, overridden: Sequence[str]) -> str:
+        """Which tasks replace built-in ones, grouped by their owners."""
+        names_by_owner: dict[str, list[str]] = {}
+        for name in overridden:
+            names_by_owner.setdefault(self.owners.get(name, ""), []).append(name)
+        groups = (
+            f"{', '.join(names)}: {f'of the benchmark `{owner}`' if owner else 'ours'}"
+            for owner, names in sorted(names_by_owner.items())
+        )
+        return f"{'; '.join(groups)} instead of the built-in of the same name"
+
+
+def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> _AddedTasks:
+    """Our tasks, and those of other packages whose names are free.
+
+    Args:
+        ours: Index of our folder.
+        index_folder: Indexes a folder.
+    """
+    added = _AddedTasks(tasks=dict(ours), owners={}, warnings=[])
+    for entry in entries():
+        if entry.is_ours:
+            continue
+        try:
+            index = index_folder(str(_task_folder(entry)))
+        except _package_errors() as error:
+            reason = str(error).replace("\n\n", " ") or type(error).__name__
+            added.warnings.append(f"the benchmark `{entry.name}` is left out: {reason}")
+            continue
+        if taken := sorted(index.keys() & added.tasks.keys()):
+            names = ", ".join(f"`{name}`" for name in taken)
+            added.warnings.append(f"{names} of the benchmark `{entry.name}` left out: name taken")
+        free = index.keys() - added.tasks.keys()
+        added.tasks.update((name, index[name]) for name in free)
+        added.owners.update((name, entry.name) for name in free)
+    return added
+
+
+def _package_errors() -> tuple[type[Exception], ...]:
+    """What indexing the task files of a broken package raises."""
+    from yaml import YAMLError  # imported late: each start of the runner comes here
+
+    builtin = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError)
+    return (MmieTasksError, YAMLError, SyntaxError, *builtin)
+
+
+def _task_folder(entry: BenchmarkEntry) -> Path:
+    """The folder of a package's task files.
+
+    Raises:
+        SettingWrong: It is missing.
+    """
+    folder = entry.task_dir()
+    if not folder.is_dir():
+        hint = f"build `{entry.package}` with its task files, and install it again"
+        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
+    return folder
+
+
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:
     """Add our entries to the runner's index, in place: built-in < ours < the user's.
 
-    A tag that exists already gets our members beside its own.
+    Our members are added to a tag that exists.
 
     Args:
-        index: Built-in and user's entries, as the runner has put them together.
+        index: Built-in and user's entries, as the runner has combined them.
         ours: Entries of our folder and of other packages.
         users: Entries of the user's ``--include_path``, also those not in the index.
-        override: False leaves every name that is taken to its owner in the index.
+        override: Whether our entries replace built-in ones.
 
     Returns:
-        The names, sorted, where ours stands in the place of a built-in.
+        The names, sorted, under which ours replaces a built-in.
 
     >>> index = {"mmie": {"type": "task", "yaml_path": "built-in"}}
     >>> add_tasks(index, {"mmie": {"type": "task", "yaml_path": "ours"}}, {}, override=True)
@@ -233,11 +230,11 @@ def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tup
     """
     overridden = []
     for name, entry in ours.items():
-        there = index.setdefault(name, entry)
-        if there is entry:
+        indexed = index.setdefault(name, entry)
+        if indexed is entry:
             continue
-        if there["type"] == entry["type"] == "tag":
-            there["task"] = list(dict.fromkeys([*there["task"], *entry["task"]]))
+        if indexed["type"] == entry["type"] == "tag":
+            indexed["task"] = list(dict.fromkeys([*indexed["task"], *entry["task"]]))
         elif override:
             index[name] = users.get(name, entry)
             if name not in users:

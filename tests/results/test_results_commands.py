@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from loguru import logger
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.cli import COMMANDS
+from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
 WORDS = ("report", "agreement", "compare", "subset", "rescore")
@@ -49,7 +48,7 @@ def told(word: str, words: list[str]) -> str:
     notes: list[str] = []
     sink = logger.add(lambda note: notes.append(str(note)), format="{message}")
     try:
-        printed: str = import_module(COMMANDS[word]).run(words, {})
+        printed: str = load_command(word)(words, {})
     finally:
         logger.remove(sink)
     return "\n".join([printed, *notes])

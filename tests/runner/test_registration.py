@@ -13,7 +13,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner import registration
-from mmie_tasks.runner.hooks import check_before_requests
+from mmie_tasks.runner.hooks import wrap_task_loader
 from mmie_tasks.runner.registration import Index, add_tasks, read_settings, register_tasks
 
 
@@ -34,7 +34,7 @@ def log() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("there", "users", "override", "owner"),
+    ("indexed", "users", "override", "owner"),
     [
         pytest.param(None, None, True, "ours", id="only-ours"),
         pytest.param(None, None, False, "ours", id="only-ours-switched-off"),
@@ -45,14 +45,14 @@ def log() -> Iterator[list[str]]:
         pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
     ],
 )
-def test_the_owner_of_a_name_is(
-    there: str | None, users: str | None, override: bool, owner: str
+def test_the_task_of_a_name_is(
+    indexed: str | None, users: str | None, override: bool, owner: str
 ) -> None:
-    index = {"a": task(there)} if there else {}
-    theirs = {"a": task(users)} if users else {}
-    overridden = add_tasks(index, {"a": task("ours")}, theirs, override=override)
+    index = {"a": task(indexed)} if indexed else {}
+    user_index = {"a": task(users)} if users else {}
+    overridden = add_tasks(index, {"a": task("ours")}, user_index, override=override)
     assert index["a"]["yaml_path"] == owner
-    assert overridden == (("a",) if (there, owner) == ("built-in", "ours") else ())
+    assert overridden == (("a",) if (indexed, owner) == ("built-in", "ours") else ())
 
 
 @pytest.mark.parametrize("override", [True, False])
@@ -75,7 +75,7 @@ def test_overridden_names_are_sorted_and_the_others_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "override", "speaks"),
+    ("variables", "override", "is_rank_0"),
     [
         pytest.param({}, True, True, id="nothing-set"),
         pytest.param({"MMIE_TASKS_OVERRIDE": "", "RANK": "0"}, True, True, id="empty"),
@@ -83,18 +83,20 @@ def test_overridden_names_are_sorted_and_the_others_are_left_alone() -> None:
         pytest.param({"MMIE_TASKS_OVERRIDE": "0"}, False, True, id="off"),
     ],
 )
-def test_the_environment_says(variables: dict[str, str], override: bool, speaks: bool) -> None:
+def test_settings_are_read_from_the_environment(
+    variables: dict[str, str], override: bool, is_rank_0: bool
+) -> None:
     settings = read_settings(variables)
-    assert (settings.override, settings.speaks) == (override, speaks)
+    assert (settings.override, settings.is_rank_0) == (override, is_rank_0)
 
 
-def test_a_switch_that_is_neither_on_nor_off_is_refused() -> None:
+def test_another_value_of_the_switch_is_refused() -> None:
     with pytest.raises(SettingWrong, match=r"`MMIE_TASKS_OVERRIDE` is 'flase'"):
         read_settings({"MMIE_TASKS_OVERRIDE": "flase"})
 
 
 def manager(indexed: list[object]) -> type:
-    """A class like the runner's TaskManager; keeps the folders it was asked for."""
+    """A class like the runner's TaskManager, which records the folders that it indexes."""
 
     class TaskManager:
         def initialize_tasks(
@@ -113,7 +115,7 @@ def manager(indexed: list[object]) -> type:
     return TaskManager
 
 
-def test_registering_twice_is_registering_once(log: list[str]) -> None:
+def test_a_second_registration_changes_nothing(log: list[str]) -> None:
     indexed: list[object] = []
     tasks = SimpleNamespace(TaskManager=manager(indexed))
     for _ in range(2):
@@ -126,34 +128,34 @@ def test_registering_twice_is_registering_once(log: list[str]) -> None:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Makes a package with a folder of task files, and its benchmark known."""
-    known: list[BenchmarkEntry] = [
+    """Creates a package with a folder of task files, and registers its benchmark."""
+    registered: list[BenchmarkEntry] = [
         BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
     ]
-    monkeypatch.setattr(registration, "entries", lambda: tuple(known))
+    monkeypatch.setattr(registration, "entries", lambda: tuple(registered))
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def made(name: str, tasks: bool = True) -> Path:
+    def create(name: str, tasks: bool = True) -> Path:
         folder = tmp_path / name / "task_yamls"
         (folder if tasks else folder.parent).mkdir(parents=True)
         (tmp_path / name / "__init__.py").touch()
-        known.append(BenchmarkEntry(name=name, target=f"{name}.benchmark:BENCHMARK"))
+        registered.append(BenchmarkEntry(name=name, target=f"{name}.benchmark:BENCHMARK"))
         return folder
 
-    return made
+    return create
 
 
 def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, Any]) -> Index:
-    """What the runner's index becomes; folders hold these entries, or cannot be read."""
+    """The runner's index after registration; folders hold these entries, or raise an error."""
 
     class TaskManager:
         def initialize_tasks(
             self, include_path: Any = None, include_defaults: bool = True
         ) -> Index:
-            found = folders.get(str(include_path), {})
-            if isinstance(found, Exception):
-                raise found
-            return {**found, **(built_in if include_defaults else {})}
+            index = folders.get(str(include_path), {})
+            if isinstance(index, Exception):
+                raise index
+            return {**index, **(built_in if include_defaults else {})}
 
         def load_task_or_group(self, _names: object) -> dict[Any, Any]:
             return {}
@@ -166,7 +168,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("override", "mme", "said"),
+    ("override", "mme", "message"),
     [
         pytest.param(
             "1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"
@@ -174,13 +176,13 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
         pytest.param("0", "built-in", None, id="switched-off"),
     ],
 )
-def test_a_benchmark_of_another_package_stands_between_the_built_in_and_the_users(
+def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users(
     package: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     log: list[str],
     override: str,
     mme: str,
-    said: str | None,
+    message: str | None,
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_OVERRIDE", override)
     theirs = {name: task("other") for name in ("new", "mme", "mine")}
@@ -190,7 +192,7 @@ def test_a_benchmark_of_another_package_stands_between_the_built_in_and_the_user
     owners = {name: entry["yaml_path"] for name, entry in index.items()}
     assert owners == {"new": "other", "mme": mme, "mine": "users"}
     assert [line.partition("; ")[0] for line in log] == (
-        [f"mmie-tasks: {said} of the same name"] if said else []
+        [f"mmie-tasks: {message} of the same name"] if message else []
     )
 
 
@@ -249,7 +251,7 @@ def renamed_parameter(cls: type) -> None:
         pytest.param(renamed_parameter, id="another-parameter"),
     ],
 )
-def test_a_runner_we_do_not_know_is_left_alone_with_a_hint(
+def test_an_unsupported_runner_is_left_alone_with_a_hint(
     change: Callable[[type], None], log: list[str]
 ) -> None:
     cls = manager([])
@@ -272,11 +274,11 @@ def test_a_runner_without_task_manager_is_left_alone_with_a_hint(log: list[str])
         pytest.param(None, id="no-config"),
         pytest.param(SimpleNamespace(process_docs=None), id="no-functions"),
         pytest.param(SimpleNamespace(process_docs=SimpleNamespace), id="not-ours"),
-        pytest.param(SimpleNamespace(process_results=read_settings), id="ours-without-a-look"),
+        pytest.param(SimpleNamespace(process_results=read_settings), id="not-of-a-benchmark"),
     ],
 )
-def test_a_task_that_has_nothing_to_look_at_is_left_as_it_is(config: object) -> None:
-    built = object()
-    task = SimpleNamespace(config=config, build_all_requests=built)
-    check_before_requests(task)
-    assert task.build_all_requests is built
+def test_a_task_of_no_benchmark_is_left_as_it_is(config: object) -> None:
+    original = object()
+    task = SimpleNamespace(config=config, build_all_requests=original)
+    wrap_task_loader(lambda _manager: {"task": task})(None)
+    assert task.build_all_requests is original

@@ -1,4 +1,4 @@
-"""Which judges are checked before a model is loaded: those of the requested tasks."""
+"""The benchmarks whose judges are checked before a model is loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mmie_tasks.runner import hooks
 MMIE = "mmie_tasks.benchmarks.mmie.task"
 
 
-def entry(path: Path) -> dict[str, object]:
+def indexed(path: Path) -> dict[str, object]:
     return {"type": "task", "yaml_path": str(path)}
 
 
@@ -36,19 +36,21 @@ def their_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_judged_benchmark_of_another_package_is_checked_too(their_task: Path) -> None:
-    index = {"theirs": entry(their_task), "mmie": entry(task_dir() / "mmie" / "mmie.yaml")}
-    chosen = {found.name for found in hooks._chosen(["theirs", "mmie", "unknown"], index)}
-    assert chosen == {"theirs", "mmie"}
+    index = {"theirs": indexed(their_task), "mmie": indexed(task_dir() / "mmie" / "mmie.yaml")}
+    names = {
+        entry.name for entry in hooks.benchmarks_of_tasks(["theirs", "mmie", "unknown"], index)
+    }
+    assert names == {"theirs", "mmie"}
 
 
-def test_groups_are_expanded_and_files_outside_a_benchmark_are_not_read(
+def test_groups_are_expanded_and_files_outside_a_benchmarks_folder_do_not_count(
     their_task: Path, tmp_path: Path
 ) -> None:
     stranger = tmp_path / "stranger.yaml"
     stranger.write_text(f"process_docs: !function {MMIE}.docs\n")
     index = {
         "both": {"type": "tag", "task": ["theirs", "stranger"]},
-        "theirs": entry(their_task),
-        "stranger": entry(stranger),
+        "theirs": indexed(their_task),
+        "stranger": indexed(stranger),
     }
-    assert {found.name for found in hooks._chosen(["both"], index)} == {"theirs"}
+    assert {entry.name for entry in hooks.benchmarks_of_tasks(["both"], index)} == {"theirs"}

@@ -1,4 +1,4 @@
-"""What is written into the results of a task of ours, and which documents are looked at."""
+"""What is written into the results of our tasks, and which documents are checked."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from support.report_runs import SKETCH
 
 from mmie_tasks.benchmarks import registry
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
-from mmie_tasks.runner import hooks as loading
+from mmie_tasks.runner import hooks
 from mmie_tasks.runs.benchmark import Benchmark
 
 PACKAGE = "their_package"
 
 
 class Task:
-    """What is used of the runner's task object."""
+    """The part of the runner's task object that is used."""
 
     def __init__(self) -> None:
         def process_docs(docs: Any) -> Any:
@@ -40,13 +40,19 @@ class Task:
         self.built += 1
 
 
+def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
+    """Apply a hook to a task, if it belongs to a benchmark."""
+    if (benchmark := hooks.benchmark_of(task)) is not None:
+        hook(task, benchmark)
+
+
 def benchmark(**fields: Any) -> Benchmark:
     return replace(SKETCH, signature=lambda doc: f"judge:x|first:{doc['id']}", **fields)
 
 
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes a benchmark the one of our package `sketch`."""
+    """Registers a benchmark `sketch` of another package."""
 
     def register(**fields: Any) -> None:
         entry = BenchmarkEntry(name="sketch", target=f"{PACKAGE}.benchmark:BENCHMARK")
@@ -65,7 +71,7 @@ def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
     """The runner's cache of answers is keyed by what it dumps before: swapping judges keeps it."""
     register()
     task = Task()
-    loading.note_signature(task)
+    prepare(task, hooks.add_signature)
     dumped = task.dump_config()
     assert dumped == {"metadata": {"version": "1-A"}}
     task.build_all_requests()
@@ -77,14 +83,14 @@ def test_answers_only_are_not_signed(register: Callable[..., None]) -> None:
     register()
     task = Task()
     task._metric_fn_list = {"bypass": None}
-    loading.note_signature(task)
+    prepare(task, hooks.add_signature)
     dumped = task.dump_config()
     task.build_all_requests()
     assert "signature" not in dumped["metadata"]
 
 
 @pytest.mark.parametrize(
-    ("module", "found"),
+    ("module", "is_known"),
     [
         pytest.param("their_package.task", True, id="a-module-of-it"),
         pytest.param("their_package", True, id="the-package"),
@@ -93,17 +99,17 @@ def test_answers_only_are_not_signed(register: Callable[..., None]) -> None:
     ],
 )
 def test_a_benchmark_of_another_package_is_known_by_its_modules(
-    register: Callable[..., None], module: str, found: bool
+    register: Callable[..., None], module: str, is_known: bool
 ) -> None:
     register(provenance=lambda doc: f"data:{doc['id']}")
     task = Task()
     task.config.process_docs.__module__ = module
-    loading.note_provenance(task)
-    assert task.config.metadata.get("provenance") == ("data:0" if found else None)
+    prepare(task, hooks.add_provenance)
+    assert task.config.metadata.get("provenance") == ("data:0" if is_known else None)
 
 
 @pytest.mark.parametrize(
-    ("asked", "looked_at"),
+    ("options", "checked_ids"),
     [
         pytest.param({}, "01234", id="all"),
         pytest.param({"limit": 2}, "01", id="limit"),
@@ -113,12 +119,12 @@ def test_a_benchmark_of_another_package_is_known_by_its_modules(
         pytest.param({"offset": 7}, "", id="behind-the-end"),
     ],
 )
-def test_only_the_images_of_the_run_are_looked_at(
-    register: Callable[..., None], asked: dict[str, int], looked_at: str
+def test_only_the_samples_of_the_run_are_checked(
+    register: Callable[..., None], options: dict[str, int], checked_ids: str
 ) -> None:
-    seen: list[str] = []
-    register(check_data=lambda docs: seen.extend(doc["id"] for doc in docs))
+    ids: list[str] = []
+    register(check_data=lambda docs: ids.extend(doc["id"] for doc in docs))
     task = Task()
-    loading.check_before_requests(task)
-    task.build_all_requests(**asked)
-    assert "".join(seen) == looked_at
+    prepare(task, hooks.check_before_requests)
+    task.build_all_requests(**options)
+    assert "".join(ids) == checked_ids
