@@ -18,7 +18,7 @@ from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 TWO = ("torchrun", "--standalone", "--nproc_per_node", "2", "-m", "lmms_eval")
 LOADED = "Loading MMIE-Score"
-FREED = "tested model"
+FREED = "Freed of the tested model `StubChat`: `models`."
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_cannot_be_used_stops_the_run_before_the_model(
     assert "Traceback" not in ran.output
 
 
-def test_a_tested_model_is_let_go_before_the_judge_is_loaded(place: Workplace) -> None:
+def test_the_tested_model_is_freed_before_the_judge_is_loaded(place: Workplace) -> None:
     ran = judged(place, "--model", "stub", model=scripted_checkpoint.write(place.folder / "judge"))
     assert printed(ran)["official"] == 66.67, ran.output
     freed = ran.output.index(FREED)

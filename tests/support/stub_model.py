@@ -1,4 +1,4 @@
-"""A chat model without weights. Only for runs of lmms-eval in a subprocess."""
+"""A chat model that does not compute. Only for runs of lmms-eval in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from loguru import logger
 
 
 class StubChat(lmms):
-    """Looks at every message and says the same word to each: ``--model_args answer=...``."""
+    """Reads all messages and gives the same answer to each: ``--model_args answer=...``."""
 
     is_simple = False
 
     def __init__(self, answer: str = "red", **_settings: object) -> None:
         super().__init__()
         self.answer = answer
+        self.models = [torch.nn.Linear(1, 1)]  # the runner's own cleaning leaves a list alone
         self.device = torch.device("cpu")
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
