@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from mmie_tasks.results.inputs import open_run
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks import __version__
