@@ -165,7 +165,9 @@ def _weights(record: Record) -> tuple[int, ...]:
     value = record.get("weights")
     if value is None:
         return ()
-    whole = isinstance(value, list) and all(type(weight) is int and weight > 0 for weight in value)
+    whole = isinstance(value, list) and all(
+        type(weight) is int and 0 < weight < 1000 for weight in value
+    )
     if not isinstance(value, list) or not whole:
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)

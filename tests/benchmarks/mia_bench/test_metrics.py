@@ -137,7 +137,7 @@ def test_the_summary_names_judge_cost_and_unscored_samples():
     assert "n/a" in text.splitlines()[1]  # two of three are below the floor
     for words in (
         "without official score: unavailable 1",
-        "not that of its parts on 1",
+        "not that of its parts: 1",
         "requested twice: 1",
         "grader-1 (3)",
         "30 tokens in, 6 out, 1.5000 USD",
