@@ -102,29 +102,29 @@ class Vision:
     def _compute_batch(self, batch_tiles: int) -> None:
         """Compute one batch; nothing is recorded if it raises."""
         stretches = list(self._next_stretches(batch_tiles))
-        tiles = np.concatenate([shown.tiles[start:stop] for shown, start, stop in stretches])
+        tiles = np.concatenate([pending.tiles[start:stop] for pending, start, stop in stretches])
         features = self._forward(tiles, batch_tiles)
         offset = 0
-        for shown, start, stop in stretches:
+        for pending, start, stop in stretches:
             own = features[offset : offset + stop - start]
-            shown.features.append(own.flatten(0, 1))
-            shown.computed = stop
+            pending.features.append(own.flatten(0, 1))
+            pending.computed = stop
             offset += stop - start
         while self._queue and self._is_complete(self._queue[0]):
             self._queue.popleft()
 
     def _is_complete(self, key: int) -> bool:
-        shown = self._prompts.get(key)
-        return shown is None or shown.computed == len(shown.tiles)
+        pending = self._prompts.get(key)
+        return pending is None or pending.computed == len(pending.tiles)
 
     def _next_stretches(self, batch_tiles: int) -> Iterator[tuple[_PromptTiles, int, int]]:
         """Stretches of tiles without features, up to `batch_tiles` in all."""
         for key in self._queue:
-            shown = self._prompts[key]
-            stop = min(len(shown.tiles), shown.computed + batch_tiles)
-            if stop > shown.computed:
-                yield shown, shown.computed, stop
-                batch_tiles -= stop - shown.computed
+            pending = self._prompts[key]
+            stop = min(len(pending.tiles), pending.computed + batch_tiles)
+            if stop > pending.computed:
+                yield pending, pending.computed, stop
+                batch_tiles -= stop - pending.computed
             if not batch_tiles:
                 return
 
