@@ -10,9 +10,11 @@ import pytest
 import torch
 from loguru import logger
 from support import scripted_checkpoint
-from support.internvl_golden import CHECKPOINT, IMAGES, cases
+from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
 
+from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.judges.base import (
     InProcess,
     JudgeMisconfigured,
@@ -58,6 +60,16 @@ def test_every_golden_case_has_the_official_reply(judge) -> None:
         assert reply.finish == ("stop" if case.ended else "length")
         usage = (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cost_usd)
         assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
+
+
+def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:
+    for case in read("score_cases"):
+        verdict = read_official(case["text"])
+        if case["score"] in range(7):
+            assert isinstance(verdict, Scored)
+            assert verdict.points == case["score"]
+        else:
+            assert isinstance(verdict, Unscored)
 
 
 def test_requests_alone_and_together_have_the_same_replies(judge) -> None:
