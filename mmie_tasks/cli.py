@@ -197,9 +197,9 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
 
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    from mmie_tasks.preflight.doctor import quiet, run
+    from mmie_tasks.preflight.doctor import mute_logs, run
 
-    quiet()
+    mute_logs()
     report = run(arguments, environment)
     print(report.text)
     return report.status

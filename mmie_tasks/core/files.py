@@ -70,12 +70,14 @@ def free_bytes(path: Path) -> int:
 
 
 def readable_size(size_bytes: float) -> str:
-    """A size for display, in binary units.
+    """A size for display in binary units; a unit is used from more than half of it.
 
-    >>> readable_size(3_974_906_269), readable_size(2**20), readable_size(8204), readable_size(512)
-    ('3.7 GiB', '1.0 MiB', '8.0 KiB', '512 bytes')
+    >>> readable_size(3_974_906_269), readable_size(700 * 1024), readable_size(8204)
+    ('3.7 GiB', '0.7 MiB', '8.0 KiB')
+    >>> readable_size(512)
+    '512 bytes'
     """
     for unit_bytes, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size_bytes >= unit_bytes:
+        if size_bytes > unit_bytes / 2:
             return f"{size_bytes / unit_bytes:.1f} {name}"
     return f"{size_bytes:.0f} bytes"

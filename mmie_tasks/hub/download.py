@@ -1,6 +1,18 @@
-"""One file of a dataset on the Hugging Face Hub: where it is, and whether it is that file.
+"""Downloads of single files from dataset repositories on the Hugging Face Hub.
 
-To download it is `mmie_tasks.hub.download`.
+`install` stores a file in a folder of ours. Its steps: `locate` asks the Hub for commit and hash,
+and looks into the Hub's own cache; `download` fetches the file and resumes what a killed process
+left; `verify` compares size and SHA-256.
+
+`huggingface_hub` resumes a broken connection within one call, and starts over in the next process.
+Here, a partial download stays in a folder of ours::
+
+    <etag>/<filename>.part      partial; the next process downloads the rest
+    <etag>/<filename>           complete, and not unpacked or copied yet
+    <filename>.lock             held by the one process that downloads and unpacks
+
+The etag identifies the content: when a file has changed on the Hub, its download starts at zero,
+and the partial download of the older content is removed.
 """
 
 from __future__ import annotations
@@ -8,24 +20,37 @@ from __future__ import annotations
 import errno
 import hashlib
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import file_lock
+from mmie_tasks.core.files import atomic_write, file_lock
+from mmie_tasks.hub.revisions import is_commit
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
+Kind: TypeAlias = Literal["dataset", "model"]
+Place: TypeAlias = Callable[[Path, Path, Callable[[Path], None]], object]
+"""Turns a downloaded file into a destination: ``place(file, destination, check)``.
 
-# A file that is wanted from the Hub, and what is said when it cannot be had.
+Calls ``check(file)`` first, and does nothing if the destination exists; such as `copy_once` and
+`mmie_tasks.hub.archives.unpack_once`.
+"""
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CHUNK_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +58,13 @@ class HubFile:
     """A file in a dataset repository, and what is known of its content beforehand.
 
     Attributes:
-        repo: Owner and name, ``FreedomIntelligence/MileBench``.
+        repo: Owner and name: ``FreedomIntelligence/MileBench``.
         filename: Path inside the repository.
         revision: Branch, tag or commit.
-        size_bytes: Its exact size, where known.
-        sha256: The first and the last hex digits of its SHA-256, as many of each as are known.
-        binding: Whether another size or hash is an error; else it is logged.
-        instead: What a reader can do when it cannot be had, in words; it ends the hints.
+        size_bytes: Its exact size, if pinned.
+        sha256: The first and the last hex digits of its SHA-256, if pinned.
+        binding: Whether another size or hash is an error; otherwise it is a warning in the log.
+        alternative: What users can do if the download fails; the end of every hint.
     """
 
     repo: str
@@ -48,84 +73,17 @@ class HubFile:
     size_bytes: int | None = None
     sha256: tuple[str, str] | None = None
     binding: bool = True
-    instead: str
-
-
-def download_errors() -> tuple[type[BaseException], ...]:
-    """What asking and downloading raise, for every HTTP library huggingface_hub was built on.
-
-    A refused connection is no OSError in httpx and httpx2; their base class is found as the base of
-    the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next try is a
-    RuntimeError.
-    """
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
-
-
-def unanswered(file: HubFile, error: BaseException) -> DataMissing:
-    """The error for a file that the Hub was asked for, and did not tell where it is."""
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
-    match error:
-        case HfHubHTTPError():
-            return missing(file, *said_by_the_hub(file, error))
-        case OfflineModeIsEnabled():
-            why = "downloads are switched off (`HF_HUB_OFFLINE`)"
-        case _:
-            why = f"the Hub cannot be reached ({type(error).__name__}: {without_urls(error)})"
-    hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    return missing(file, f"it is not in the Hub's cache and {why}", hint)
-
-
-def missing(file: HubFile, found: str, hint: str) -> DataMissing:
-    """An error that names the file, what was `found`, and two ways out."""
-    where = f"`{file.filename}` of the dataset `{file.repo}`"
-    return DataMissing(f"{where} cannot be had: {found}.", hint=f"{hint}, or {file.instead}")
-
-
-def said_by_the_hub(file: HubFile, error: HfHubHTTPError) -> tuple[str, str]:
-    """What was found when the Hub refused, and what helps."""
-    from huggingface_hub import errors as hub
-
-    page = f"https://huggingface.co/datasets/{file.repo}"
-    answered = f"the Hub answered HTTP {error.response.status_code}"
-    match error:
-        case hub.GatedRepoError():
-            found = f"the dataset is gated and {answered}"
-            return found, f"accept the terms on {page}, then `hf auth login`"
-        case hub.RepositoryNotFoundError():
-            found = f"{answered}: no such dataset, or not for this account"
-            return found, f"`hf auth login` with an account that may open {page}"
-        case hub.RevisionNotFoundError():
-            found = f"there is no revision `{file.revision}`"
-            return found, f"name a branch, tag or commit listed on {page}/commits"
-        case hub.EntryNotFoundError():
-            found = f"there is no such file at revision `{file.revision}`"
-            return found, f"look for it on {page}/tree/{file.revision}"
-        case _:
-            return answered, "try again later"
-
-
-def without_urls(error: BaseException) -> str:
-    """The first line, no address in full: a signed one is a key."""
-    first_line = (str(error).splitlines() or [""])[0]
-    return _URL.sub(r"\1…", first_line)
-
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_FOLDER_NAME = re.compile(r"[\w-]{1,128}", re.ASCII)  # what a server may name a folder of ours
-_CHUNK_BYTES = 4 * 1024 * 1024
+    alternative: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InCache:
-    """A file in the Hub's own cache, which is not ours to delete.
+class CachedFile:
+    """A file in the Hub's own cache, which we do not delete.
 
     Attributes:
-        path: Where it lies.
-        commit: The commit (40 hex digits) it belongs to.
-        sha256: Of its content, as the Hub gave it; None where it gave none.
+        path: Its path in the cache.
+        commit: The commit it belongs to.
+        sha256: SHA-256 of its content in hex, according to the Hub; None if the Hub gave none.
     """
 
     path: Path
@@ -134,14 +92,14 @@ class InCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnHub:
-    """A file that the Hub has and this machine's Hub cache has not.
+class RemoteFile:
+    """A file that is on the Hub and not in its cache on this machine.
 
     Attributes:
-        file: What was asked for.
-        commit: The commit (40 hex digits) it is at.
-        etag: The Hub's name for its content; for a large file, its SHA-256.
-        size_bytes: Its size, where the Hub says it.
+        file: The requested file.
+        commit: The commit it belongs to.
+        etag: The Hub's identifier of its content; of a large file, its SHA-256.
+        size_bytes: Its size, if the Hub gives one.
     """
 
     file: HubFile
@@ -151,79 +109,198 @@ class OnHub:
 
     @property
     def sha256(self) -> str | None:
-        """Of its content, as the Hub gave it; None where it gave none."""
+        """SHA-256 of its content in hex, according to the Hub; None if the Hub gave none."""
         return self.etag if _SHA256.fullmatch(self.etag) else None
 
 
-def locate(file: HubFile, *, patient: bool = True) -> InCache | OnHub:
-    """Ask the Hub which commit and content a file has, and look for that in the Hub's cache.
+# Errors
 
-    Nothing is downloaded, and no content is read: see `verify`. When the Hub gives no answer, what
-    its cache holds for that revision is taken. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
-    ``HF_HUB_OFFLINE`` are obeyed by `huggingface_hub` itself; with nothing in the cache it asks a
-    Hub that is down (429, 5xx, no connection) five times more.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a repository could not be used, as a clause without a full stop, and a hint."""
+
+    reason: str
+    hint: str
+
+
+def download_errors() -> tuple[type[BaseException], ...]:
+    """What `huggingface_hub` raises, for every HTTP library that it has been built on.
+
+    A refused connection is no OSError in httpx; the base class of its errors is found as the base
+    of the Hub's own. huggingface_hub 1 closes its client when it cannot connect, and the next call
+    raises RuntimeError.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return (OSError, RuntimeError, *HfHubHTTPError.__bases__)
+
+
+def without_urls(error: BaseException) -> str:
+    """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
+    first_line = (str(error).splitlines() or [""])[0]
+    return _URL.sub(r"\1…", first_line)
+
+
+def explain(
+    error: BaseException,
+    *,
+    repo: str,
+    revision: str,
+    kind: Kind = "dataset",
+    storage: str = "MMIE_TASKS_CACHE",
+    is_downloading: bool = False,
+) -> Explanation:
+    """Why the Hub could not be used, and what helps.
 
     Args:
-        file: What is wanted.
-        patient: Ask a Hub that is down again.
+        error: One of `download_errors`.
+        repo: The requested repository.
+        revision: The requested branch, tag or commit.
+        kind: Kind of the repository.
+        storage: The environment variable that names the folder written to.
+        is_downloading: Whether the error came while a file was transferred.
+    """
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    connect = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
+    failure = f"{type(error).__name__}: {without_urls(error)}"
+    match error:
+        case HfHubHTTPError():
+            return _explain_refusal(error, repo=repo, revision=revision, kind=kind)
+        case OfflineModeIsEnabled():
+            why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
+            return Explanation(reason=why, hint=connect)
+        case OSError(errno=number) if number in DISK_FULL:
+            hint = f"free some space, or set `{storage}` to a folder on a bigger disk"
+            return Explanation(reason="the disk is full", hint=hint)
+        case OSError(errno=number, filename=str(path)) if number in NOT_WRITABLE:
+            why = f"`{path}` cannot be written ({error.strerror})"
+            hint = f"make it writable, or set `{storage}` to a folder that is"
+            return Explanation(reason=why, hint=hint)
+        case _ if is_downloading:
+            hint = "run again: it resumes where it stopped"
+            return Explanation(reason=f"the download failed: {failure}", hint=hint)
+        case _:
+            why = f"it is not in the Hub's cache and the Hub cannot be reached ({failure})"
+            return Explanation(reason=why, hint=connect)
+
+
+def _explain_refusal(error: HfHubHTTPError, *, repo: str, revision: str, kind: Kind) -> Explanation:
+    from huggingface_hub import errors as hub
+
+    page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
+    status = f"the Hub answered HTTP {error.response.status_code}"
+    match error:
+        case hub.GatedRepoError():
+            why = f"the {kind} is gated and {status}"
+            return Explanation(reason=why, hint=f"accept the terms on {page}, then `hf auth login`")
+        case hub.RepositoryNotFoundError():
+            why = f"{status}: no such {kind}, or no access for this account"
+            hint = f"`hf auth login` with an account that may open {page}"
+            return Explanation(reason=why, hint=hint)
+        case hub.RevisionNotFoundError():
+            why = f"there is no revision `{revision}`"
+            hint = f"name a branch, tag or commit listed on {page}/commits"
+            return Explanation(reason=why, hint=hint)
+        case hub.EntryNotFoundError():
+            why = f"there is no such file at revision `{revision}`"
+            return Explanation(reason=why, hint=f"look for it on {page}/tree/{revision}")
+        case _ if error.response.status_code in (401, 403):
+            hint = f"`hf auth login` with an account that may open {page}"
+            return Explanation(reason=status, hint=hint)
+        case _:
+            return Explanation(reason=status, hint="try again later")
+
+
+def download_failure(
+    file: HubFile, error: BaseException, *, is_downloading: bool = False
+) -> DataMissing:
+    """The error for a file that could not be located or downloaded; see `explain`."""
+    explanation = explain(
+        error, repo=file.repo, revision=file.revision, is_downloading=is_downloading
+    )
+    return DataMissing(
+        f"`{file.filename}` of the dataset `{file.repo}` could not be downloaded: "
+        f"{explanation.reason}.",
+        hint=f"{explanation.hint}, or {file.alternative}",
+    )
+
+
+# Locating and verifying
+
+
+def locate(file: HubFile, *, patient: bool = True) -> CachedFile | RemoteFile:
+    """Ask the Hub for the commit and content of a file, and look for it in the Hub's cache.
+
+    Nothing is downloaded, and no content is read: see `verify`. If the Hub does not answer, its
+    cache's file of that revision is used. ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
+    ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself; if its cache lacks the file, it retries
+    a Hub that is down (429, 5xx, no connection) five times.
+
+    Args:
+        file: The file.
+        patient: Whether to retry if the Hub is down.
 
     Raises:
         DataMissing: No access, no such repository, revision or file, or no connection.
-        DataBroken: It is not the file that is pinned, by its size or by the hash that the Hub
-            gives.
+        DataBroken: It is not the pinned file, by its size or by the hash that the Hub gives.
     """
-    match found := _look(file, patient=patient):
-        case InCache(path=path):
-            otherwise = f"; else {_delete(path)}"
-            _compare_pins(file, f"`{path}`", path.stat().st_size, found.sha256, otherwise)
-        case OnHub():
-            name = f"`{file.filename}` of `{file.repo}` at commit {found.commit}"
-            _compare_pins(file, name, found.size_bytes, found.sha256)
-    return found
+    match location := _location(file, patient=patient):
+        case CachedFile(path=path):
+            otherwise = f"; else {_delete_hint(path)}"
+            size_bytes = path.stat().st_size
+            _compare_pins(file, f"`{path}`", size_bytes, location.sha256, otherwise)
+        case RemoteFile():
+            name = f"`{file.filename}` of `{file.repo}` at commit {location.commit}"
+            _compare_pins(file, name, location.size_bytes, location.sha256)
+    return location
 
 
-def _look(file: HubFile, *, patient: bool) -> InCache | OnHub:
-    cached = _in_cache(file, file.revision)
+def _location(file: HubFile, *, patient: bool) -> CachedFile | RemoteFile:
+    cached = _cached_file(file, file.revision)
     try:
-        there = _ask(file, patiently=patient and cached is None)
+        remote = _remote_file(file, patient=patient and cached is None)
     except download_errors() as error:
         if cached is None:
-            raise unanswered(file, error) from error
-        logger.info(f"Taking `{cached.path}`: the Hub gave no answer ({type(error).__name__}).")
+            raise download_failure(file, error) from error
+        logger.info(f"Using `{cached.path}`: the Hub did not answer ({type(error).__name__}).")
         return cached
-    if cached is not None and cached.sha256 is not None and cached.sha256 == there.sha256:
+    if cached is not None and cached.sha256 is not None and cached.sha256 == remote.sha256:
         return cached  # the branch has moved since, but not this file
-    return _in_cache(file, there.commit) or there
+    return _cached_file(file, remote.commit) or remote
 
 
-def _in_cache(file: HubFile, revision: str) -> InCache | None:
+def _cached_file(file: HubFile, revision: str) -> CachedFile | None:
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(file.repo, file.filename, revision=revision, repo_type="dataset")
-    if not isinstance(found, str):
+    cached = try_to_load_from_cache(
+        file.repo, file.filename, revision=revision, repo_type="dataset"
+    )
+    if not isinstance(cached, str):
         return None
-    path = Path(found)
+    path = Path(cached)
     commit = path.parents[file.filename.count("/")].name
-    return InCache(path=path, commit=commit, sha256=content_hash(path))
+    return CachedFile(path=path, commit=commit, sha256=hash_from_cache(path))
 
 
-def _ask(file: HubFile, *, patiently: bool) -> OnHub:
+def _remote_file(file: HubFile, *, patient: bool) -> RemoteFile:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import FileMetadataError
 
     url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
-    told = get_hf_file_metadata(url, retry_on_errors=patiently)
-    commit, etag = told.commit_hash or "", told.etag or ""
-    if not (_FOLDER_NAME.fullmatch(commit) and _FOLDER_NAME.fullmatch(etag)):
-        raise FileMetadataError("what answers names no commit and content, as a Hub does")
-    return OnHub(file=file, commit=commit, etag=etag, size_bytes=told.size)
+    metadata = get_hf_file_metadata(url, retry_on_errors=patient)
+    commit, etag = metadata.commit_hash or "", metadata.etag or ""
+    if not (is_commit(commit) and is_commit(etag)):
+        raise FileMetadataError("the server's answer has no valid commit and etag")
+    return RemoteFile(file=file, commit=commit, etag=etag, size_bytes=metadata.size)
 
 
-def content_hash(path: Path) -> str | None:
-    """The SHA-256 that the Hub gave for a file in its cache, in hex; None where it gave none.
+def hash_from_cache(path: Path) -> str | None:
+    """The SHA-256, in hex, that the Hub gave for a file in its cache; None if it gave none.
 
-    The cache names a large file's content after its hash and links to it. Where links are not
-    possible (Windows) nothing is known.
+    The cache names a large file's content after its hash and links to it. On systems without links
+    (Windows) the hash is not known.
     """
     if not path.is_symlink():
         return None
@@ -234,24 +311,24 @@ def content_hash(path: Path) -> str | None:
 def verify(file: HubFile, path: Path, sha256: str | None) -> None:
     """Read the whole file and compare its SHA-256 with the Hub's and with the pinned digits.
 
-    Takes seconds per gigabyte: to be called once, right before the file is used.
+    Takes seconds per gigabyte: call it once, right before the file is used.
 
     Args:
-        file: What was asked for.
-        path: Where it lies now.
-        sha256: What `locate` found, in hex; None where the Hub gave none.
+        file: The requested file.
+        path: The local file.
+        sha256: The hash from `locate`, in hex; None if the Hub gave none.
 
     Raises:
-        DataBroken: The content is another.
+        DataBroken: The content differs.
     """
     digest = hashlib.sha256()
     with path.open("rb") as content:
         while chunk := content.read(_CHUNK_BYTES):
             digest.update(chunk)
-    name, got = f"The downloaded file `{path}`", digest.hexdigest()
-    if sha256 is not None and got != sha256:
-        raise _other_content(name, f"SHA-256 {sha256}", got, _delete(path))
-    _compare_pins(file, name, path.stat().st_size, got, f"; else {_delete(path)}")
+    name, actual = f"The downloaded file `{path}`", digest.hexdigest()
+    if sha256 is not None and actual != sha256:
+        raise _unexpected_content(name, f"SHA-256 {sha256}", actual, _delete_hint(path))
+    _compare_pins(file, name, path.stat().st_size, actual, f"; else {_delete_hint(path)}")
 
 
 def _compare_pins(
@@ -261,50 +338,91 @@ def _compare_pins(
 
     `otherwise` ends the hint.
     """
-    pinned = got = ""
+    expected = actual = ""
     if None not in (file.size_bytes, size_bytes) and file.size_bytes != size_bytes:
-        pinned, got = f"{file.size_bytes} bytes", f"{size_bytes}"
+        expected, actual = f"{file.size_bytes} bytes", f"{size_bytes}"
     elif file.sha256 is not None and sha256 is not None:
         first, last = file.sha256
         if not (sha256.startswith(first) and sha256.endswith(last)):
-            pinned, got = f"SHA-256 {first}…{last}", sha256
-    if not pinned:
+            expected, actual = f"SHA-256 {first}…{last}", sha256
+    if not expected:
         return
-    hint = f"if the Hub has another version now, {file.instead}{otherwise}"
-    error = _other_content(name, pinned, got, hint)
+    hint = f"if the Hub has another version now, {file.alternative}{otherwise}"
+    error = _unexpected_content(name, expected, actual, hint)
     if file.binding:
         raise error
     logger.warning(f"{error}".partition("\n")[0])
 
 
-def _other_content(name: str, expected: str, got: str, hint: str) -> DataBroken:
-    return DataBroken(f"{name} is not the expected one: expected {expected}, got {got}.", hint=hint)
+def _unexpected_content(name: str, expected: str, actual: str, hint: str) -> DataBroken:
+    return DataBroken(
+        f"{name} is not the expected one: expected {expected}, got {actual}.", hint=hint
+    )
 
 
-def _delete(path: Path) -> str:
-    """The content must go, not only the cache's link to it."""
+def _delete_hint(path: Path) -> str:
+    """How to delete the content itself, not only the cache's link to it."""
     return f"delete it and run again: `rm '{path.resolve()}'`"
 
 
-# Downloading a file from the Hub so that a killed download goes on where it stopped.
-#
-# `huggingface_hub` 2 takes a broken connection up within one call, and begins anew in the next
-# process. Here what has arrived stays, below a folder of ours::
-#
-#     <etag>/<filename>.part      unfinished; the next process asks for the rest
-#     <etag>/<filename>           whole, and not unpacked yet
-#     <filename>.lock             held by the one process that downloads and unpacks
-#
-# The etag names the content: a file that has changed on the Hub begins at zero, and what there was
-# of the older one is removed.
+# Downloading
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+def install(file: HubFile, root: Path, name: str, place: Place) -> str:
+    """Store a file as ``<root>/<commit>/<name>``, unless it is there already.
+
+    A file in the Hub's own cache is used from there and stays. Any other is downloaded to
+    ``<root>/downloads``, verified, and deleted there once it is placed.
+
+    Args:
+        file: The file.
+        root: The folder of the dataset.
+        name: The name of the destination in the commit's folder.
+        place: Turns the file into the destination.
+
+    Returns:
+        The commit.
+
+    Raises:
+        DataMissing: The file cannot be downloaded or stored.
+        DataBroken: It is not the expected file, or a damaged archive.
+    """
+    location = locate(file)
+    destination, downloads = root / location.commit / name, root / "downloads"
+    check = partial(verify, file, sha256=location.sha256)
+    match location:
+        case CachedFile(path=path):
+            place(path, destination, check)
+        case RemoteFile():
+            with download_lock(file, downloads):
+                if not destination.exists():
+                    place(download(location, downloads), destination, check)
+                remove_downloads(file, downloads)
+    return location.commit
+
+
+def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
+    """Copy a file to `destination` in one step, unless that exists; a `Place`.
+
+    Raises:
+        DataMissing: It cannot be written.
+    """
+    if destination.exists():
+        return
+    check(path)
+    try:
+        with atomic_write(destination) as part:
+            shutil.copyfile(path, part)
+    except OSError as error:
+        raise DataMissing(
+            f"`{path}` could not be copied to `{destination}`: {error.strerror}.",
+            hint="make the folder writable and free some space; `MMIE_TASKS_CACHE` names another",
+        ) from error
 
 
 @contextmanager
-def turn(file: HubFile, folder: Path) -> Iterator[None]:
-    """Be the one process that downloads this file and uses it; others wait here.
+def download_lock(file: HubFile, folder: Path) -> Iterator[None]:
+    """Let one process at a time download this file and use it.
 
     Raises:
         DataMissing: `folder` cannot be written.
@@ -312,115 +430,98 @@ def turn(file: HubFile, folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = file_lock(folder / f"{_name(file)}.lock", f"downloading `{file.filename}`")
-            stack.enter_context(lock)
+            lock_file = folder / f"{_local_name(file)}.lock"
+            stack.enter_context(file_lock(lock_file, f"downloading `{file.filename}`"))
         except OSError as error:
-            raise _broken_off(file, error) from error
+            raise download_failure(file, error, is_downloading=True) from error
         yield
 
 
-def download(found: OnHub, folder: Path) -> Path:
-    """Download a file below `folder`, or the rest of it; to be called within its `turn`.
+def download(remote: RemoteFile, folder: Path) -> Path:
+    """Download a file below `folder`, or the rest of it; call it within `download_lock`.
 
-    Progress is shown, and a connection that breaks is taken up, by `huggingface_hub`. Only the size
-    is compared here: see `mmie_tasks.hub.download.verify`.
+    `huggingface_hub` shows the progress and resumes broken connections. Only the size is compared
+    here: see `verify`.
 
     Returns:
-        The whole file, which is `remove`'s to delete once it has served.
+        The complete file, to be deleted by `remove_downloads` after use.
 
     Raises:
-        DataMissing: The Hub refuses, the connection is lost for good, or `folder` has no room.
+        DataMissing: The Hub refuses, the connection fails for good, or the disk is full.
     """
-    whole = folder / found.etag / _name(found.file)
+    target = folder / remote.etag / _local_name(remote.file)
     try:
-        remove(found.file, folder, but=found.etag)
-        if not whole.is_file():
-            whole.parent.mkdir(exist_ok=True)
-            part = whole.with_name(f"{whole.name}.part")
-            _complete(part, found)
-            part.replace(whole)
+        remove_downloads(remote.file, folder, keep_etag=remote.etag)
+        if not target.is_file():
+            target.parent.mkdir(exist_ok=True)
+            part = target.with_name(f"{target.name}.part")
+            _download_rest(part, remote)
+            part.replace(target)
     except download_errors() as error:
-        raise _broken_off(found.file, error) from error
-    return whole
+        raise download_failure(remote.file, error, is_downloading=True) from error
+    return target
 
 
-def _complete(part: Path, found: OnHub) -> None:
+def _download_rest(part: Path, remote: RemoteFile) -> None:
     from huggingface_hub import hf_hub_url
 
     # Both are public, and exported by their modules only.
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
-    file, size_bytes = found.file, found.size_bytes
-    there = part.stat().st_size if part.is_file() else 0
-    if size_bytes is None or there > size_bytes:
-        there = 0
-    if there:
-        logger.info(f"Going on with `{part}`: {there:,} of {size_bytes:,} bytes are there.")
-    # Asked for at its commit, and from the Hub: an address it forwards to is signed and expires.
-    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=found.commit)
-    with part.open("ab" if there else "wb") as content:
+    file, size_bytes = remote.file, remote.size_bytes
+    resume_bytes = part.stat().st_size if part.is_file() else 0
+    if size_bytes is None or resume_bytes > size_bytes:
+        resume_bytes = 0
+    if resume_bytes:
+        logger.info(f"Resuming `{part}` at {resume_bytes:,} of {size_bytes:,} bytes.")
+    # From the Hub and at the commit: an address that it redirects to is signed and expires.
+    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=remote.commit)
+    with part.open("ab" if resume_bytes else "wb") as content:
         http_get(
             url,
             content,
-            resume_size=there,
+            resume_size=resume_bytes,
             headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # ranges count raw bytes
             expected_size=size_bytes,
             displayed_filename=file.filename,
         )
 
 
-def arrived_bytes(found: OnHub, folder: Path) -> int:
-    """How much of a file is below `folder` already, and will not be downloaded again."""
-    whole = folder / found.etag / _name(found.file)
-    for path in (whole, whole.with_name(f"{whole.name}.part")):
+def arrived_bytes(remote: RemoteFile, folder: Path) -> int:
+    """Bytes of a file that are below `folder` already and will not be downloaded again."""
+    target = folder / remote.etag / _local_name(remote.file)
+    for path in (target, target.with_name(f"{target.name}.part")):
         if path.is_file():
-            there = path.stat().st_size
-            return there if there <= (found.size_bytes or 0) else 0
+            size_bytes = path.stat().st_size
+            return size_bytes if size_bytes <= (remote.size_bytes or 0) else 0
     return 0
 
 
-def remove(file: HubFile, folder: Path, but: str = "") -> None:
-    """Delete what was downloaded of a file, whole or in part; to be called within its `turn`.
+def remove_downloads(file: HubFile, folder: Path, keep_etag: str = "") -> None:
+    """Delete complete and partial downloads of a file; call it within `download_lock`.
 
-    What cannot be deleted only takes room: that is logged, and nothing is raised.
+    A file that cannot be deleted only takes disk space: that is logged, and nothing is raised.
 
     Args:
-        file: What was asked for.
+        file: The requested file.
         folder: As for `download`.
-        but: The etag of the content to keep, if any.
+        keep_etag: The etag of the content to keep, if any.
     """
-    for content in folder.iterdir():
-        if content.is_dir() and content.name != but:
+    for content_folder in folder.iterdir():
+        if content_folder.is_dir() and content_folder.name != keep_etag:
             try:
-                _clear(content, _name(file))
+                _remove_content(content_folder, _local_name(file))
             except OSError as error:
-                logger.warning(f"`{content}` is no longer needed and stays: {error}.")
+                logger.warning(f"`{content_folder}` could not be deleted: {error}.")
 
 
-def _clear(content: Path, name: str) -> None:
-    for path in (content / name, content / f"{name}.part"):
+def _remove_content(content_folder: Path, name: str) -> None:
+    for path in (content_folder / name, content_folder / f"{name}.part"):
         path.unlink(missing_ok=True)
-    if not any(content.iterdir()):
-        content.rmdir()
+    if not any(content_folder.iterdir()):
+        content_folder.rmdir()
 
 
-def _name(file: HubFile) -> str:
+def _local_name(file: HubFile) -> str:
     return file.filename.replace("/", "%2F")
-
-
-def _broken_off(file: HubFile, error: BaseException) -> DataMissing:
-    from huggingface_hub.errors import HfHubHTTPError
-
-    elsewhere = "or set `MMIE_TASKS_CACHE` to a folder"
-    match error:
-        case HfHubHTTPError():
-            return missing(file, *said_by_the_hub(file, error))
-        case OSError(errno=number) if number in _NO_ROOM:
-            return missing(file, "the disk is full", f"make room, {elsewhere} on a bigger disk")
-        case OSError(errno=number, filename=str(path)) if number in _NO_RIGHT:
-            hint = f"make it writable, {elsewhere} that is"
-            return missing(file, f"`{path}` cannot be written ({error.strerror})", hint)
-        case _:
-            found = f"the download failed: {type(error).__name__}: {without_urls(error)}"
-            return missing(file, found, "run again: it goes on where it stopped")

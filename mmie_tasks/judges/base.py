@@ -19,9 +19,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 from mmie_tasks.core.errors import MmieTasksError
+
+if TYPE_CHECKING:
+    from mmie_tasks.hub.asset import Asset
 
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
 
@@ -127,6 +130,22 @@ class SelfChecking(Protocol):
 
         Raises:
             JudgeMisconfigured: It cannot; the message says why and what to do.
+        """
+        ...
+
+
+@runtime_checkable
+class HasAssets(Protocol):
+    """A judge that needs files on the machine it runs on."""
+
+    def assets(self) -> Sequence[Asset]:
+        """What ``doctor`` checks and ``prefetch`` downloads; empty if nothing. Does not connect.
+
+        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which
+        may download them.
+
+        Raises:
+            JudgeMisconfigured: Its options name no asset that can exist.
         """
         ...
 

@@ -8,11 +8,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import (
+    HasAssets,
     InProcess,
     Judge,
     JudgeReply,
@@ -23,6 +25,9 @@ from mmie_tasks.judges.base import (
     content_key,
 )
 from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
+
+if TYPE_CHECKING:
+    from mmie_tasks.hub.asset import Asset
 
 # Disk full, locked for too long, damaged, deleted; a token count that SQLite cannot store.
 _FILE_ERRORS = (sqlite3.Error, OSError, OverflowError, MmieTasksError)
@@ -62,6 +67,10 @@ class CachedJudge:
             replies.check_writable()
         if isinstance(self._judge, SelfChecking):
             self._judge.check()
+
+    def assets(self) -> Sequence[Asset]:
+        """The assets of the wrapped judge."""
+        return self._judge.assets() if isinstance(self._judge, HasAssets) else ()
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Have a function called before the wrapped judge loads a model, if it does."""

@@ -1,216 +1,88 @@
-"""The command ``mmie-tasks doctor``."""
+"""The command ``mmie-tasks doctor``: checks whether a run can start on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib import import_module
-from inspect import signature
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
-from types import ModuleType
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.judges.base import SelfChecking
+from mmie_tasks.core.files import readable_size
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.hub.asset import Check, hub_cache
+from mmie_tasks.judges.base import HasAssets, SelfChecking
 from mmie_tasks.judges.cache_store import default_path
 from mmie_tasks.judges.choice import JudgeChoice, parse_choice, with_launcher_args
 from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
-from mmie_tasks.preflight import machine
-from mmie_tasks.preflight.findings import Finding, folder, looked, ok, problem, problem_of
+from mmie_tasks.preflight.findings import (
+    Finding,
+    check_assets,
+    folder_finding,
+    ok,
+    problem,
+    problem_from,
+    run_check,
+    warning,
+)
+from mmie_tasks.preflight.prefetch import tasks_named
 
-# The report: for people, aligned and no wider than 100 columns, or as JSON.
+PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
+MIN_LMMS_EVAL = (0, 7, 3)
+MIN_TRANSFORMERS = (5,)  # of the judge `mmie_score`
 
 _WIDTH = 100
 
-
-def page(findings: Sequence[Finding]) -> str:
-    """One line a finding, its hint below it, and the count at the end."""
-    subject_width = max((len(finding.subject) for finding in findings), default=0)
-    lines = [line for finding in findings for line in _lines(finding, subject_width)]
-    return "\n".join([*lines, "", _count(findings)])
-
-
-def as_json(findings: Iterable[Finding]) -> str:
-    """A JSON array of objects with ``status``, ``subject``, ``found`` and ``hint``."""
-    return json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False)
-
-
-def _lines(finding: Finding, subject_width: int) -> list[str]:
-    start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
-    lines = _wrapped(finding.found, start, " " * len(start))
-    if finding.hint:
-        indent = " " * len(start)
-        lines += _wrapped(finding.hint, f"{indent}hint: ", f"{indent}      ")
-    return lines
-
-
-def _wrapped(text: str, first: str, then: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=then,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _count(findings: Sequence[Finding]) -> str:
-    counts = Counter(finding.status for finding in findings)
-    if not counts["problem"]:
-        warnings = f" Warnings: {counts['warning']}." if counts["warning"] else ""
-        return f"A run can begin.{warnings}"
-    return f"Problems: {counts['problem']}. Warnings: {counts['warning']}. A run would fail."
-
-
-# What each benchmark needs, asked through its room: a fourth one edits nothing here.
-
-_JUDGES = Path(__file__).resolve().parents[1] / "judges"
-
-
-def rooms_of(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
-    """The benchmarks that these tasks are of; all of them where no task is named.
-
-    A task, group or tag is named as its benchmark, with or without more behind a ``_``.
-
-    Raises:
-        SettingWrong: One of them is none of ours.
-
-    >>> [room.name for room in rooms_of(["mmie_sa", "mmie"])]
-    ['mmie']
-    """
-    known = entries()
-    chosen = {task: entry_of_task(task) for task in tasks}
-    if strangers := [f"`{task}`" for task, found in chosen.items() if found is None]:
-        raise SettingWrong(
-            f"{', '.join(strangers)}: no task of mmie-tasks.",
-            hint=f"ours begin with {entry_names(known)}; of others the doctor knows nothing",
-        )
-    return tuple(room for room in known if not tasks or room in chosen.values())
-
-
-def look(
-    room: BenchmarkEntry, environment: Mapping[str, str], tasks: Sequence[str] = ()
-) -> Iterator[Finding]:
-    """What a benchmark needs: its task files, its data and words, and its judge.
-
-    Args:
-        room: The benchmark.
-        environment: Of this process.
-        tasks: That are asked for, of whatever benchmark; all where none is named.
-    """
-    try:
-        benchmark, doctor = room.load(), _checks(room)
-        if not room.is_ours:
-            yield _task_files(room)
-    except MmieTasksError as error:
-        yield problem_of(room.name, error)
-        return
-    findings = list(_of_room(doctor, environment, [t for t in tasks if entry_of_task(t) == room]))
-    yield from findings
-    judged = benchmark.judge
-    if judged is not None:
-        yield from _judge(f"{room.name}: judge", judged, findings, environment)
-    else:
-        yield ok(f"{room.name}: judge", "none is needed: it is scored by rule")
-
-
-def _task_files(room: BenchmarkEntry) -> Finding:
-    """Whether another package brought the files that lmms-eval reads."""
-    folder = room.task_dir()
-    if not (found := len(list(folder.rglob("*.yaml")))):
-        hint = "let the package be built with its data, and install it again"
-        return problem(room.name, f"no task file in `{folder}`", hint)
-    return ok(room.name, f"of the package `{room.package}`, task files: {found}")
-
-
-def _of_room(
-    doctor: ModuleType | None, environment: Mapping[str, str], tasks: Sequence[str]
-) -> Iterator[Finding]:
-    """The findings of a room's own ``doctor.py``, if it has one.
-
-    Its ``look`` is given the tasks where it has a parameter of that name.
-    """
-    if doctor is not None:
-        wants_tasks = "tasks" in signature(doctor.look).parameters
-        yield from doctor.look(environment, **({"tasks": tasks} if wants_tasks else {}))
-
-
-def _of_judge(name: str, environment: Mapping[str, str], options: object) -> Iterator[Finding]:
-    """The findings of a judge's own ``doctor.py``, if it has one."""
-    if (_JUDGES / name / "assets.py").is_file():
-        yield from import_module(f"mmie_tasks.judges.{name}.assets").look(environment, options)
-
-
-def _judge(
-    subject: str, judged: BenchmarkJudge, before: Sequence[Finding], environment: Mapping[str, str]
-) -> Iterator[Finding]:
-    """The judge: by its own doctor where it has one, else by asking it.
-
-    A judge with a doctor of its own is not asked: that may make it fetch what it lacks.
-    """
-    try:
-        choice = judged.choice()
-        judged.judge()
-    except MmieTasksError as error:
-        yield problem_of(subject, error)
-        return
-    own = list(_of_judge(choice.name, environment, choice.options))
-    if own:
-        yield ok(subject, f"`{choice.name}`, named by {choice.source}")
-        yield from own
-    else:
-        yield from looked(subject, lambda: _asked(judged, choice, before))
-    yield from _cache(choice, environment)
-
-
-def _asked(judged: BenchmarkJudge, choice: JudgeChoice, before: Sequence[Finding]) -> str:
-    """Words for a judge that can be used.
-
-    Raises:
-        MmieTasksError: It cannot.
-    """
-    try:
-        judged.check()
-    except MmieTasksError as error:
-        told = problem_of("", error).found
-        if all(finding.found != told for finding in before):
-            raise
-        judge = judged.judge()  # what is wrong is not the judge, and was said above
-        if isinstance(judge, SelfChecking):
-            judge.check()
-    return f"`{choice.name}`, named by {choice.source}, can be used: {judged.signature()}"
-
-
-def _cache(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Where replies are kept."""
-    subject = "replies' cache"
-    wanted = choice.options.get("cache", "on")
-    if re.fullmatch("off|false|no|0", wanted.lower()) or choice.name == "replay":
-        return
-    named = "" if re.fullmatch("on|true|yes|1", wanted.lower()) else wanted
-    path = Path(named).expanduser() if named else default_path(environment)
-    if path.is_dir():
-        yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
-    else:
-        yield folder(subject, path.parent, "name another file: `cache=PATH`, or `cache=off`")
+# Of a photo and two images of 512 px: computed from the model's shape, not measured.
+_SAMPLE_TFLOP = 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is printed, and the exit status: 1 where there is a problem."""
+    """The text to print, and the exit status: 1 if there is a problem, otherwise 0."""
 
     text: str
     status: int
 
 
-def quiet() -> None:
-    """Keep logs and progress bars of this process off the report: it tells what is to be known."""
+class _Launcher:
+    """Stands for the launcher of a run with the judge of ``--judge``."""
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
+    """Check this machine, and the requested benchmarks with their judges.
+
+    Args:
+        arguments: The arguments behind ``doctor``.
+        environment: Of this process; judges and benchmarks read it themselves.
+
+    Raises:
+        SettingWrong: An option has an invalid value.
+    """
+    options = _parser().parse_args(arguments)
+    tasks = [task.strip() for task in options.tasks.split(",") if task.strip()]
+    selected = select_benchmarks(tasks)
+    launcher = _Launcher()  # its choice is valid as long as it exists
+    if choice := _judge_choice(options.judge, options.judge_args):
+        register_launcher(launcher, choice)
+    findings = list(check_machine(environment))
+    for entry in selected:
+        new = check_benchmark(entry, environment, tasks)
+        findings += (finding for finding in new if finding not in findings)
+    text = as_json(findings) if options.json else as_text(findings)
+    return Report(text=text, status=int(any(one.status == "problem" for one in findings)))
+
+
+def mute_logs() -> None:
+    """Remove log lines and progress bars of this process: the report contains what matters."""
     import logging
 
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -221,35 +93,8 @@ def quiet() -> None:
     disable_progress_bars()
 
 
-class _AsAsked:
-    """Stands for the launcher that a run with this judge would have."""
-
-
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
-    """Look at everything that is asked for.
-
-    Args:
-        arguments: What stands behind ``doctor``.
-        environment: Of this process: judges and benchmarks read it themselves.
-
-    Raises:
-        SettingWrong: An option says something that cannot be understood.
-    """
-    asked = _parser().parse_args(arguments)
-    tasks = [task.strip() for task in asked.tasks.split(",") if task.strip()]
-    chosen = rooms_of(tasks)
-    launcher = _AsAsked()  # its judge counts as long as it lives
-    if choice := _choice(asked.judge, asked.judge_args):
-        register_launcher(launcher, choice)
-    findings: list[Finding] = [*machine.look(environment)]
-    for room in chosen:
-        findings += (each for each in look(room, environment, tasks) if each not in findings)
-    text = as_json(findings) if asked.json else page(findings)
-    return Report(text=text, status=int(any(each.status == "problem" for each in findings)))
-
-
-def _choice(judge: str | None, judge_args: str | None) -> JudgeChoice | None:
-    """The judge that is asked for; None where the benchmarks' own are."""
+def _judge_choice(judge: str | None, judge_args: str | None) -> JudgeChoice | None:
+    """The judge of the options; None for each benchmark's default."""
     words = [*(("--judge", judge) if judge is not None else ())]
     words += ("--judge_args", judge_args) if judge_args is not None else ()
     _, *launcher_args = with_launcher_args(words) or [""]
@@ -262,8 +107,8 @@ def _choice(judge: str | None, judge_args: str | None) -> JudgeChoice | None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
-        description="See whether a run can begin: packages, GPUs, room, data, prompts, judges. "
-        "Nothing large is downloaded. The exit status is 1 where there is a problem.",
+        description="Check whether a run can start: packages, GPUs, disk space, data, prompts, "
+        "judges. Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
     parser.add_argument("--tasks", default="", metavar="A,B", help="tasks of ours; default: all")
     parser.add_argument("--judge", metavar="NAME[:MODEL]", help="as in `mmie-tasks eval`")
@@ -272,5 +117,248 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _checks(entry: BenchmarkEntry) -> ModuleType | None:
-    return import_module(f"{entry.package}.checks") if entry.is_ours else None
+# The report
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """A line for each finding with its hint below, aligned, and a summary; 100 columns at most."""
+    subject_width = max((len(finding.subject) for finding in findings), default=0)
+    lines = [line for finding in findings for line in _finding_lines(finding, subject_width)]
+    return "\n".join([*lines, "", _summary(findings)])
+
+
+def as_json(findings: Iterable[Finding]) -> str:
+    """A JSON array of objects with ``status``, ``subject``, ``found`` (message) and ``hint``."""
+    rows = [
+        {
+            "status": finding.status,
+            "subject": finding.subject,
+            "found": finding.message,
+            "hint": finding.hint,
+        }
+        for finding in findings
+    ]
+    return json.dumps(rows, indent=1, ensure_ascii=False)
+
+
+def _finding_lines(finding: Finding, subject_width: int) -> list[str]:
+    start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
+    indent = " " * len(start)
+    lines = _wrap(finding.message, start, indent)
+    if finding.hint:
+        lines += _wrap(finding.hint, f"{indent}hint: ", f"{indent}      ")
+    return lines
+
+
+def _wrap(text: str, first_indent: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=first_indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.status for finding in findings)
+    if not counts["problem"]:
+        warnings = f" Warnings: {counts['warning']}." if counts["warning"] else ""
+        return f"A run can begin.{warnings}"
+    return f"Problems: {counts['problem']}. Warnings: {counts['warning']}. A run would fail."
+
+
+# The machine
+
+
+def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Python, packages, GPUs and caches: what every benchmark needs."""
+    yield ok("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    for package in PACKAGES:
+        yield _check_package(package)
+    yield from _check_gpus()
+    yield folder_finding("data cache", cache_dir(environment), "set `MMIE_TASKS_CACHE` to a folder")
+    yield folder_finding("Hub cache", hub_cache(), "set `HF_HOME` to a folder")
+
+
+def _check_package(name: str) -> Finding:
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        return problem(name, "is not installed", f"`pip install {name}`")
+    numbers = version_numbers(installed)
+    if name == "lmms-eval" and numbers < MIN_LMMS_EVAL:
+        message = f"{installed}, and 0.7.3 or later is needed"
+        return problem(name, message, "`pip install -U lmms-eval`")
+    if name == "transformers" and numbers < MIN_TRANSFORMERS:
+        hint = "`pip install -U transformers`, or choose another judge"
+        return warning(name, f"{installed}, and the judge `mmie_score` needs 5.x", hint)
+    return ok(name, installed)
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version.
+
+    >>> version_numbers("5.23.0.dev1")
+    (5, 23, 0)
+    """
+    leading = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in leading[0].split(".")) if leading else ()
+
+
+def _check_gpus() -> Iterator[Finding]:
+    import torch
+
+    if torch.cuda.is_available():
+        yield from map(_check_gpu, range(torch.cuda.device_count()))
+        return
+    has_gpu_support = torch.version.cuda or torch.version.hip
+    why = "torch finds none" if has_gpu_support else "this torch is built without GPU support"
+    yield warning(
+        "GPU",
+        f"none ({why}): a judge in process would run on the CPU, where a typical MMIE sample "
+        f"takes about {_SAMPLE_TFLOP} TFLOP (computed, not measured)",
+        "judge on a machine with a GPU, or on a server: `--judge openai:MODEL`",
+    )
+
+
+def _check_gpu(index: int) -> Finding:
+    import torch
+
+    subject = f"GPU {index}"
+    try:
+        name = torch.cuda.get_device_name(index)
+        has_bfloat16 = torch.cuda.get_device_capability(index) >= (8, 0)
+        free, total = torch.cuda.mem_get_info(index)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        return problem(subject, f"it cannot be used: {reason}", "check `nvidia-smi`")
+    dtype = "bfloat16" if has_bfloat16 else "no bfloat16"
+    message = f"{name}, {readable_size(free)} of {readable_size(total)} free, {dtype}"
+    if has_bfloat16:
+        return ok(subject, message)
+    return warning(subject, message, "a judge in process computes in float32 here, which is slow")
+
+
+# Benchmarks and judges
+
+
+def select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
+    """The benchmarks of these tasks, groups or tags; all if none is named.
+
+    Raises:
+        SettingWrong: A task belongs to no benchmark of ours.
+
+    >>> [entry.name for entry in select_benchmarks(["mmie_sa", "mmie"])]
+    ['mmie']
+    """
+    selected = {task: entry_of_task(task) for task in tasks}
+    if unknown := [f"`{task}`" for task, entry in selected.items() if entry is None]:
+        raise SettingWrong(
+            f"{', '.join(unknown)}: no task of mmie-tasks.",
+            hint=f"our tasks begin with {entry_names(entries())}; others cannot be checked",
+        )
+    return tuple(entry for entry in entries() if not tasks or entry in selected.values())
+
+
+def check_benchmark(
+    entry: BenchmarkEntry, environment: Mapping[str, str], tasks: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """The findings on a benchmark: its task files, its assets, its judge.
+
+    Args:
+        entry: The benchmark.
+        environment: Of this process.
+        tasks: The requested tasks, of any benchmark; all if none is named.
+    """
+    try:
+        benchmark = entry.load()
+        if not entry.is_ours:
+            yield _check_task_files(entry)
+    except MmieTasksError as error:
+        yield problem_from(entry.name, error)
+        return
+    named = [tasks_named(task) for task in tasks if entry_of_task(task) == entry]
+    # An unknown name, such as a pattern, stands for all tasks.
+    own_tasks = tuple(chain.from_iterable(named)) if all(named) else ()
+    try:
+        findings = list(check_assets(benchmark.assets(own_tasks, environment)))
+    except MmieTasksError as error:
+        findings = [problem_from(f"{entry.name}: data", error)]
+    yield from findings
+    if benchmark.judge is None:
+        yield ok(f"{entry.name}: judge", "none is needed: it is scored by rule")
+    else:
+        yield from _check_judge(f"{entry.name}: judge", benchmark.judge, findings, environment)
+
+
+def _check_task_files(entry: BenchmarkEntry) -> Finding:
+    """Whether another package contains the task files that lmms-eval reads."""
+    folder = entry.task_dir()
+    if not (count := len(list(folder.rglob("*.yaml")))):
+        hint = "include the folder in the package's build, and reinstall it"
+        return problem(entry.name, f"no task file in `{folder}`", hint)
+    return ok(entry.name, f"of the package `{entry.package}`, task files: {count}")
+
+
+def _check_judge(
+    subject: str,
+    benchmark_judge: BenchmarkJudge,
+    benchmark_findings: Sequence[Finding],
+    environment: Mapping[str, str],
+) -> Iterator[Finding]:
+    """The findings on the chosen judge.
+
+    A judge with assets is checked by their checks; its own check might download them.
+    """
+    try:
+        choice, judge = benchmark_judge.choice(), benchmark_judge.judge()
+        assets = judge.assets() if isinstance(judge, HasAssets) else ()
+    except MmieTasksError as error:
+        yield problem_from(subject, error)
+        return
+
+    def describe() -> str:
+        _check_setup(benchmark_judge, benchmark_findings)
+        signature = benchmark_judge.signature()
+        return f"`{choice.name}`, named by {choice.source}, can be used: {signature}"
+
+    if assets:
+        yield ok(subject, f"`{choice.name}`, named by {choice.source}")
+        yield from check_assets(assets)
+    else:
+        yield from run_check(Check(subject=subject, describe=describe))
+    yield from _check_reply_cache(choice, environment)
+
+
+def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding]) -> None:
+    """Check the judge and what else judging needs.
+
+    Raises:
+        MmieTasksError: The judge cannot be used, or something else is missing that
+            `benchmark_findings` do not report.
+    """
+    try:
+        benchmark_judge.check()
+    except MmieTasksError as error:
+        message = problem_from("", error).message
+        if all(finding.message != message for finding in benchmark_findings):
+            raise
+        judge = benchmark_judge.judge()
+        if isinstance(judge, SelfChecking):
+            judge.check()
+
+
+def _check_reply_cache(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
+    subject = "replies' cache"
+    option = choice.options.get("cache", "on")
+    if re.fullmatch("off|false|no|0", option.lower()) or choice.name == "replay":
+        return
+    is_default = re.fullmatch("on|true|yes|1", option.lower())
+    path = default_path(environment) if is_default else Path(option).expanduser()
+    if path.is_dir():
+        yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
+    else:
+        hint = "name another file: `cache=PATH`, or `cache=off`"
+        yield folder_finding(subject, path.parent, hint)

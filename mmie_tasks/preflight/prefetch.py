@@ -1,413 +1,115 @@
-"""The command ``mmie-tasks prefetch``."""
+"""The command ``mmie-tasks prefetch``: downloads the assets of benchmarks and judges."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 
 import yaml
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
 from mmie_tasks.core.tables import table
-from mmie_tasks.hub.asset import Item
+from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import JudgeChoice, choose_judge, parse_choice
-from mmie_tasks.judges.registry import names as judge_names
-from mmie_tasks.preflight.findings import free_bytes, gib, problem_of, standing
-
-# Fetching one thing after the other; one that fails does not lose the others.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Something that could not be had, and why."""
-
-    item: Item
-    error: MmieTasksError
-
-
-def fetch_all(items: Sequence[Item]) -> list[Failure]:
-    """Fetch what is not here; what failed.
-
-    Only what a user can put right is gone past; anything else is raised at once.
-    """
-    wanted = [item for item in items if not item.here]
-    failures: list[Failure] = []
-    for number, item in enumerate(wanted, start=1):
-        logger.info(f"{number} of {len(wanted)}: {item.subject}, from {item.told.source}")
-        try:
-            logger.info(f"{item.subject}: {item.fetch()}")
-        except MmieTasksError as error:
-            failures.append(Failure(item=item, error=error))
-            logger.error(f"{item.subject}: {problem_of('', error).found}")
-    return failures
-
-
-def foreseen(items: Sequence[Item]) -> list[Failure]:
-    """What would fail, by what the Hub said when it was asked for the size."""
-    return [Failure(item=item, error=item.trouble) for item in items if item.trouble]
-
-
-def failed(failures: Sequence[Failure], of: int) -> DataMissing:
-    """One error for all that failed, each with its hint.
-
-    Args:
-        failures: At least one.
-        of: How many things were asked for.
-    """
-    lines = [f"{len(failures)} of {of} could not be fetched:"]
-    for failure in failures:
-        found = problem_of("", failure.error)
-        lines += ["", f"{failure.item.subject}: {found.found}.", f"  hint: {found.hint}"]
-    return DataMissing(
-        "\n".join(lines), hint="do what is said above and run again: what is here is kept"
-    )
-
-
-# The judges that are asked for, and what they need here.
+from mmie_tasks.judges.base import HasAssets
+from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice
+from mmie_tasks.preflight.findings import is_writable, problem_from
 
 DEFAULT = "default"
-"""What ``--judge`` stands for without a value."""
+"""Value of ``--judge`` without a name: each benchmark's own judge."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What was found to be fetched, and what is to be said besides."""
-
-    items: tuple[Item, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def look(
-    asked: str | None, rooms: Iterable[BenchmarkEntry], environment: Mapping[str, str]
-) -> Found:
-    """The items of the judges that these benchmarks would have.
-
-    Args:
-        asked: What ``--judge`` says: a judge, or `DEFAULT` for each benchmark's own; None where no
-            judge is wanted.
-        rooms: The benchmarks.
-        environment: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
-
-    Raises:
-        SettingWrong: No such judge, or no such option of it.
-    """
-    launched = None
-    if asked not in (None, DEFAULT):
-        launched = parse_choice(asked, "`--judge`")
-        registry.check_options(launched.name, launched.options)
-    choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
-    notes: list[str] = []
-    for room in rooms:
-        judged = room.load().judge
-        if judged is None:
-            notes += [f"{room.name}: it has no judge."] if asked == DEFAULT else []
-            continue
-        choice = choose_judge(judged.default, environment, launched)
-        if asked is None:
-            notes += _left_out(room, choice)
-        else:
-            choices.setdefault((choice.name, tuple(sorted(choice.options.items()))), choice)
-    if launched and not choices:
-        choices["", ()] = launched
-    found = [_of(choice, environment) for choice in choices.values()]
-    items = tuple(item for each in found for item in each.items)
-    return Found(items=items, notes=(*notes, *(note for each in found for note in each.notes)))
-
-
-def _left_out(room: BenchmarkEntry, choice: JudgeChoice) -> list[str]:
-    if not _has_items(choice.name):
-        return []
-    return [f"{room.name}: its judge `{choice.name}` is not fetched; add `--judge` for that."]
-
-
-def _of(choice: JudgeChoice, environment: Mapping[str, str]) -> Found:
-    if not _has_items(choice.name):
-        return Found(notes=(f"judge `{choice.name}`: nothing is to be fetched for it.",))
-    part = import_module(f"mmie_tasks.judges.{choice.name}.assets")
-    return Found(items=tuple(part.items(choice.options, environment)))
-
-
-def _has_items(name: str) -> bool:
-    """Whether it is one of ours that keeps something on the machine it runs on."""
-    if name not in registry.BUILT_IN:
-        return False
-    package = find_spec(f"mmie_tasks.judges.{name}")
-    if package is None or not package.submodule_search_locations:
-        return False
-    return find_spec(f"mmie_tasks.judges.{name}.assets") is not None
-
-
-# What can be asked for: a benchmark, a task of it, or a tag.
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads a task file; the functions that it names are none of our business."""
-
-
-_Loader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
-
-
-def asked_of(words: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
-    """Benchmark to the tasks of it that are asked for, in the order they are named.
-
-    Args:
-        words: Benchmarks, tasks, and tags of tasks.
-
-    Raises:
-        SettingWrong: There is no word, or one names nothing; lists what there is.
-    """
-    if not words:
-        raise SettingWrong(
-            "`mmie-tasks prefetch` needs a benchmark, or a task of one.",
-            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
-        )
-    found: dict[BenchmarkEntry, tuple[str, ...]] = {}
-    for word in words:
-        room, tasks = entry_of_task(word), tasks_named(word)
-        if room is None or not tasks:
-            raise _unknown(word, entries() if room is None else (room,))
-        found[room] = tuple(dict.fromkeys((*found.get(room, ()), *tasks)))
-    return found
-
-
-def tasks_named(word: str) -> tuple[str, ...]:
-    """The tasks that a word stands for: a benchmark or task for itself, a tag for its tasks.
-
-    Empty where it stands for nothing.
-    """
-    room = entry_of_task(word)
-    return () if room is None else _tasks(room).get(word, ())
-
-
-def _tasks(room: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
-    """Every word of a benchmark, to its tasks: itself, its tasks, its tags."""
-    words: dict[str, tuple[str, ...]] = {room.name: (room.name,)}
-    for path in sorted(room.task_dir().glob("*.yaml")):
-        try:
-            content = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506 - safe
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            first = str(error).partition("\n")[0]
-            hint = "install the package that it is in again"
-            raise DataBroken(f"`{path}` is no task file: {first}.", hint=hint) from error
-        fields = content if isinstance(content, dict) else {}
-        task = fields.get("task")
-        if isinstance(task, str):
-            words[task] = (task,)
-            for tag in _texts(fields.get("tag")):
-                words[tag] = (*words.get(tag, ()), task)
-    return words
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def _unknown(word: str, among: Iterable[BenchmarkEntry]) -> SettingWrong:
-    known = {name.lower(): name for room in among for name in _tasks(room)}
-    # Somebody may say `DocVQA` and mean `milebench_DocVQA`.
-    close = [known[name] for name in sorted(known) if name.endswith(f"_{word.lower()}")]
-    close += [known[name] for name in difflib.get_close_matches(word.lower(), known)]
-    listed = ", ".join(f"`{name}`" for name in dict.fromkeys(close)) or entry_names(entries())
-    return SettingWrong(f"There is no benchmark or task `{word}`.", hint=f"there is {listed}")
-
-
-# What a machine without internet is given: folders to copy, and lines for its shell.
-
+HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"
 
-# Where things are looked for depends on these; their values are not shown.
-SAME_THERE = (
+# Settings that choose assets. Their values are not printed.
+SETTINGS = (
     *("HF_ENDPOINT", "MMIE_REVISION", "MILEBENCH_REVISION", "MIA_BENCH_REVISION"),
     *("MILEBENCH_TOKENIZER", "MILEBENCH_MAX_CONTEXT_TOKENS", "MILEBENCH_TOKENS_PER_IMAGE"),
     *("MMIE_SCORE_MODEL", "MMIE_TASKS_JUDGE"),
 )
 
+_FULL_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
 
-def lines(items: Iterable[Item], doctor: str, environment: Mapping[str, str]) -> str:
-    """How to take everything along.
 
-    Args:
-        items: All that is here now.
-        doctor: The command that looks at it there.
-        environment: Of this process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssetList:
+    """The assets of a command, and notes to print with them."""
+
+    assets: tuple[Asset, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAsset:
+    """An asset with what is known before anything is fetched.
+
+    Attributes:
+        asset: The asset.
+        is_here: Whether nothing has to be fetched.
+        plan: What has to be downloaded; without sizes if the asset is here or the Hub refused.
+        error: Why the Hub gave no plan; fetching is likely to fail for the same reason.
     """
-    folders: dict[str, Path] = {}
-    for item in items:
-        folders |= item.folders
-    if not folders:
-        return "Nothing is to be copied for a machine without internet."
-    exports = [f"export {name}={shlex.quote(str(path))}" for name, path in folders.items()]
-    told = [
-        "For a machine without internet: copy these folders there (or mount them), say where they",
-        "are, and see whether a run can begin:",
-        "",
-        *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
-    ]
-    if HUB_HOME in folders:
-        told += ["", f"Leave the file `token` in `{HUB_HOME}` behind: it is a key."]
-    same = [f"`{name}`" for name in SAME_THERE if environment.get(name) and name not in folders]
-    told += ["", f"Set there what is set here: {', '.join(same)}."] if same else []
-    return "\n".join(told)
+
+    asset: Asset
+    is_here: bool
+    plan: DownloadPlan
+    error: MmieTasksError | None = None
 
 
-# What is told before anything is fetched: a table, the sum, and whether there is room.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAsset:
+    """An asset that could not be fetched, and why."""
 
-HEADER = ("what", "from", "here", "into", "to fetch")
-
-_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
-
-
-def text(items: Sequence[Item], notes: Iterable[str] = ()) -> str:
-    """Everything, its size first; what is not known is said to be so."""
-    lines = [table(HEADER, map(_row, items), text_columns=4)] if items else []
-    lines += ["", _sum(items)] if items else []
-    return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
-
-
-def _row(item: Item) -> tuple[str, ...]:
-    state = "yes" if item.here else "?" if item.trouble else "no"
-    source = _COMMIT.sub(r"\1", item.told.source)
-    return (item.subject, source, state, str(item.room), _size(item))
-
-
-def _size(item: Item) -> str:
-    if item.here:
-        return "-"
-    size_bytes = item.told.size_bytes
-    return "unknown" if size_bytes is None else gib(size_bytes)
-
-
-def _sum(items: Iterable[Item]) -> str:
-    wanted = [item for item in items if not item.here]
-    if not wanted:
-        return "Everything is here."
-    known = [item.told.size_bytes for item in wanted if item.told.size_bytes is not None]
-    unknown = len(wanted) - len(known)
-    sizes = [gib(sum(known))] if known else []
-    sizes += [f"{unknown} of unknown size"] if unknown else []
-    return f"To fetch: {', and '.join(sizes)}."
-
-
-def needs_bytes(items: Iterable[Item]) -> Mapping[Path, int]:
-    """Folder to the room that it needs, one folder for each disk; what is unknown counts as none.
-
-    What stays is added up. What is only there for a while is there for one item at a time.
-    """
-    folders: dict[int, Path] = {}
-    stays: dict[Path, int] = {}
-    passes: dict[Path, int] = {}
-
-    def on(folder: Path) -> Path:
-        return folders.setdefault(standing(folder).stat().st_dev, folder)
-
-    for item in items:
-        if item.here:
-            continue
-        room = on(item.room)
-        for folder, size_bytes in item.told.stays.items():
-            stays[on(folder)] = stays.get(on(folder), 0) + size_bytes
-        passes[room] = max(passes.get(room, 0), item.told.passes_bytes)
-    return {folder: stays.get(folder, 0) + passes.get(folder, 0) for folder in folders.values()}
-
-
-def check_room(items: Iterable[Item], free: Callable[[Path], int] = free_bytes) -> str:
-    """Words for what is needed and what is free.
-
-    Args:
-        items: What is to be fetched.
-        free: Gives the bytes that are free for a folder.
-
-    Raises:
-        DataMissing: A disk has too little room, or a folder cannot be written.
-    """
-    lines = []
-    for folder, needed in needs_bytes(items).items():
-        _check_right(folder)
-        there = free(folder)
-        if needed > there:
-            raise DataMissing(
-                f"{gib(needed)} are needed for `{folder}`, archives while they are unpacked "
-                f"included, and {gib(there)} are free.",
-                hint="make room, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a "
-                "folder on a bigger disk",
-            )
-        wanted = f"at most {gib(needed)} needed" if needed else "what is needed is not known"
-        lines.append(f"BenchmarkEntry for `{folder}`: {gib(there)} free, {wanted}.")
-    return "\n".join(lines)
-
-
-def _check_right(folder: Path) -> None:
-    there = standing(folder)
-    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
-        raise DataMissing(
-            f"`{folder}` cannot be written.",
-            hint="set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a folder that can be",
-        )
+    name: str
+    error: MmieTasksError
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Fetch what is asked for, sizes first.
+    """Print the sizes of all assets, and fetch the missing ones.
 
     Args:
-        arguments: What stands behind ``prefetch``.
-        environment: Of this process: the Hub's libraries read it themselves.
+        arguments: The arguments behind ``prefetch``.
+        environment: Of this process; the Hub's libraries read it themselves.
 
     Returns:
-        What is here now, and how to take it to a machine without internet.
+        The number of fetched assets, and how to copy everything to a machine without network
+        access.
 
     Raises:
         SettingWrong: There is no such benchmark, task or judge.
-        DataMissing: There is no room, or something could not be fetched; all else was.
+        DataMissing: A disk is full, or some assets could not be fetched; the others were.
     """
-    asked = _parsed(arguments)
-    found = _found(asked.benchmarks, asked.judge, environment)
-    wanted = [item for item in found.items if not item.here]
-    told = f"{text(found.items, found.notes)}\n{check_room(wanted)}".strip()
-    if asked.dry_run and not foreseen(wanted):
-        return told
-    logger.opt(raw=True).info(f"{told}\n\n")
-    if failures := foreseen(wanted) if asked.dry_run else fetch_all(wanted):
-        raise failed(failures, of=len(found.items))
-    words = ["mmie-tasks", "doctor", "--tasks", ",".join(asked.benchmarks)]
-    words += ["--judge", asked.judge] if asked.judge not in (None, DEFAULT) else []
-    summary = f"Fetched: {len(wanted)}. Here before: {len(found.items) - len(wanted)}."
-    return f"{summary}\n\n{lines(found.items, shlex.join(words), environment)}"
+    options = _parse(arguments)
+    listed = _list_assets(options.benchmarks, options.judge, environment)
+    planned = [plan_asset(asset) for asset in listed.assets]
+    missing = [entry for entry in planned if not entry.is_here]
+    overview = f"{overview_text(planned, listed.notes)}\n{check_disk_space(missing)}".strip()
+    failures = refused(missing)
+    if options.dry_run and not failures:
+        return overview
+    logger.opt(raw=True).info(f"{overview}\n\n")
+    if failures := failures if options.dry_run else fetch_all(missing):
+        raise fetch_error(failures, total=len(planned))
+    doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(options.benchmarks)]
+    doctor += ["--judge", options.judge] if options.judge not in (None, DEFAULT) else []
+    summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
+    return f"{summary}\n\n{copy_text(listed.assets, shlex.join(doctor), environment)}"
 
 
-def _found(words: Sequence[str], judge: str | None, environment: Mapping[str, str]) -> Found:
-    items: list[Item] = []
-    notes: list[str] = []
-    chosen = asked_of(words)
-    for room, tasks in chosen.items():
-        part = _checks(room)
-        if part is None:
-            notes.append(f"{room.name}: it names nothing to be fetched.")
-        else:
-            items += part.items(tasks, environment)
-    judged = look(judge, chosen, environment)
-    return Found(items=(*items, *judged.items), notes=(*notes, *judged.notes))
-
-
-def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks prefetch",
-        description="Download what a run needs, for machines without internet: datasets, official "
-        "prompts and, with --judge, the judge's checkpoint. Sizes come first; what is here already "
-        "is not fetched again; a download that was broken off goes on.",
+        description="Download what a run needs, for machines without network access: datasets, "
+        "official prompts and, with --judge, the judge's checkpoint. Sizes are printed first; "
+        "existing files are not downloaded again; an interrupted download resumes.",
     )
     parser.add_argument(
         "benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one"
@@ -417,15 +119,331 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         nargs="?",
         const=DEFAULT,
         metavar="NAME[:OPTIONS]",
-        help="its judge too; without a name the one that each benchmark has by default",
+        help="the judge too; without a name, the default judge of each benchmark",
     )
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="tell the sizes only")
-    asked = parser.parse_intermixed_args(arguments)
-    judge = (asked.judge or "").partition(":")[0]
-    if judge not in (*judge_names(), DEFAULT) and entry_of_task(judge):  # `--judge mmie`
-        asked.benchmarks, asked.judge = [*asked.benchmarks, asked.judge], DEFAULT
-    return asked
+    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="print the sizes only")
+    options = parser.parse_intermixed_args(arguments)
+    judge = (options.judge or "").partition(":")[0]
+    if judge not in (*registry.names(), DEFAULT) and entry_of_task(judge):  # `--judge mmie`
+        options.benchmarks, options.judge = [*options.benchmarks, options.judge], DEFAULT
+    return options
 
 
-def _checks(entry: BenchmarkEntry) -> ModuleType | None:
-    return import_module(f"{entry.package}.checks") if entry.is_ours else None
+# The assets of benchmarks and judges
+
+
+def _list_assets(
+    names: Sequence[str], judge: str | None, environment: Mapping[str, str]
+) -> AssetList:
+    assets: list[Asset] = []
+    notes: list[str] = []
+    selection = select_tasks(names)
+    for entry, tasks in selection.items():
+        benchmark_assets = entry.load().assets(tasks, environment)
+        assets += [asset for asset in benchmark_assets if asset.origin != "installed"]
+        if not benchmark_assets:
+            notes.append(f"{entry.name}: it has no assets to fetch.")
+    judges = judge_assets(judge, selection, environment)
+    return AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
+
+
+def judge_assets(
+    judge: str | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]
+) -> AssetList:
+    """The assets of the judges that these benchmarks would use.
+
+    Args:
+        judge: Value of ``--judge``: a judge, `DEFAULT` for each benchmark's own, or None for none.
+        benchmarks: The benchmarks.
+        environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
+
+    Raises:
+        SettingWrong: There is no such judge, or it has no such option.
+        JudgeMisconfigured: An option of a judge is invalid.
+    """
+    explicit = None
+    if judge not in (None, DEFAULT):
+        explicit = parse_choice(judge, "`--judge`")
+        registry.check_options(explicit.name, explicit.options)
+    choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
+    notes: list[str] = []
+    for entry in benchmarks:
+        benchmark_judge = entry.load().judge
+        if benchmark_judge is None:
+            notes += [f"{entry.name}: it has no judge."] if judge == DEFAULT else []
+            continue
+        choice = choose_judge(benchmark_judge.default, environment, explicit)
+        if judge is not None:
+            choices.setdefault((choice.name, tuple(sorted(choice.options.items()))), choice)
+        else:
+            notes += _note_on_skipped_judge(entry, choice, environment)
+    if explicit and not choices:
+        choices["", ()] = explicit
+    assets: list[Asset] = []
+    for choice in choices.values():
+        assets += _assets_of(choice, environment)
+        if not _assets_of(choice, environment):
+            notes.append(f"judge `{choice.name}`: nothing is to be fetched for it.")
+    return AssetList(assets=tuple(assets), notes=tuple(notes))
+
+
+def _note_on_skipped_judge(
+    entry: BenchmarkEntry, choice: JudgeChoice, environment: Mapping[str, str]
+) -> list[str]:
+    judge = f"{entry.name}: its judge `{choice.name}`"
+    try:
+        has_assets = bool(_assets_of(choice, environment))
+    except MmieTasksError as error:
+        return [f"{judge} cannot be used: {problem_from('', error).message}."]
+    return [f"{judge} is not fetched; add `--judge` for that."] if has_assets else []
+
+
+def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asset]:
+    judge = open_judge(choice, environment)
+    assets = judge.assets() if isinstance(judge, HasAssets) else ()
+    return [asset for asset in assets if asset.origin != "installed"]
+
+
+# Names of benchmarks, tasks and tags
+
+
+class _TaskLoader(yaml.SafeLoader):
+    """Reads a task file without the functions that it names."""
+
+
+_TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+
+
+def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
+    """Benchmark to its selected tasks, in the order in which they are named.
+
+    Args:
+        names: Benchmarks, tasks, and tags of tasks.
+
+    Raises:
+        SettingWrong: There is no name, or an unknown one; lists the known ones.
+    """
+    if not names:
+        raise SettingWrong(
+            "`mmie-tasks prefetch` needs the name of a benchmark or task.",
+            hint=f"`mmie-tasks prefetch {entries()[0].name}`; there are {entry_names(entries())}",
+        )
+    selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
+    for name in names:
+        entry, tasks = entry_of_task(name), tasks_named(name)
+        if entry is None or not tasks:
+            raise _unknown_name(name, entries() if entry is None else (entry,))
+        selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
+    return selection
+
+
+def tasks_named(name: str) -> tuple[str, ...]:
+    """A benchmark or task itself, or the tasks of a tag; empty for an unknown name."""
+    entry = entry_of_task(name)
+    return () if entry is None else _names_of(entry).get(name, ())
+
+
+def _names_of(entry: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
+    """Every name that belongs to a benchmark (itself, its tasks, its tags) to the tasks."""
+    names: dict[str, tuple[str, ...]] = {entry.name: (entry.name,)}
+    for path in sorted(entry.task_dir().glob("*.yaml")):
+        try:
+            content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            reason = str(error).partition("\n")[0]
+            hint = "reinstall the package that contains it"
+            raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
+        fields = content if isinstance(content, dict) else {}
+        task = fields.get("task")
+        if isinstance(task, str):
+            names[task] = (task,)
+            for tag in _texts(fields.get("tag")):
+                names[tag] = (*names.get(tag, ()), task)
+    return names
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
+
+
+def _unknown_name(name: str, benchmarks: Iterable[BenchmarkEntry]) -> SettingWrong:
+    known = {known.lower(): known for entry in benchmarks for known in _names_of(entry)}
+    # `DocVQA` stands for `milebench_DocVQA`.
+    close = [known[lower] for lower in sorted(known) if lower.endswith(f"_{name.lower()}")]
+    close += [known[lower] for lower in difflib.get_close_matches(name.lower(), known)]
+    listed = ", ".join(f"`{match}`" for match in dict.fromkeys(close)) or entry_names(entries())
+    return SettingWrong(f"There is no benchmark or task `{name}`.", hint=f"there is {listed}")
+
+
+# Sizes and disk space
+
+
+def plan_asset(asset: Asset) -> PlannedAsset:
+    """Ask the Hub for the size of an asset that is not here."""
+    unplanned = DownloadPlan(source=asset.source)
+    if asset.is_here():
+        return PlannedAsset(asset=asset, is_here=True, plan=unplanned)
+    try:
+        return PlannedAsset(asset=asset, is_here=False, plan=asset.plan())
+    except MmieTasksError as error:
+        return PlannedAsset(asset=asset, is_here=False, plan=unplanned, error=error)
+
+
+def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) -> str:
+    """The table of all assets, the sum of their sizes, and notes."""
+    lines: list[str] = []
+    if planned:
+        lines = [table(HEADER, map(_row, planned), text_columns=4), "", _sum(planned)]
+    return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
+
+
+def _row(entry: PlannedAsset) -> tuple[str, ...]:
+    here = "yes" if entry.is_here else "?" if entry.error else "no"
+    size_bytes = entry.plan.size_bytes
+    size = "unknown" if size_bytes is None else readable_size(size_bytes)
+    source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
+    return (
+        entry.asset.name,
+        source,
+        here,
+        str(entry.asset.folder),
+        "-" if entry.is_here else size,
+    )
+
+
+def _sum(planned: Iterable[PlannedAsset]) -> str:
+    sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
+    if not sizes:
+        return "Everything is here."
+    known = [size_bytes for size_bytes in sizes if size_bytes is not None]
+    unknown = len(sizes) - len(known)
+    texts = [readable_size(sum(known))] if known else []
+    texts += [f"{unknown} of unknown size"] if unknown else []
+    return f"To fetch: {', and '.join(texts)}."
+
+
+def needed_bytes(missing: Iterable[PlannedAsset]) -> Mapping[Path, int]:
+    """A folder of each disk to the bytes needed on that disk; unknown sizes count as 0.
+
+    What is stored adds up. Temporary space is needed by one asset at a time.
+    """
+    folders: dict[int, Path] = {}
+    stored: dict[Path, int] = {}
+    temporary: dict[Path, int] = {}
+
+    def disk_of(folder: Path) -> Path:
+        return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
+
+    for entry in missing:
+        asset_disk = disk_of(entry.asset.folder)
+        temporary[asset_disk] = max(temporary.get(asset_disk, 0), entry.plan.temporary_bytes)
+        for folder, size_bytes in entry.plan.disk_bytes.items():
+            stored[disk_of(folder)] = stored.get(disk_of(folder), 0) + size_bytes
+    return {disk: stored.get(disk, 0) + temporary.get(disk, 0) for disk in folders.values()}
+
+
+def check_disk_space(
+    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
+) -> str:
+    """One line for each disk with the needed and the free space.
+
+    Args:
+        missing: The assets to be fetched.
+        free: Returns the free bytes for a folder.
+
+    Raises:
+        DataMissing: A disk has too little space, or a folder cannot be written.
+    """
+    lines = []
+    for folder, needed in needed_bytes(missing).items():
+        if not is_writable(nearest_existing(folder)):
+            raise DataMissing(
+                f"`{folder}` cannot be written.",
+                hint="set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a writable "
+                "folder",
+            )
+        available = free(folder)
+        if needed > available:
+            raise DataMissing(
+                f"{readable_size(needed)} are needed for `{folder}`, including archives while they "
+                f"are unpacked, and {readable_size(available)} are free.",
+                hint="free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) "
+                "to a folder on a bigger disk",
+            )
+        need = f"at most {readable_size(needed)} needed" if needed else "needed space unknown"
+        lines.append(f"Disk of `{folder}`: {readable_size(available)} free, {need}.")
+    return "\n".join(lines)
+
+
+# Fetching
+
+
+def refused(missing: Iterable[PlannedAsset]) -> list[FailedAsset]:
+    """The assets whose size the Hub refused to give."""
+    return [
+        FailedAsset(name=entry.asset.name, error=entry.error) for entry in missing if entry.error
+    ]
+
+
+def fetch_all(missing: Sequence[PlannedAsset]) -> list[FailedAsset]:
+    """Fetch one asset after the other; returns those that failed.
+
+    Only a `MmieTasksError` lets the next asset be fetched; any other error is raised at once.
+    """
+    failures: list[FailedAsset] = []
+    for number, entry in enumerate(missing, start=1):
+        name = entry.asset.name
+        logger.info(f"{number} of {len(missing)}: {name}, from {entry.plan.source}")
+        try:
+            logger.info(f"{name}: {entry.asset.fetch()}")
+        except MmieTasksError as error:
+            failures.append(FailedAsset(name=name, error=error))
+            logger.error(f"{name}: {problem_from(name, error).message}")
+    return failures
+
+
+def fetch_error(failures: Sequence[FailedAsset], total: int) -> DataMissing:
+    """One error for all failed assets, with the hint of each.
+
+    Args:
+        failures: At least one.
+        total: The number of all assets.
+    """
+    lines = [f"{len(failures)} of {total} could not be fetched:"]
+    for failure in failures:
+        finding = problem_from(failure.name, failure.error)
+        lines += ["", f"{failure.name}: {finding.message}.", f"  hint: {finding.hint}"]
+    hint = "follow the hints above and run again; fetched files are not downloaded again"
+    return DataMissing("\n".join(lines), hint=hint)
+
+
+# Machines without network access
+
+
+def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:
+    """How to copy assets to a machine without network access.
+
+    Args:
+        assets: All assets; they are here now.
+        doctor: The command that checks them on the other machine.
+        environment: Of this process.
+    """
+    copies: dict[str, Path] = {}
+    for asset in assets:
+        copies |= asset.copies
+    if not copies:
+        return "A machine without network access needs no copies."
+    exports = [f"export {name}={shlex.quote(str(path))}" for name, path in copies.items()]
+    lines = [
+        "For a machine without network access: copy these folders to it (or mount them), set the",
+        "variables to their paths there, and check that a run can start:",
+        "",
+        *(f"  {line}" for line in (*exports, "export HF_HUB_OFFLINE=1", doctor)),
+    ]
+    if HUB_HOME in copies:
+        lines += ["", f"Do not copy the file `token` in `{HUB_HOME}`: it is a key."]
+    settings = [f"`{name}`" for name in SETTINGS if environment.get(name) and name not in copies]
+    lines += ["", f"Also set there, as here: {', '.join(settings)}."] if settings else []
+    return "\n".join(lines)

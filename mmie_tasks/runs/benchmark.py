@@ -189,8 +189,6 @@ class Benchmark:
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
             `MmieTasksError`.
-        describe_data: Loads the data and describes it in one sentence for ``doctor``. Raises a
-            `MmieTasksError`.
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
         add_answer_folder: Adds a folder to search for images that answers refer to.
@@ -211,7 +209,6 @@ class Benchmark:
     judge: BenchmarkJudge | None = None
     assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = _no_assets
     check_data: Callable[[Any], None] | None = None
-    describe_data: Callable[[Environment], str] | None = None
     provenance: Callable[[Doc], str]
     signature: Callable[[Doc], str] | None = None
     add_answer_folder: Callable[[Path], None] | None = None

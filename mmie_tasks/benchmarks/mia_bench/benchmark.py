@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -12,6 +12,7 @@ from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
@@ -19,6 +20,7 @@ from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
     Doc,
+    Environment,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -248,6 +250,12 @@ def _check_prompt() -> None:
 JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=_check_prompt)
 
 
+def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+    from mmie_tasks.benchmarks.mia_bench import assets
+
+    return assets.assets(tasks, environment)
+
+
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.mia_bench import task
 
@@ -275,6 +283,7 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     judge=JUDGE,
+    assets=_assets,
     check_data=_check_data,
     provenance=_provenance,
     signature=_signature,

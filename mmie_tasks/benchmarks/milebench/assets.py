@@ -1,17 +1,14 @@
-"""MileBench from the Hub: the one archive that holds a dataset, downloaded, checked, unpacked.
+"""Where MileBench's files come from: a local folder, or six archives on the Hub.
 
-Below `mmie_tasks.core.paths.cache_dir` there is then::
+Below `mmie_tasks.core.paths.cache_dir` a download leaves::
 
     milebench/<commit>/MileBench_part0/<dataset>/<dataset>.json, images/, ...
-    milebench/commits/<what was asked>/MileBench_part0.txt          the commit, in words
-    milebench/downloads/<etag>/MileBench_part0.tar.gz.part          while it is being downloaded
+    milebench/commits/pinned/MileBench_part0.txt   see `mmie_tasks.hub.revisions`
+    milebench/commits/revision=<revision>/...      the same, of an archive that is not pinned
+    milebench/downloads/<etag>/MileBench_part0.tar.gz.part         while it is downloaded
+    milebench/mirror-<host>/...                    the same, from another ``HF_ENDPOINT``
 
-The text file is written last. With it and the unpacked folder nobody is asked again, and the
-machine may be offline. To follow a branch that has moved, delete the text file.
-
-An archive that the Hub's own cache holds already is used from there and stays. Any other is
-downloaded by `mmie_tasks.hub.download`, which goes on where a killed run stopped, and deleted
-once it is unpacked: nothing is kept twice.
+Only the archives that contain the needed datasets are downloaded.
 """
 
 from __future__ import annotations
@@ -20,24 +17,37 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import cast
 
-from loguru import logger
-
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
-from mmie_tasks.core.files import atomic_write
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
+from mmie_tasks.benchmarks.milebench.truncation import (
+    is_tokenizer_here,
+    load_tokenizer,
+    token_limit,
+)
+from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.download import HubFile, InCache, OnHub, download, locate, remove, turn, verify
+from mmie_tasks.hub.asset import (
+    Asset,
+    Check,
+    DownloadPlan,
+    cached_asset,
+    hub_cache,
+    hub_cache_copies,
+    local_asset,
+    plan_file,
+)
+from mmie_tasks.hub.download import HubFile, install
+from mmie_tasks.hub.revisions import CommitNote, HubFolder, revision_setting
 
 REPO = "FreedomIntelligence/MileBench"
-_HUB = "https://huggingface.co"
 
-# Which archive holds which dataset: as the OpenVINO sample that evaluates MileBench has it.
+# Archive to the datasets in it, as in the OpenVINO sample that evaluates MileBench.
 PARTS: tuple[tuple[str, ...], ...] = (
     ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
     ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
@@ -61,6 +71,13 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
 
+_HUB = "https://huggingface.co"
+_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
+_LAYOUT = (
+    "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
+    "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pin:
@@ -68,8 +85,8 @@ class _Pin:
     sha256: tuple[str, str]  # its first and last hex digits
 
 
-# The archives as of commit a97b35f (16 May 2024); the commit's full name is not known to us, so it
-# is their content that is pinned.
+# The archives as of commit a97b35f (16 May 2024). The full name of that commit is not known to us,
+# so the content of the archives is pinned.
 _PINS = (
     _Pin(size_bytes=3_974_906_269, sha256=("c7258cc5", "328b40")),
     _Pin(size_bytes=2_625_281_958, sha256=("e90d5d4e", "27090a")),
@@ -78,87 +95,98 @@ _PINS = (
     _Pin(size_bytes=2_512_746_509, sha256=("05471d50", "209be")),
     _Pin(size_bytes=None, sha256=("77283fae", "")),
 )
-_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
-_PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubFolder:
-    """The folder that holds ``<dataset>.json``, and the commit (40 hex digits) it is from."""
-
-    folder: Path
-    revision: str
+# The Hub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """An archive on the Hub, and the folder that it is unpacked below."""
+    """An archive on the Hub.
+
+    Attributes:
+        file: The file on the Hub.
+        root: The folder that it is stored below.
+    """
 
     file: HubFile
     root: Path
 
     @property
     def stem(self) -> str:
-        """Its name without endings, which its unpacked folder has."""
+        """The name of the archive without extensions, and of its unpacked folder."""
         return self.file.filename.removesuffix(".tar.gz")
 
     @property
-    def note(self) -> Path:
-        """The text file with the commit it was unpacked of."""
+    def note(self) -> CommitNote:
+        """The note with the commit that was unpacked."""
         revision = f"revision={self.file.revision.replace('/', '%2F')}"
-        asked = "pinned" if self.file.sha256 else revision
-        return self.root / "commits" / asked / f"{self.stem}.txt"
+        name = "pinned" if self.file.sha256 else revision
+        return CommitNote(path=self.root / "commits" / name / f"{self.stem}.txt")
 
-    def unpacked(self) -> str:
-        """The commit it was unpacked of; empty where it was not."""
-        commit = self.note.read_text(encoding="ascii").strip() if self.note.is_file() else ""
+    def unpacked_commit(self) -> str:
+        """The commit that was unpacked; empty if none was."""
+        commit = self.note.read()
         return commit if commit and (self.root / commit / self.stem).is_dir() else ""
 
 
 def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
-    """A dataset's folder, downloaded and unpacked first where it is not there yet.
+    """The folder with ``<dataset>.json``, downloaded and unpacked first if necessary.
 
     Args:
         dataset: Its official name, as in `PARTS`.
-        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) takes what the Hub has there;
-            unset, it is ``main`` and the archive must be the one pinned here. From another Hub
-            (``HF_ENDPOINT``) a different archive is taken with a warning, and kept apart: whoever
-            set it answers for what it serves. And what `mmie_tasks.core.paths.cache_dir` reads.
+        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there;
+            if it is not set, it is ``main`` and the archive must be the pinned one. From another
+            Hub (``HF_ENDPOINT``) a different archive is accepted with a warning, and stored apart:
+            whoever sets it is responsible for its content. Also read: what
+            `mmie_tasks.core.paths.cache_dir` reads.
 
     Raises:
-        DataMissing: No such dataset; or the archive cannot be downloaded or unpacked here.
-        DataBroken: The archive, or what it holds, is not what it should be.
+        DataMissing: No such dataset; or the archive cannot be downloaded or unpacked.
+        DataBroken: The archive, or its content, is not the expected one.
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
     archive = archive_of(part_of(dataset), environment)
-    root, stem = archive.root, archive.stem
-    commit = archive.unpacked()
+    commit = archive.unpacked_commit()
     if not commit:
-        commit = _unpacked(archive.file, root, stem)
-        with atomic_write(archive.note) as unfinished:
-            unfinished.write_text(f"{commit}\n", encoding="ascii")
-    return HubFolder(folder=_below(root / commit / stem, dataset), revision=commit)
+        commit = install(archive.file, archive.root, archive.stem, unpack_once)
+        archive.note.write(commit)
+    folder = _dataset_below(archive.root / commit / archive.stem, dataset)
+    return HubFolder(folder=folder, repo=REPO, commit=commit)
 
 
 def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
-    """An archive as `dataset_folder` asks for it; nobody is asked yet.
+    """The archive with this number, as `dataset_folder` would download it; does not connect.
 
     Raises:
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
-    mirror = _mirror(environment)
-    revision = environment.get("MILEBENCH_REVISION", "")
+    revision = revision_setting(environment, "MILEBENCH_REVISION", REPO)
+    endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
+    is_mirror = endpoint not in ("", _HUB)
     root = cache_dir(environment) / "milebench"
-    if mirror and not revision:
-        root /= f"mirror-{mirror}"
-    return Archive(file=_archive(part, revision, binding=not mirror), root=root)
+    if is_mirror and not revision:
+        root /= "mirror-" + re.sub(r"[^\w.-]+", "_", endpoint)
+    pin = None if revision else _PINS[part]
+    alternative = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
+    if pin:
+        alternative += ", or `MILEBENCH_REVISION` to the commit you want"
+    file = HubFile(
+        repo=REPO,
+        filename=f"MileBench_part{part}.tar.gz",
+        revision=revision or "main",
+        size_bytes=pin.size_bytes if pin else None,
+        sha256=pin.sha256 if pin else None,
+        binding=not is_mirror,
+        alternative=alternative,
+    )
+    return Archive(file=file, root=root)
 
 
 def part_of(dataset: str) -> int:
-    """The number of the archive that holds a dataset.
+    """The number of the archive that contains a dataset.
 
     Raises:
-        DataMissing: No archive does; names what is there.
+        DataMissing: None does; lists similar names.
     """
     for part, names in enumerate(PARTS):
         if dataset in names:
@@ -169,122 +197,73 @@ def part_of(dataset: str) -> int:
     raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
 
 
-def _mirror(environment: Mapping[str, str]) -> str:
-    """A name for the Hub that ``HF_ENDPOINT`` points to; empty for the real one."""
-    endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
-    return "" if endpoint in ("", _HUB) else re.sub(r"[^\w.-]+", "_", endpoint)
-
-
-def _archive(part: int, revision: str, *, binding: bool) -> HubFile:
-    if revision and (".." in revision or not _REVISION.fullmatch(revision)):
-        raise SettingWrong(
-            f"`MILEBENCH_REVISION` is {revision!r}, which cannot be a revision.",
-            hint="name a branch, a tag or a commit, or unset it",
-        )
-    pin = None if revision else _PINS[part]
-    folder = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
-    return HubFile(
-        repo=REPO,
-        filename=f"MileBench_part{part}.tar.gz",
-        revision=revision or "main",
-        size_bytes=pin.size_bytes if pin else None,
-        sha256=pin.sha256 if pin else None,
-        binding=binding,
-        instead=f"{folder}, or `MILEBENCH_REVISION` to the commit you want" if pin else folder,
-    )
-
-
-def _unpacked(archive: HubFile, root: Path, stem: str) -> str:
-    """Download and unpack an archive, unless either was done before; the commit it belongs to."""
-    found = locate(archive)
-    folder = root / found.commit / stem
-    check = partial(verify, archive, sha256=found.sha256)
-    match found:
-        case InCache(path=path):
-            unpack_once(path, folder, check)
-        case OnHub():
-            with turn(archive, root / "downloads"):
-                _download_and_unpack(found, root / "downloads", folder, check)
-    return found.commit
-
-
-def _download_and_unpack(
-    found: OnHub, downloads: Path, folder: Path, check: Callable[[Path], None]
-) -> None:
-    """The archive goes when the folder is there; what else fails leaves it for the next run."""
-    if not folder.is_dir():
-        archive = download(found, downloads)
-        unpack_once(archive, folder, check)
-        logger.info(f"Deleting `{archive}`: it is unpacked, and no later run needs it.")
-    remove(found.file, downloads)
-
-
-def _below(unpacked: Path, dataset: str) -> Path:
+def _dataset_below(unpacked: Path, dataset: str) -> Path:
     for prefix in _PREFIXES:
         folder = unpacked / prefix / dataset
         if (folder / f"{dataset}.json").is_file():
             return folder
-    found = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
+    names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
     raise DataBroken(
-        f"`{unpacked}` should hold `{dataset}/{dataset}.json`, and holds {found}.",
+        f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
         hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
     )
 
 
-# MileBench's annotation files: in a local folder, or in the archives on the Hub.
-#
-# Layout (FreedomIntelligence/MileBench, inside its archives): ``<DATASET>/<DATASET>.json``,
-# ``<DATASET>/<DATASET>-adv.json``, ``<DATASET>/images/``, ``<DATASET>/combined_1_images/``.
-
-_LAYOUT = (
-    "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
-    "point `MILEBENCH_DATA` at the folder above, or unset it to download from the Hub"
-)
+# Annotation files, in a local folder or in the archives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """One annotation file, read and checked as far as it is the same for every dataset."""
+    """An annotation file, checked as far as all datasets have the same form.
+
+    Attributes:
+        path: ``<DATASET>/<DATASET>.json`` or ``<DATASET>/<DATASET>-adv.json``.
+        question_type: As in its ``meta_data``.
+        instructions: The task instructions of its ``meta_data``.
+        entries: Its samples, unchecked.
+        revision: Of the data: a commit on the Hub, or a digest of the local file.
+    """
 
     path: Path
     question_type: str
     instructions: Sequence[str]
     entries: Sequence[object]
-    revision: str  # of the data: a commit on the Hub, or a digest of the local file
+    revision: str
 
     @property
     def images(self) -> Path:
-        """The folder the image names are relative to."""
+        """The folder that image names are relative to."""
         return self.path.parent / "images"
 
     @property
     def combined(self) -> Path:
-        """The folder of the combined pictures; few archives have it."""
+        """The folder of the combined images; few archives have it."""
         return self.path.parent / "combined_1_images"
 
 
 def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> Annotation:
     """Find and read the annotation file of a dataset.
 
-    From ``MILEBENCH_DATA`` where that is set, otherwise from the Hub. Folder and file names are
+    From ``MILEBENCH_DATA`` if it is set, otherwise from the Hub. Folder and file names are
     recognised whatever their case and separators (``action_localization``, ``CLEVR_Change``).
 
     Raises:
-        DataMissing: No such folder or file, or the Hub does not give it.
+        DataMissing: No such folder or file, or it cannot be downloaded.
         DataBroken: The file is not JSON of the official form.
     """
-    revision = ""
+    commit = ""
     if local := environment.get("MILEBENCH_DATA"):
         folder = _local_folder(Path(local).expanduser(), dataset)
     else:
-        fetched = dataset_folder(dataset, environment)
-        folder, revision = fetched.folder, fetched.revision
+        hub_folder = dataset_folder(dataset, environment)
+        folder, commit = hub_folder.folder, hub_folder.commit
     path = _annotation_file(folder, f"{dataset}-adv" if adversarial else dataset)
     content = path.read_bytes()
-    return _checked(path, content, revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+    return _parse_annotation(path, content, commit or digest)
 
 
-def _same(name: str) -> str:
+def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -294,34 +273,37 @@ def _local_folder(root: Path, dataset: str) -> Path:
     for prefix in _PREFIXES:
         base = root / prefix
         for folder in sorted(base.iterdir()) if base.is_dir() else ():
-            if folder.is_dir() and _same(folder.name) == _same(dataset):
+            if folder.is_dir() and _letters(folder.name) == _letters(dataset):
                 return folder
-    if _same(root.name) == _same(dataset):
+    if _letters(root.name) == _letters(dataset):
         return root
-    there = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
+    folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
     raise DataMissing(
-        f"MileBench's dataset `{dataset}` is not in `{root}`; there: {there}.", hint=_LAYOUT
+        f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.",
+        hint=_LAYOUT,
     )
 
 
 def _annotation_file(folder: Path, stem: str) -> Path:
     for path in sorted(folder.glob("*.json")):
-        if _same(path.stem) == _same(stem):
+        if _letters(path.stem) == _letters(stem):
             return path
-    raise DataMissing(f"`{folder}` holds no `{stem}.json`.", hint=_LAYOUT)
+    raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
 
 
-def _broken(path: Path, what: str) -> MmieTasksError:
-    return DataBroken(f"`{path}`: {what}.", hint="fetch this annotation file again, or repair it")
+def _broken(path: Path, problem: str) -> MmieTasksError:
+    return DataBroken(
+        f"`{path}`: {problem}.", hint="fetch this annotation file again, or repair it"
+    )
 
 
-def _checked(path: Path, content: bytes, revision: str) -> Annotation:
+def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
     try:
-        whole = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        document = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise _broken(path, f"not JSON ({error})") from error
-    meta = whole.get("meta_data") if isinstance(whole, dict) else None
-    entries = whole.get("data") if isinstance(whole, dict) else None
+    meta = document.get("meta_data") if isinstance(document, dict) else None
+    entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(meta, dict) or not isinstance(entries, list):
         raise _broken(path, "no `meta_data` object and `data` list in it")
     instructions = meta.get("task_instruction")
@@ -338,14 +320,115 @@ def _checked(path: Path, content: bytes, revision: str) -> Annotation:
 
 
 def _check_ids(path: Path, entries: Sequence[object]) -> None:
-    """Samples are joined to answers by their ids, so none may stand twice."""
-    first: dict[str, int] = {}
+    """Answers are joined to samples by id, so every id must be unique."""
+    first_position: dict[str, int] = {}
     for position, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            continue  # reading the sample says what is wrong with it
+            continue  # reported when the sample is read
         sample_id = str(entry.get("sample_id"))
-        if sample_id in first:
-            raise _broken(
-                path, f"`sample_id` {sample_id} stands twice, at {first[sample_id]} and {position}"
-            )
-        first[sample_id] = position
+        if sample_id in first_position:
+            positions = f"{first_position[sample_id]} and {position}"
+            raise _broken(path, f"`sample_id` {sample_id} occurs twice, at {positions}")
+        first_position[sample_id] = position
+
+
+# Assets
+
+
+def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
+    """The archives with the datasets of these tasks, and the tokenizer of a context limit, if set.
+
+    Args:
+        tasks: Tasks of MileBench; all if none is named.
+        environment: Read: ``MILEBENCH_*``, and what `dataset_folder` reads.
+
+    Raises:
+        SettingWrong: A setting of MileBench is invalid.
+    """
+    limit = token_limit(environment)
+    tokenizer = [_tokenizer(limit.tokenizer)] if limit else []
+    name = "milebench: data"
+    datasets = datasets_of(tasks)
+    names = ("all",) if set(datasets) == set(DATASETS) else datasets
+    check = Check(subject=name, describe=lambda: _describe_data(names, environment))
+    everything = Check(subject=name, describe=lambda: _describe_data(("all",), environment))
+    if local := local_asset(name, "MILEBENCH_DATA", environment, (everything,)):
+        return [local, *tokenizer]
+    parts: dict[int, list[str]] = {}
+    for dataset in datasets:
+        parts.setdefault(part_of(dataset), []).append(dataset)
+    archives = [_archive(part, parts[part], environment, check) for part in sorted(parts)]
+    return [*archives, *tokenizer]
+
+
+def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
+    """The datasets that these tasks read; all if there are no tasks.
+
+    >>> datasets_of(["milebench_DocVQA", "milebench_DocVQA_adv"])
+    ('DocVQA',)
+    """
+    datasets = dict.fromkeys(dataset for task in tasks for dataset in _datasets_of_task(task))
+    return tuple(datasets) or DATASETS
+
+
+def _datasets_of_task(task: str) -> Sequence[str]:
+    """A task is named ``milebench[_<dataset>][_<variant>]``."""
+    words = task.split("_")[1:]
+    variant = words.pop() if words and words[-1] in VARIANTS else "test"
+    if words:
+        return words[:1]
+    return [name for name in DATASETS if has_variant(name, cast("Variant", variant))]
+
+
+def _archive(
+    part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check
+) -> Asset:
+    archive = archive_of(part, environment)
+    commit, filename = archive.unpacked_commit(), archive.file.filename
+
+    def fetch() -> str:
+        revisions = {dataset_folder(dataset, environment).revision for dataset in datasets}
+        return f"{', '.join(datasets)} of {', '.join(sorted(revisions))} are here"
+
+    def plan() -> DownloadPlan:
+        return plan_file(archive.file, archive.root.absolute(), archive.stem, unpacked=True)
+
+    return cached_asset(
+        name=f"milebench: data, part {part}",
+        source=f"{REPO}@{commit}: {filename}" if commit else f"{REPO}: {filename}",
+        is_here=lambda: bool(archive.unpacked_commit()),
+        plan=plan,
+        fetch=fetch,
+        environment=environment,
+        checks=(check,),
+    )
+
+
+def _tokenizer(name: str) -> Asset:
+    """A tokenizer has a few megabytes; its size is not requested."""
+
+    def fetch() -> str:
+        load_tokenizer(name)
+        return f"`{name}` is here"
+
+    return Asset(
+        name="milebench: tokenizer",
+        source=name,
+        folder=hub_cache(),
+        is_here=lambda: is_tokenizer_here(name),
+        plan=lambda: DownloadPlan(source=name),
+        fetch=fetch,
+        copies=hub_cache_copies(),
+    )
+
+
+def _describe_data(names: Sequence[str], environment: Mapping[str, str]) -> str:
+    from mmie_tasks.benchmarks.milebench import data, task
+
+    counts: Counter[str] = Counter()
+    for name in names:
+        docs = data.dataset(name, environment)
+        task.check_data(docs)
+        counts.update(docs["dataset"])
+    datasets = "1 dataset" if len(counts) == 1 else f"{len(counts)} datasets"
+    return f"{counts.total():,} samples of {datasets}; no image is missing"

@@ -13,11 +13,13 @@ from mmie_tasks.benchmarks.milebench.metrics import (
 )
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
     Doc,
+    Environment,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -165,6 +167,12 @@ def _facts(
     return facts
 
 
+def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+    from mmie_tasks.benchmarks.milebench import assets
+
+    return assets.assets(tasks, environment)
+
+
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.milebench import task
 
@@ -192,6 +200,7 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     datasets=DATASETS,
+    assets=_assets,
     check_data=_check_data,
     provenance=_provenance,
     signature=_signature,

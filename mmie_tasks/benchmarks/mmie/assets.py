@@ -1,18 +1,11 @@
-"""MMIE from the Hub, gated: the data file and the archive of images, downloaded and unpacked.
+"""Where MMIE's files come from: a local folder or the gated dataset on the Hub, and its prompts.
 
-Below `mmie_tasks.core.paths.cache_dir` there is then::
+Below `mmie_tasks.core.paths.cache_dir` a download leaves::
 
     mmie/<commit>/data.json
-    mmie/<commit>/images/...                       the archive, with whatever folders it has
-    mmie/commits/<what was asked>.txt              the commit, in words
-    mmie/downloads/<etag>/images.tar.gz.part       while it is being downloaded
-
-The text file is written last. With it and the folder nobody is asked again, and the machine may be
-offline. To follow a branch that has moved, delete the text file.
-
-A file that the Hub's own cache holds already is used from there and stays. Any other is downloaded
-by `mmie_tasks.hub.download`, which goes on where a killed run stopped; the archive is deleted
-once it is unpacked.
+    mmie/<commit>/images/...                       the archive, with the folders inside it
+    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.revisions`
+    mmie/downloads/<etag>/images.tar.gz.part       while it is downloaded
 """
 
 from __future__ import annotations
@@ -22,55 +15,62 @@ import json
 import os
 import posixpath
 import re
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmie_tasks.core.errors import DataMissing, SettingWrong
-from mmie_tasks.core.files import atomic_write
+from mmie_tasks.benchmarks.mmie import judge_prompts
+from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.download import HubFile, InCache, OnHub, download, locate, remove, turn, verify
-
-# MMIE's data file: where it lies, and the values in it, one at a time.
+from mmie_tasks.hub.asset import (
+    Asset,
+    Check,
+    DownloadPlan,
+    cached_asset,
+    combined_plan,
+    local_asset,
+    plan_file,
+)
+from mmie_tasks.hub.download import HubFile, copy_once, install
+from mmie_tasks.hub.revisions import HubFolder, commit_note, revision_setting
 
 ANNOTATION = "data.json"
+IMAGES = "images"
 
 LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
-    "beside `images/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
+    f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
 _EXAMPLE = "overview.json"  # of the same repository
 _SPACE = " \t\r\n"
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+
+# The data file
 
 
-def local_file(named: Path) -> Path:
-    """The data file that a folder, or a file in it, stands for.
-
-    Args:
-        named: What ``MMIE_DATA`` says.
+def local_file(path: Path) -> Path:
+    """The data file that ``MMIE_DATA`` names: the file itself, or the folder that contains it.
 
     Raises:
         DataMissing: There is none, or only the repository's example of the form.
     """
-    if not named.exists():
-        message = f"`MMIE_DATA` is `{named}`: there is no such folder or file."
+    if not path.exists():
+        message = f"`MMIE_DATA` is `{path}`: there is no such folder or file."
         raise DataMissing(message, hint=LAYOUT)
-    path = named / ANNOTATION if named.is_dir() else named
-    if path.is_file() and path.name != _EXAMPLE:
-        return path
-    there = ", ".join(sorted(one.name for one in path.parent.iterdir())[:20]) or "nothing"
-    found = f"`{path.parent}` holds no `{ANNOTATION}`; there: {there}."
-    if (path.parent / _EXAMPLE).is_file():
-        found += f" `{_EXAMPLE}` shows the form with a few rows, and is not the benchmark."
-    raise DataMissing(found, hint=LAYOUT)
+    file = path / ANNOTATION if path.is_dir() else path
+    if file.is_file() and file.name != _EXAMPLE:
+        return file
+    names = ", ".join(sorted(entry.name for entry in file.parent.iterdir())[:20]) or "nothing"
+    message = f"`{file.parent}` contains no `{ANNOTATION}`; it contains: {names}."
+    if (file.parent / _EXAMPLE).is_file():
+        message += f" `{_EXAMPLE}` shows the form with a few rows, and is not the benchmark."
+    raise DataMissing(message, hint=LAYOUT)
 
 
-def content_of(path: Path) -> bytes:
-    """The file's bytes.
+def read_data_file(path: Path) -> bytes:
+    """The bytes of the data file.
 
     Raises:
         DataMissing: It cannot be read.
@@ -81,74 +81,58 @@ def content_of(path: Path) -> bytes:
         raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=LAYOUT) from error
 
 
-def values(text: str) -> Iterator[object]:
-    r"""The items of a JSON list, or the objects of a JSONL, each read when it is asked for.
+def json_rows(text: str) -> Iterator[object]:
+    r"""The elements of a JSON list, or the objects of a JSONL text, parsed one at a time.
 
-    Never all at once: a file of 400 MB would take gigabytes as objects.
+    As Python objects, all elements of a file of 400 MB would take gigabytes at once.
 
     Raises:
         ValueError: Not JSON.
         RecursionError: Nested too deeply.
 
-    >>> list(values('[{"id": 1}, 2]')), list(values('{"id": 1}\n{"id": 2}\n'))
+    >>> list(json_rows('[{"id": 1}, 2]')), list(json_rows('{"id": 1}\n{"id": 2}\n'))
     ([{'id': 1}, 2], [{'id': 1}, {'id': 2}])
     """
-    at = _past_space(text, 0)
-    return _items(text, at + 1) if text.startswith("[", at) else _lines(text, at)
+    start = _skip_space(text, 0)
+    return _list_rows(text, start + 1) if text.startswith("[", start) else _lines(text, start)
 
 
-def _lines(text: str, at: int) -> Iterator[object]:
-    read = json.JSONDecoder().raw_decode
-    while at < len(text):
-        value, at = read(text, at)
-        yield value
-        at = _past_space(text, at)
+def _lines(text: str, position: int) -> Iterator[object]:
+    parse = json.JSONDecoder().raw_decode
+    while position < len(text):
+        row, position = parse(text, position)
+        yield row
+        position = _skip_space(text, position)
 
 
-def _items(text: str, at: int) -> Iterator[object]:
-    read = json.JSONDecoder().raw_decode
-    at = _past_space(text, at)
-    sign = "]" if text.startswith("]", at) else ","
-    at += sign == "]"
-    while sign == ",":
-        value, at = read(text, _past_space(text, at))
-        yield value
-        at = _past_space(text, at)
-        sign = text[at : at + 1]
-        if sign not in (",", "]"):
-            raise json.JSONDecodeError("no comma and no end of the list", text, at)
-        at += 1
-    if _past_space(text, at) < len(text):
-        raise json.JSONDecodeError("more behind the end of the list", text, at)
+def _list_rows(text: str, position: int) -> Iterator[object]:
+    parse = json.JSONDecoder().raw_decode
+    position = _skip_space(text, position)
+    separator = "]" if text.startswith("]", position) else ","
+    position += separator == "]"
+    while separator == ",":
+        row, position = parse(text, _skip_space(text, position))
+        yield row
+        position = _skip_space(text, position)
+        separator = text[position : position + 1]
+        if separator not in (",", "]"):
+            raise json.JSONDecodeError("neither a comma nor the end of the list", text, position)
+        position += 1
+    if _skip_space(text, position) < len(text):
+        raise json.JSONDecodeError("more text behind the end of the list", text, position)
 
 
-def _past_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _skip_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position
 
 
-# Which file MMIE's references to images mean. Folders are listed once, no file is asked for.
-#
-# A reference's file is the first of these that is there, in a folder ``ROOT``:
-#
-# 1. ``ROOT/<reference>``, as the official script joins them;
-# 2. ``ROOT/images/<reference>``;
-# 3. ``ROOT/<its last part>``;
-# 4. ``ROOT/images/<its last part>``;
-# 5. from the Hub only, whose archive may have any folder around its files: the one that ends like
-#    the reference, in as many parts as possible.
-#
-# 3 to 5 are guesses: none is taken that would give two references one file.
-
-IMAGES = "images"
-
-_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+# Images
 
 
 class OutsideFolder(ValueError):
-    """A reference to what is not a file inside the folder."""
+    """A reference to a path that is not a file inside the data folder."""
 
     def __init__(self, reference: str, folder: str) -> None:
         super().__init__(f"{reference!r} is not a file inside `{folder}`")
@@ -156,47 +140,61 @@ class OutsideFolder(ValueError):
 
 
 def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str]:
-    """The path of every reference's file; where none is there, ``folder/<reference>``.
+    """Reference to the path of its file; ``folder/<reference>`` if there is no such file.
 
-    Links are followed and must end in `folder`, or in its ``images``, which may itself be a link.
+    The file is the first of these that exists:
+
+    1. ``folder/<reference>``, as the official script joins them;
+    2. ``folder/images/<reference>``;
+    3. ``folder/<last part of the reference>``;
+    4. ``folder/images/<last part of the reference>``;
+    5. from the Hub only, whose archive may have any folder around its files: the file that shares
+       the most path parts with the reference, counted from the end.
+
+    3 to 5 are guesses: none is used that would give two references the same file. Links are
+    followed and must end in `folder`, or in its ``images``, which may itself be a link. Folders are
+    listed once; no file is opened.
 
     Args:
         folder: The folder of the data file, absolute.
-        references: As the data file has them. In a local folder absolute ones stay as they are.
-        hub: Whether it all came from the Hub.
+        references: As in the data file. In a local folder, absolute references stay as they are.
+        hub: Whether everything came from the Hub.
 
     Raises:
         OutsideFolder: A reference leaves the folder.
         DataMissing: A folder cannot be listed.
     """
     finder = _Finder(str(folder))
-    wanted = dict.fromkeys(references)
-    absolute = {one: one for one in wanted if not hub and posixpath.isabs(one)}
-    names = {one: _relative(one, str(folder)) for one in wanted if one not in absolute}
-    exact = {one: finder.exact(one, name) for one, name in names.items()}
-    lost = {names[one]: one for one, path in exact.items() if path is None}
-    guesses = {name: finder.guess(one, name, hub=hub) for name, one in lost.items()}
-    claims = Counter([*guesses.values(), *{path for path in exact.values() if path}])
-    sure = {name: path for name, path in guesses.items() if path and claims[path] == 1}
-    here = f"{folder}/"
-    return absolute | {one: exact[one] or sure.get(names[one], here + names[one]) for one in names}
+    unique = dict.fromkeys(references)
+    absolute = {ref: ref for ref in unique if not hub and posixpath.isabs(ref)}
+    names = {ref: _relative(ref, str(folder)) for ref in unique if ref not in absolute}
+    exact = {ref: finder.exact(ref, name) for ref, name in names.items()}
+    unresolved = {names[ref]: ref for ref, path in exact.items() if path is None}
+    guesses = {name: finder.guess(ref, name, hub=hub) for name, ref in unresolved.items()}
+    uses = Counter([*guesses.values(), *{path for path in exact.values() if path}])
+    unique_guesses = {name: path for name, path in guesses.items() if path and uses[path] == 1}
+    paths = {
+        ref: exact[ref] or unique_guesses.get(name, f"{folder}/{name}")
+        for ref, name in names.items()
+    }
+    return absolute | paths
 
 
 def files_in(folder: str) -> dict[str, bool]:
-    """The names of a folder's files, and whether they are links; none where there is no folder.
+    """Name of each file in a folder to whether it is a link; empty if there is no such folder.
 
     Raises:
-        DataMissing: It cannot be listed.
+        DataMissing: The folder cannot be listed.
     """
     try:
         with os.scandir(folder) as entries:
-            return {one.name: one.is_symlink() for one in entries if _is_file(one)}
+            return {entry.name: entry.is_symlink() for entry in entries if _is_file(entry)}
     except OSError as error:
         if error.errno in _NO_FOLDER:
             return {}
-        message = f"The folder `{folder}` cannot be listed: {error.strerror}."
         raise DataMissing(
-            message, hint="look at its permissions, and at what is mounted"
+            f"The folder `{folder}` cannot be listed: {error.strerror}.",
+            hint="check its permissions, and what is mounted there",
         ) from error
 
 
@@ -211,40 +209,39 @@ def _relative(reference: str, folder: str) -> str:
     """The reference with slashes, and without ``.`` and ``..``."""
     slashed = reference.replace("\\", "/")
     name = posixpath.normpath(slashed)
-    leaves = _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../")
-    if leaves or "\0" in reference:
+    leaves_folder = _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../")
+    if leaves_folder or "\0" in reference:
         raise OutsideFolder(reference, folder)
     return name
 
 
 class _Finder:
-    """What lies in the folder, as far as it was asked for."""
+    """The files of a data folder; its folders are listed when they are first needed."""
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._inside = {os.path.realpath(one) for one in (root, f"{root}/{IMAGES}")}
-        self._folders: dict[str, dict[str, bool]] = {}
-        self._named: dict[str, list[str]] | None = None
+        self._real_roots = {os.path.realpath(path) for path in (root, f"{root}/{IMAGES}")}
+        self._listings: dict[str, dict[str, bool]] = {}
+        self._paths_by_name: dict[str, list[str]] | None = None
 
     def exact(self, reference: str, name: str) -> str | None:
-        """The file that has all of the name."""
+        """The file with the complete name."""
         return self._first(reference, name, f"{IMAGES}/{name}")
 
     def guess(self, reference: str, name: str, *, hub: bool) -> str | None:
-        """A file that has the end of the name."""
+        """A file with the end of the name."""
         last = name.rpartition("/")[2]
-        return self._first(reference, last, f"{IMAGES}/{last}") or (
-            self._ends_like(name) if hub else None
-        )
+        path = self._first(reference, last, f"{IMAGES}/{last}")
+        return path or (self._longest_match(name) if hub else None)
 
     def _first(self, reference: str, *names: str) -> str | None:
         for name in names:
             folder, _, last = f"{self._root}/{name}".rpartition("/")
-            if folder not in self._folders:
-                self._folders[folder] = files_in(folder)
-                if self._folders[folder] and not self._is_inside(folder):
+            if folder not in self._listings:
+                self._listings[folder] = files_in(folder)
+                if self._listings[folder] and not self._is_inside(folder):
                     raise OutsideFolder(reference, self._root)
-            is_link = self._folders[folder].get(last)
+            is_link = self._listings[folder].get(last)
             if is_link and not self._is_inside(f"{folder}/{last}"):
                 raise OutsideFolder(reference, self._root)
             if is_link is not None:
@@ -253,154 +250,155 @@ class _Finder:
 
     def _is_inside(self, path: str) -> bool:
         real = os.path.realpath(path)
-        return any(real == one or real.startswith(f"{one}/") for one in self._inside)
+        return any(real == root or real.startswith(f"{root}/") for root in self._real_roots)
 
-    def _ends_like(self, name: str) -> str | None:
+    def _longest_match(self, name: str) -> str | None:
         """The only file below ``images`` that shares the most parts, counted from the end."""
-        if self._named is None:
-            self._named = {}
-            for path in self._unpacked():
-                self._named.setdefault(path.rpartition("/")[2], []).append(path)
+        if self._paths_by_name is None:
+            self._paths_by_name = {}
+            for path in self._unpacked_files():
+                self._paths_by_name.setdefault(path.rpartition("/")[2], []).append(path)
         parts = name.split("/")
-        named = self._named.get(parts[-1], [])
+        candidates = self._paths_by_name.get(parts[-1], [])
         for length in range(len(parts), 0, -1):
             tail = "/" + "/".join(parts[-length:])
-            if ending := [path for path in named if path.endswith(tail)]:
-                return ending[0] if len(ending) == 1 else None
+            if matches := [path for path in candidates if path.endswith(tail)]:
+                return matches[0] if len(matches) == 1 else None
         return None
 
-    def _unpacked(self) -> Iterator[str]:
-        """Every file below ``images``; no link leads out of what was unpacked."""
+    def _unpacked_files(self) -> Iterator[str]:
+        """Every file below ``images``; no link leads out of an unpacked archive."""
         for folder, _, names in os.walk(f"{self._root}/{IMAGES}"):
             yield from (f"{folder}/{name}" for name in names)
 
 
+# The Hub
+
 REPO = "MMIE/MMIE"
 ARCHIVE = "images.tar.gz"
 
-Put = Callable[[Path, Path, Callable[[Path], None]], object]
-"""Lays down a downloaded file, at a destination, once a check of it has passed."""
-
-_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
-_INSTEAD = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HubFolder:
-    """A folder with data file and images, and what it is of: ``MMIE/MMIE@<commit>``."""
-
-    folder: Path
-    revision: str
+_ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
 
 
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
-    """The folder with the data file and ``images``, downloaded and unpacked if it is not there.
+    """The folder with the data file and ``images``, downloaded and unpacked first if necessary.
 
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are obeyed by
-    `huggingface_hub` itself.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
+    itself.
 
     Args:
-        environment: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
+        environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
             `mmie_tasks.core.paths.cache_dir` reads.
 
     Raises:
-        DataMissing: No access, no such repository, revision or file, no connection, or no room.
-        DataBroken: What came is not what the Hub has, or no archive that can be unpacked.
+        DataMissing: No access, no such repository, revision or file, no connection, or a full disk.
+        DataBroken: The downloaded file is not the Hub's, or the archive cannot be unpacked.
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
-    asked, root = _revision(environment), root_dir(environment)
-    if there := kept(environment):
-        return there
-    commit = _fetched(asked, root)
-    with atomic_write(_note(root, asked)) as unfinished:
-        unfinished.write_text(f"{commit}\n", encoding="ascii")
-    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+    if cached := _cached_folder(environment):
+        return cached
+    revision, root = _revision(environment), _root(environment)
+    commit = install(_hub_file(ANNOTATION, revision), root, ANNOTATION, copy_once)
+    if not (root / commit / IMAGES).is_dir():
+        install(_hub_file(ARCHIVE, commit), root, IMAGES, unpack_once)
+    commit_note(root, revision).write(commit)
+    return HubFolder(folder=root / commit, repo=REPO, commit=commit)
 
 
-def kept(environment: Mapping[str, str]) -> HubFolder | None:
-    """What an earlier call brought, if it is all there; nobody is asked.
+def _cached_folder(environment: Mapping[str, str]) -> HubFolder | None:
+    """The folder of an earlier download, if it is complete; does not connect.
 
     Raises:
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
-    root = root_dir(environment)
-    note = _note(root, _revision(environment))
-    commit = note.read_text(encoding="ascii").strip() if note.is_file() else ""
-    if not (commit and _is_complete(root / commit)):
-        return None
-    return HubFolder(folder=root / commit, revision=f"{REPO}@{commit}")
+    root = _root(environment)
+    commit = commit_note(root, _revision(environment)).read()
+    folder = root / commit
+    if commit and (folder / ANNOTATION).is_file() and (folder / IMAGES).is_dir():
+        return HubFolder(folder=folder, repo=REPO, commit=commit)
+    return None
 
 
-def wanted(environment: Mapping[str, str]) -> tuple[HubFile, HubFile]:
-    """The two files, as a first run asks for them: data file, archive.
-
-    Raises:
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-    """
-    asked = _revision(environment)
-    return _file(ANNOTATION, asked), _file(ARCHIVE, asked)
-
-
-def root_dir(environment: Mapping[str, str]) -> Path:
-    """The folder, below our cache, that everything of MMIE is in."""
+def _root(environment: Mapping[str, str]) -> Path:
     return cache_dir(environment).absolute() / "mmie"
 
 
 def _revision(environment: Mapping[str, str]) -> str:
-    asked = environment.get("MMIE_REVISION") or "main"
-    if ".." in asked or not _REVISION.fullmatch(asked):
-        raise SettingWrong(
-            f"`MMIE_REVISION` is {asked!r}, which cannot be a revision.",
-            hint="name a branch, a tag or a commit, or unset it",
-        )
-    return asked
+    return revision_setting(environment, "MMIE_REVISION", REPO) or "main"
 
 
-def _note(root: Path, asked: str) -> Path:
-    return root / "commits" / f"{asked.replace('/', '%2F')}.txt"
+def _hub_file(name: str, revision: str) -> HubFile:
+    return HubFile(repo=REPO, filename=name, revision=revision, alternative=_ALTERNATIVE)
 
 
-def _file(name: str, revision: str) -> HubFile:
-    return HubFile(repo=REPO, filename=name, revision=revision, instead=_INSTEAD)
+# Assets
 
 
-def _is_complete(folder: Path) -> bool:
-    return (folder / ANNOTATION).is_file() and (folder / IMAGES).is_dir()
+def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
+    """The data, and the official judge prompts; every task of MMIE needs both.
+
+    Raises:
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    return [_data(environment), _prompts(environment)]
 
 
-def _fetched(asked: str, root: Path) -> str:
-    """Bring both files, of one commit, unless they are there; the commit."""
-    commit = _brought(_file(ANNOTATION, asked), root, ANNOTATION, _copy_once)
-    if not (root / commit / IMAGES).is_dir():
-        _brought(_file(ARCHIVE, commit), root, IMAGES, unpack_once)
-    return commit
+def _data(environment: Mapping[str, str]) -> Asset:
+    name = "mmie: data"
+    checks = (Check(subject=name, describe=lambda: _describe_data(environment)),)
+    if local := local_asset(name, "MMIE_DATA", environment, checks):
+        return local
+    cached = _cached_folder(environment)
+    return cached_asset(
+        name=name,
+        source=cached.revision if cached else REPO,
+        is_here=lambda: _cached_folder(environment) is not None,
+        plan=lambda: _plan(environment),
+        fetch=lambda: f"{hub_folder(environment).revision} is here",
+        environment=environment,
+        checks=checks,
+    )
 
 
-def _brought(file: HubFile, root: Path, name: str, put: Put) -> str:
-    """Download a file, or take it from the Hub's cache, and put it where it belongs; its commit."""
-    found = locate(file)
-    destination, downloads = root / found.commit / name, root / "downloads"
-    check = partial(verify, file, sha256=found.sha256)
-    match found:
-        case InCache(path=path):
-            put(path, destination, check)
-        case OnHub():
-            with turn(file, downloads):
-                if not destination.exists():
-                    put(download(found, downloads), destination, check)
-                remove(file, downloads)
-    return found.commit
+def _plan(environment: Mapping[str, str]) -> DownloadPlan:
+    root, revision = _root(environment), _revision(environment)
+    annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
+    images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
+    return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
 
 
-def _copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
-    if destination.exists():
-        return
-    check(path)
-    try:
-        with atomic_write(destination) as unfinished:
-            shutil.copyfile(path, unfinished)
-    except OSError as error:
-        raise DataMissing(
-            f"`{path}` could not be copied to `{destination}`: {error.strerror}.",
-            hint="make room and the folder writable; `MMIE_TASKS_CACHE` names another",
-        ) from error
+def _describe_data(environment: Mapping[str, str]) -> str:
+    from mmie_tasks.benchmarks.mmie import data, task
+
+    docs = data.dataset("all", environment)
+    task.before_requests(docs)
+    missing_images = data.missing_images(docs)
+    count = f"{len(missing_images):,} images are" if missing_images else "no image is"
+    return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
+
+
+def _prompts(environment: Mapping[str, str]) -> Asset:
+    name = "mmie: judge prompts"
+    checks = (Check(subject=name, describe=_describe_prompts),)
+    for variable in ("MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"):
+        if local := local_asset(name, variable, environment, checks):
+            return local
+    source = f"Lillianwei-h/MMIE@{judge_prompts.COMMIT}: prompts.py"
+    size_bytes = judge_prompts.OFFICIAL.size_bytes
+    return cached_asset(
+        name=name,
+        source=source,
+        is_here=lambda: judge_prompts.kept(environment) is not None,
+        plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,)),
+        fetch=lambda: f"{judge_prompts.templates(environment).name} is here",
+        environment=environment,
+        checks=checks,
+    )
+
+
+def _describe_prompts() -> str:
+    from mmie_tasks.benchmarks.mmie import request
+
+    request.check()
+    prompts = request.judge_words()
+    return f"{prompts.name}; {'they are' if prompts.official else 'they are not'} MMIE's own"

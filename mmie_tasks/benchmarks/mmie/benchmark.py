@@ -15,6 +15,7 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.hub.asset import Asset
 from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
@@ -268,6 +269,12 @@ def _prepare() -> None:
 JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, check_setup=_prepare)
 
 
+def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
+    from mmie_tasks.benchmarks.mmie import assets
+
+    return assets.assets(tasks, environment)
+
+
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.mmie import task
 
@@ -308,6 +315,7 @@ BENCHMARK = Benchmark(
     rerecord=rerecord,
     subsets=subsets,
     judge=JUDGE,
+    assets=_assets,
     check_data=_check_data,
     provenance=_provenance,
     signature=_signature,

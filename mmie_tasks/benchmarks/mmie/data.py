@@ -18,12 +18,12 @@ from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.benchmarks.mmie.assets import (
     ANNOTATION,
     OutsideFolder,
-    content_of,
     files_in,
     hub_folder,
     image_paths,
+    json_rows,
     local_file,
-    values,
+    read_data_file,
 )
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
@@ -336,10 +336,10 @@ def _lot(sample_id: str) -> bytes:
 
 def _read(path: Path) -> tuple[list[Row], str]:
     """The rows, and a digest of the file."""
-    content = content_of(path)
+    content = read_data_file(path)
     digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
     try:
-        rows = read_rows(values(content.decode("utf-8-sig")))
+        rows = read_rows(json_rows(content.decode("utf-8-sig")))
     except BadSample as error:
         raise _broken(path, str(error)) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end

@@ -27,9 +27,9 @@ from mmie_tasks.judges.mmie_score.devices import (
     exact_fp32,
 )
 from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, parse_bytes
-from mmie_tasks.judges.registry import parse_options
 
 if TYPE_CHECKING:
+    from mmie_tasks.hub.asset import Asset
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
     from mmie_tasks.judges.mmie_score.inputs import InputBuilder
@@ -149,6 +149,12 @@ class MmieScoreJudge:
         """Use this attention in place of the option's, to check another kernel; before any use."""
         self._attention_override = attention
 
+    def assets(self) -> Sequence[Asset]:
+        """See `mmie_tasks.judges.mmie_score.assets`."""
+        from mmie_tasks.judges.mmie_score.assets import assets
+
+        return assets(self, self._environment)
+
     def check(self) -> None:
         """Check the checkpoint's files and the device, without reading weights.
 
@@ -244,20 +250,6 @@ class MmieScoreJudge:
             ),
             finish=completion.finish,
         )
-
-
-def judge_from_options(
-    options: Mapping[str, str], environment: Mapping[str, str]
-) -> MmieScoreJudge:
-    """The judge with options as they were typed, to inspect it; ``cache`` is ignored.
-
-    Raises:
-        SettingWrong: There is no such option, or its value has another type.
-        JudgeMisconfigured: A value makes no sense.
-    """
-    own = {name: text for name, text in options.items() if name != "cache"}
-    typed = parse_options("mmie_score", own)
-    return MmieScoreJudge(environment=environment, **typed)  # type: ignore[arg-type]
 
 
 def check_transformers(installed: str) -> None:

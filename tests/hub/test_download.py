@@ -1,10 +1,10 @@
 import os
 
 import pytest
-from support.drawings_hub import (
+from support.one_file_hub import (
     CONTENT,
     REPO,
-    drawings_hub,
+    one_file_hub,
     fetch,
     fetch_and_kill,
     part_of,
@@ -14,7 +14,7 @@ from support.hub_server import COMMIT
 
 @pytest.fixture
 def hub():
-    with drawings_hub() as server:
+    with one_file_hub() as server:
         yield server
 
 

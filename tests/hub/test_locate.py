@@ -1,24 +1,24 @@
 from pathlib import Path
 
 import pytest
-from support.drawings_hub import (
+from support.one_file_hub import (
     CONTENT,
     FETCH,
     INTO_THE_HUBS_CACHE,
     REPO,
-    drawings_hub,
+    one_file_hub,
     fetch,
     part_of,
 )
 from support.hub_server import COMMIT, SIGNATURE, TOKEN, ask
 
 from mmie_tasks.core.errors import DataBroken
-from mmie_tasks.hub.download import HubFile, content_hash, verify
+from mmie_tasks.hub.download import HubFile, hash_from_cache, verify
 
 
 @pytest.fixture
 def hub():
-    with drawings_hub() as server:
+    with one_file_hub() as server:
         yield server
 
 
@@ -27,8 +27,8 @@ def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
     assert "download failed" in answer["message"]
-    assert "run again: it goes on where it stopped" in answer["message"]
-    assert "set `DRAWINGS=DIR`" in answer["message"]
+    assert "run again: it resumes where it stopped" in answer["message"]
+    assert "set `IMAGES=DIR`" in answer["message"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_refusal_says_what_was_asked_and_what_helps(hub, tmp_path, status, cod
     assert answer["error"] == "DataMissing"
     assert said in answer["message"]
     assert f"`a/one.bin` of the dataset `{REPO}`" in answer["message"]
-    assert answer["message"].endswith("or set `DRAWINGS=DIR`")
+    assert answer["message"].endswith("or set `IMAGES=DIR`")
 
 
 def test_a_gated_dataset_is_opened_by_terms_and_login(hub, tmp_path):
@@ -79,7 +79,7 @@ def test_nobody_listening_is_said_plainly(tmp_path):
 def test_an_answer_that_is_not_a_hubs_is_said_plainly(hub, tmp_path):
     hub.commit = "../elsewhere"
     message = fetch(hub, tmp_path)["message"]
-    assert "what answers names no commit and content, as a Hub does" in message
+    assert "the server's answer has no valid commit and etag" in message
     assert not (tmp_path / "cache").exists()
 
 
@@ -109,7 +109,7 @@ def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
     part.parent.mkdir(parents=True)
     part.symlink_to("/dev/full")
     message = fetch(hub, tmp_path)["message"]
-    assert "cannot be had: the disk is full" in message
+    assert "could not be downloaded: the disk is full" in message
     assert "set `MMIE_TASKS_CACHE` to a folder on a bigger disk" in message
 
 
@@ -166,7 +166,7 @@ def test_wrong_bytes_in_the_hubs_cache_name_the_content_and_not_the_link(hub, tm
     ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     message = fetch(hub, tmp_path)["message"]
     digits = hub.hashes[REPO, "a/one.bin"]
-    assert f"rm '{tmp_path}/hf/hub/datasets--owner--drawings/blobs/{digits}'" in message
+    assert f"rm '{tmp_path}/hf/hub/datasets--owner--images/blobs/{digits}'" in message
 
 
 def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
@@ -189,14 +189,14 @@ def test_a_file_other_than_the_pinned_one_is_not_even_downloaded(hub, tmp_path, 
     answer = fetch(hub, tmp_path, **known)
     assert answer["error"] == "DataBroken"
     assert said in answer["message"]
-    assert "if the Hub has another version now, set `DRAWINGS=DIR`" in answer["message"]
+    assert "if the Hub has another version now, set `IMAGES=DIR`" in answer["message"]
     assert hub.asked_for("GET") == []
 
 
 def test_a_cached_file_other_than_the_pinned_one_may_be_deleted(hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     message = fetch(hub, tmp_path, size_bytes=49_999)["message"]
-    assert "if the Hub has another version now, set `DRAWINGS=DIR`; else delete it" in message
+    assert "if the Hub has another version now, set `IMAGES=DIR`; else delete it" in message
 
 
 def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
@@ -208,7 +208,7 @@ def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
 def test_without_links_in_the_cache_the_pinned_digits_are_compared_with_the_content(tmp_path):
     path = tmp_path / "one.bin"
     path.write_bytes(b"other")
-    file = HubFile(repo=REPO, filename="one.bin", sha256=("00000000", ""), instead="look")
-    assert content_hash(path) is None
+    file = HubFile(repo=REPO, filename="one.bin", sha256=("00000000", ""), alternative="look")
+    assert hash_from_cache(path) is None
     with pytest.raises(DataBroken, match="expected SHA-256 00000000…"):
         verify(file, path, None)

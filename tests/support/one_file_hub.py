@@ -10,39 +10,37 @@ from typing import Any
 
 from support.hub_server import HubServer, ask, ask_and_kill
 
-REPO = "owner/drawings"
+REPO = "owner/images"
 CONTENT = os.urandom(50_000)
 FETCH = """
 import os
 from pathlib import Path
-from mmie_tasks.hub.download import download, turn
-from mmie_tasks.hub.download import HubFile
-from mmie_tasks.hub.download import InCache, locate, verify
-file = HubFile(repo="owner/drawings", filename="a/one.bin", instead="set `DRAWINGS=DIR`", **{})
-got, folder = locate(file), Path(os.environ["MMIE_TASKS_CACHE"])
-if isinstance(got, InCache):
-    path = got.path
+from mmie_tasks.hub.download import CachedFile, HubFile, download, download_lock, locate, verify
+file = HubFile(repo="owner/images", filename="a/one.bin", alternative="set `IMAGES=DIR`", **{})
+location, folder = locate(file), Path(os.environ["MMIE_TASKS_CACHE"])
+if isinstance(location, CachedFile):
+    path = location.path
 else:
-    with turn(file, folder):
-        path = download(got, folder)
-verify(file, path, got.sha256)
-answer = {{"content": path.read_bytes().hex(), "commit": got.commit, "path": str(path)}}
+    with download_lock(file, folder):
+        path = download(location, folder)
+verify(file, path, location.sha256)
+answer = {{"content": path.read_bytes().hex(), "commit": location.commit, "path": str(path)}}
 """
 INTO_THE_HUBS_CACHE = """
 from huggingface_hub import hf_hub_download
-answer = hf_hub_download("owner/drawings", "a/one.bin", repo_type="dataset")
+answer = hf_hub_download("owner/images", "a/one.bin", repo_type="dataset")
 """
 
 
 @contextmanager
-def drawings_hub() -> Iterator[HubServer]:
+def one_file_hub() -> Iterator[HubServer]:
     with HubServer() as server:
         server.holds(REPO, "a/one.bin", CONTENT)
         yield server
 
 
-def fetch(hub: HubServer, home: Path, **known: object) -> dict[str, Any]:
-    return ask(hub.url, home, FETCH.format(known))
+def fetch(hub: HubServer, home: Path, **pins: object) -> dict[str, Any]:
+    return ask(hub.url, home, FETCH.format(pins))
 
 
 def part_of(hub: HubServer, home: Path) -> Path:

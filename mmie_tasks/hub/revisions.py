@@ -1,0 +1,101 @@
+"""Revisions of Hub repositories: settings, the commit a revision was resolved to, its folder.
+
+Files of a repository are stored in one folder per commit. A *commit note* is a text file that holds
+the commit to which a branch or tag was resolved when it was first downloaded::
+
+    <root>/<commit>/...                 the files
+    <root>/commits/<revision>.txt       the commit note
+
+The note is written last, so a folder that has one is complete, and later runs use it without
+network access. To follow a branch that has moved, delete its note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import atomic_write
+
+_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
+_COMMIT = re.compile(r"[\w-]{1,128}", re.ASCII)  # also a safe name of a folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubFolder:
+    """A local folder with files of one commit of a repository on the Hub.
+
+    Attributes:
+        folder: The folder; named after the commit, or inside one that is.
+        repo: Owner and name: ``MMIE/MMIE``.
+        commit: The commit, 40 hex digits on the real Hub.
+    """
+
+    folder: Path
+    repo: str
+    commit: str
+
+    @property
+    def revision(self) -> str:
+        """Repository and commit: ``MMIE/MMIE@<commit>``."""
+        return f"{self.repo}@{self.commit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitNote:
+    """The text file with the commit of a revision; see the module's docstring."""
+
+    path: Path
+
+    def read(self) -> str:
+        """The commit; empty if there is no note, or no commit in it."""
+        if not self.path.is_file():
+            return ""
+        commit = self.path.read_text(encoding="ascii", errors="replace").strip()
+        return commit if is_commit(commit) else ""
+
+    def write(self, commit: str) -> None:
+        """Write the note in one step.
+
+        Raises:
+            OSError: The folder cannot be written.
+        """
+        with atomic_write(self.path) as part:
+            part.write_text(f"{commit}\n", encoding="ascii")
+
+
+def commit_note(root: Path, revision: str) -> CommitNote:
+    """The note of a revision (or of another name without ``..``) below `root`."""
+    return CommitNote(path=root / "commits" / f"{revision.replace('/', '%2F')}.txt")
+
+
+def is_revision(text: str) -> bool:
+    """Whether a text can be a branch, tag or commit.
+
+    >>> is_revision("refs/pr/1"), is_revision("../main")
+    (True, False)
+    """
+    return ".." not in text and _REVISION.fullmatch(text) is not None
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text can be the name of a commit, and of a folder of ours."""
+    return _COMMIT.fullmatch(text) is not None
+
+
+def revision_setting(environment: Mapping[str, str], variable: str, repo: str) -> str:
+    """The revision of a dataset that an environment variable names; empty if it is not set.
+
+    Raises:
+        SettingWrong: Its value cannot be a revision.
+    """
+    revision = environment.get(variable, "")
+    if revision and not is_revision(revision):
+        raise SettingWrong(
+            f"`{variable}` is {revision!r}, which cannot be a branch, tag or commit.",
+            hint=f"name one listed on https://huggingface.co/datasets/{repo}/commits, or unset it",
+        )
+    return revision
