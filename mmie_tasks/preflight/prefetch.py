@@ -324,7 +324,7 @@ def _sum(planned: Iterable[PlannedAsset]) -> str:
     return f"To fetch: {', and '.join(texts)}."
 
 
-def needed_bytes(missing: Iterable[PlannedAsset]) -> Mapping[Path, int]:
+def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
     """A folder of each disk to the bytes needed on that disk; unknown sizes count as 0.
 
     What is stored adds up. Temporary space is needed by one asset at a time.
@@ -336,7 +336,9 @@ def needed_bytes(missing: Iterable[PlannedAsset]) -> Mapping[Path, int]:
     def disk_of(folder: Path) -> Path:
         return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
 
-    for entry in missing:
+    for entry in planned:
+        if entry.is_here:
+            continue
         asset_disk = disk_of(entry.asset.folder)
         temporary[asset_disk] = max(temporary.get(asset_disk, 0), entry.plan.temporary_bytes)
         for folder, size_bytes in entry.plan.disk_bytes.items():

@@ -1,15 +1,15 @@
 import os
 
 import pytest
+from support.hub_server import COMMIT
 from support.one_file_hub import (
     CONTENT,
     REPO,
-    one_file_hub,
     fetch,
     fetch_and_kill,
+    one_file_hub,
     part_of,
 )
-from support.hub_server import COMMIT
 
 
 @pytest.fixture

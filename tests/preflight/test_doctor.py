@@ -139,7 +139,9 @@ def test_a_judge_of_the_environment_that_cannot_be_read_is_a_problem(
 def test_the_word_doctor_ends_with_the_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mmie_tasks.preflight.doctor.quiet", lambda: None)  # for the whole process
+    monkeypatch.setattr(
+        "mmie_tasks.preflight.doctor.mute_logs", lambda: None
+    )  # for the whole process
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:

@@ -15,14 +15,17 @@ from support.model_hub import model_hub
 LOOK = """
 import os
 from dataclasses import asdict
-from mmie_tasks.benchmarks.mmie.checks import look
-answer = [asdict(found) for found in look(os.environ)]
+from mmie_tasks.benchmarks.mmie.assets import assets
+from mmie_tasks.preflight.findings import check_assets
+answer = [asdict(finding) for finding in check_assets(assets((), os.environ))]
 """
 LOOK_AT_THE_JUDGE = """
 import os
 from dataclasses import asdict
-from mmie_tasks.judges.mmie_score.assets import look
-answer = [asdict(found) for found in look(os.environ, {})]
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.preflight.findings import check_assets
+assets = MmieScoreJudge(environment=os.environ).assets()
+answer = [asdict(finding) for finding in check_assets(assets)]
 """
 DOWNLOAD = f"""
 from huggingface_hub import snapshot_download
@@ -55,7 +58,7 @@ def judge(url: str, home: Path, **more: str) -> list[dict[str, Any]]:
 def test_data_that_is_not_there_is_told_with_its_size(hub: HubServer, tmp_path: Path) -> None:
     found = data(hub, tmp_path)
     assert found["status"] == "ok"
-    assert f"images.tar.gz of MMIE/MMIE@{COMMIT} is accessible" in found["found"]
+    assert f"MMIE/MMIE@{COMMIT}: data.json, images.tar.gz is accessible" in found["message"]
     assert "images.tar.gz" not in hub.asked_for("GET")
     assert "data.json" not in hub.asked_for("GET")
 
@@ -64,7 +67,7 @@ def test_a_gate_is_a_problem_with_what_to_do(hub: HubServer, tmp_path: Path) -> 
     hub.answers(403, "GatedRepo")
     found = data(hub, tmp_path)
     assert found["status"] == "problem"
-    assert "gated" in found["found"]
+    assert "gated" in found["message"]
     assert "accept the terms" in found["hint"]
     assert len(hub.requests) == 1
 
@@ -72,7 +75,7 @@ def test_a_gate_is_a_problem_with_what_to_do(hub: HubServer, tmp_path: Path) -> 
 def test_a_checkpoint_that_is_not_there_is_not_fetched(models: HubServer, tmp_path: Path) -> None:
     (found,) = judge(models.url, tmp_path)
     assert found["status"] == "ok"
-    assert f"{SCORE} at `main` is accessible and not downloaded yet" in found["found"]
+    assert f"{SCORE}@{COMMIT} is accessible and not downloaded yet" in found["message"]
     assert models.asked_for("GET") == []
 
 
@@ -86,7 +89,7 @@ def test_a_gated_checkpoint_is_a_problem(models: HubServer, tmp_path: Path) -> N
 def test_a_checkpoint_in_the_cache_is_opened(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD)
     place, files, *_ = judge(models.url, tmp_path)
-    assert place["found"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
+    assert place["message"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
     assert (files["subject"], files["status"]) == ("mmie_score: files", "ok")
 
 
@@ -96,7 +99,7 @@ def test_a_checkpoint_in_the_cache_serves_without_the_hub(
     ask(models.url, tmp_path, DOWNLOAD)
     place, files, *_ = judge("http://127.0.0.1:9", tmp_path)  # nothing listens there
     assert place["status"] == "warning"
-    assert "cannot be reached" in place["found"]
+    assert "cannot be reached" in place["message"]
     assert files["status"] == "ok"
 
 
@@ -111,4 +114,4 @@ def test_a_checkpoint_that_is_there_in_part_is_not_opened(
 ) -> None:
     ask(models.url, tmp_path, DOWNLOAD.replace('")', '", allow_patterns=["*.json"])'))
     (found,) = judge(models.url, tmp_path)
-    assert "not downloaded yet: 0.7 MiB" in found["found"]
+    assert "not downloaded yet: 0.7 MiB" in found["message"]

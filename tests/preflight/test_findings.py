@@ -1,47 +1,89 @@
+"""Findings on folders and assets; without any Hub."""
+
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 
-from mmie_tasks.preflight.findings import download, folder, kept_folder, noted
+from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
+from mmie_tasks.preflight.findings import check_assets, folder_finding, ok, problem
 
 
-def test_a_folder_that_is_not_there_yet_is_where_it_would_be_made(tmp_path: Path) -> None:
-    found = folder("cache", tmp_path / "a" / "b", "set X")
-    assert found.status in ("ok", "warning")
-    assert "free for" in found.found
+def asset(
+    name: str,
+    *checks: Check,
+    is_here: bool = True,
+    file_bytes: tuple[int | None, ...] = (3 * 2**20,),
+    folder: Path = Path("/"),
+) -> Asset:
+    plan = DownloadPlan(source="MMIE", file_bytes=file_bytes)
+    return Asset(
+        name=name,
+        source="MMIE",
+        folder=folder,
+        is_here=lambda: is_here,
+        plan=lambda: plan,
+        fetch=lambda: "is here",
+        checks=checks,
+    )
+
+
+def fails() -> str:
+    raise DataMissing("Two images are missing.", hint="download them")
+
+
+def test_a_folder_that_does_not_exist_yet_is_judged_by_its_disk(tmp_path: Path) -> None:
+    finding = folder_finding("cache", tmp_path / "a" / "b", "set X")
+    assert finding.status in ("ok", "warning")
+    assert "free for" in finding.message
     assert not (tmp_path / "a").exists()
 
 
 def test_a_file_in_the_way_of_a_folder_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
-    found = folder("cache", tmp_path / "a" / "b", "set X")
-    assert (found.status, found.hint) == ("problem", "set X")
+    finding = folder_finding("cache", tmp_path / "a" / "b", "set X")
+    assert (finding.status, finding.hint) == ("problem", "set X")
 
 
 @pytest.mark.parametrize(
-    ("sizes", "status", "said"),
+    ("sizes", "status", "text"),
     [
-        pytest.param([3 * 2**20], "ok", "3.0 MiB, which", id="known"),
-        pytest.param([3 * 2**20, None], "ok", "3.0 MiB or more, which", id="one-unknown"),
-        pytest.param([None], "ok", "size unknown, which", id="unknown"),
-        pytest.param([2**60], "problem", "1073741824.0 GiB", id="no-room"),
+        pytest.param((3 * 2**20,), "ok", "3.0 MiB, which", id="known"),
+        pytest.param((3 * 2**20, None), "ok", "3.0 MiB or more, which", id="one-unknown"),
+        pytest.param((None,), "ok", "size unknown, which", id="unknown"),
+        pytest.param((0,), "ok", "is in the Hub's cache", id="cached"),
+        pytest.param((2**60,), "problem", "1073741824.0 GiB", id="no-space"),
     ],
 )
-def test_a_download_is_told_with_its_size(
-    tmp_path: Path, sizes: list[int | None], status: str, said: str
+def test_a_missing_asset_is_reported_with_its_size(
+    tmp_path: Path, sizes: tuple[int | None, ...], status: str, text: str
 ) -> None:
-    found = download("data", "MMIE", sizes, tmp_path)
-    assert found.status == status
-    assert said in found.found
+    missing = asset("data", is_here=False, file_bytes=sizes, folder=tmp_path)
+    (finding,) = check_assets([missing])
+    assert finding.status == status
+    assert text in finding.message
 
 
-def test_what_an_earlier_run_brought_is_found_by_its_note(tmp_path: Path) -> None:
-    (tmp_path / "commits").mkdir()
-    (tmp_path / "commits" / "a%2Fb.txt").write_text("c0ffee\n")
-    assert noted(tmp_path, "a/b") == "c0ffee"
-    assert noted(tmp_path, "main") == ""
-    assert kept_folder(tmp_path, "a/b") is None
-    (tmp_path / "c0ffee").mkdir()
-    assert kept_folder(tmp_path, "a/b") == tmp_path / "c0ffee"
+def test_a_shared_check_runs_once() -> None:
+    check = Check(subject="data", describe=lambda: "2 samples.")
+    assert list(check_assets([asset("data, part 0", check), asset("data, part 1", check)])) == [
+        ok("data", "2 samples")
+    ]
+
+
+def test_a_shared_check_does_not_run_while_an_asset_of_it_is_missing() -> None:
+    check = Check(subject="data", describe=fails)
+    here, missing = check_assets(
+        [asset("data, part 0", check), asset("data, part 1", check, is_here=False)]
+    )
+    assert (here.subject, here.status) == ("data, part 0", "ok")
+    assert "not downloaded yet" in missing.message
+
+
+def test_the_checks_of_an_asset_end_with_the_first_problem() -> None:
+    checks = [Check(subject=name, describe=fails) for name in ("files", "memory")]
+    assert list(check_assets([asset("checkpoint", *checks)])) == [
+        problem("files", "Two images are missing", "download them")
+    ]

@@ -14,7 +14,7 @@ from support.full_hub import OTHER_WORDS, PREFETCH, full_hub, prefetch
 from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
 from support.mmie_hub import ARCHIVE, REPO
 
-from mmie_tasks.preflight.findings import gib
+from mmie_tasks.core.files import readable_size
 
 EVERYTHING = ("mmie", "milebench_DocVQA", "mia_bench", "--judge")
 
@@ -27,13 +27,13 @@ answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.enviro
 # The official words are not ours: the pin is moved to words of our own, and their check is off.
 OWN_PIN = """
 import hashlib
-from mmie_tasks.sources import mmie_prompts, mmie_prompts_file as file
+from mmie_tasks.benchmarks.mmie import judge_prompts as file
 content = {content!r}
 pin = file.Pin(url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 file.OFFICIAL = pin
 file.prompts_file.__defaults__ = (pin, file.Patience(tries=1))
 file.kept.__defaults__ = (pin,)
-mmie_prompts.check = lambda found: None
+file.check = lambda templates: None
 """
 
 
@@ -80,7 +80,7 @@ def test_the_end_says_what_to_copy_and_set(hub: HubServer, tmp_path: Path) -> No
     assert f"export MMIE_OTHER_PROMPTS={OTHER_WORDS}\n" in said
     assert "export HF_HUB_OFFLINE=1\n" in said
     assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in said
-    assert "Set there what is set here: `HF_ENDPOINT`" in said
+    assert "Also set there, as here: `HF_ENDPOINT`" in said
     assert TOKEN not in said
 
 
@@ -186,7 +186,7 @@ def test_a_download_that_was_killed_goes_on_and_only_the_rest_counts(tmp_path: P
         there = part.stat().st_size
         done = prefetch(hub, tmp_path, "mmie")
         left_bytes = len(hub.files[REPO, ARCHIVE]) - there
-        assert f"To fetch: {gib(left_bytes)}." in done.log
+        assert f"To fetch: {readable_size(left_bytes)}." in done.log
         assert hub.ranges()[-1] == f"bytes={there}-"
     assert "Fetched: 1." in done.said
 
@@ -217,7 +217,7 @@ def test_a_folder_that_is_not_there_is_an_error_that_names_the_variable(
     hub: HubServer, tmp_path: Path
 ) -> None:
     done = prefetch(hub, tmp_path, "mia_bench", MIA_BENCH_DATA="/nowhere")
-    assert "`MIA_BENCH_DATA` is `/nowhere`, which is not there" in done.error
+    assert "`MIA_BENCH_DATA` is `/nowhere`, which does not exist" in done.error
 
 
 def test_without_the_hub_and_with_nothing_here_every_item_says_so(

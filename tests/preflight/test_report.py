@@ -5,8 +5,9 @@ import json
 import pytest
 
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.preflight.doctor import as_json, page
-from mmie_tasks.preflight.findings import Finding, looked, ok, problem, warning
+from mmie_tasks.hub.asset import Check
+from mmie_tasks.preflight.doctor import as_json, as_text
+from mmie_tasks.preflight.findings import Finding, ok, problem, run_check, warning
 
 LONG = "a sentence of many words " * 12
 
@@ -24,7 +25,7 @@ def warned() -> str:
 
 
 def test_lines_are_aligned_and_hints_stand_below() -> None:
-    assert page([ok("GPU 0", "fine"), problem("mmie: data", "gone", "fetch it")]) == (
+    assert as_text([ok("GPU 0", "fine"), problem("mmie: data", "gone", "fetch it")]) == (
         "ok       GPU 0       fine\n"
         "problem  mmie: data  gone\n"
         "                     hint: fetch it\n"
@@ -35,7 +36,7 @@ def test_lines_are_aligned_and_hints_stand_below() -> None:
 
 @pytest.mark.parametrize("make", [ok, lambda s, f: problem(s, f, LONG)], ids=["found", "hint"])
 def test_no_line_is_wider_than_a_terminal(make) -> None:
-    lines = page([make("mmie: judge prompts", LONG), ok("GPU", "none")]).splitlines()
+    lines = as_text([make("mmie: judge prompts", LONG), ok("GPU", "none")]).splitlines()
     assert len(lines) > 4
     assert max(map(len, lines)) <= 100
 
@@ -54,7 +55,7 @@ def test_no_line_is_wider_than_a_terminal(make) -> None:
     ],
 )
 def test_the_end_says_whether_a_run_can_begin(findings: list[Finding], end: str) -> None:
-    assert page(findings).splitlines()[-1] == end
+    assert as_text(findings).splitlines()[-1] == end
 
 
 def test_json_holds_the_same() -> None:
@@ -63,11 +64,13 @@ def test_json_holds_the_same() -> None:
 
 
 def test_an_error_of_ours_is_a_problem_with_its_hint() -> None:
-    assert list(looked("data", broken)) == [problem("data", "No folder `x`", "`mkdir x`")]
+    assert list(run_check(Check(subject="data", describe=broken))) == [
+        problem("data", "No folder `x`", "`mkdir x`")
+    ]
 
 
 def test_what_a_check_warns_of_is_in_the_report() -> None:
-    assert list(looked("judge", warned)) == [
+    assert list(run_check(Check(subject="judge", describe=warned))) == [
         ok("judge", "It works"),
         warning("judge", "It retires soon", "choose another"),
     ]
@@ -75,4 +78,4 @@ def test_what_a_check_warns_of_is_in_the_report() -> None:
 
 def test_an_error_that_is_not_ours_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(looked("data", lambda: str(1 // 0)))
+        list(run_check(Check(subject="data", describe=lambda: str(1 // 0))))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 
-from mmie_tasks.benchmarks.milebench.checks import datasets_of, items
+from mmie_tasks.benchmarks.milebench.assets import assets, datasets_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.preflight.prefetch import DEFAULT, asked_of, look, run
+from mmie_tasks.preflight.prefetch import DEFAULT, judge_assets, run, select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
@@ -34,7 +34,7 @@ def room(name: str) -> BenchmarkEntry:
 
 
 def test_a_benchmark_stands_for_itself_and_a_tag_for_its_tasks() -> None:
-    found = asked_of(["milebench_N-1", "mmie", "mmie_sa", "mmie"])
+    found = select_tasks(["milebench_N-1", "mmie", "mmie_sa", "mmie"])
     assert {room.name: tasks for room, tasks in found.items()} == {
         "milebench": ("milebench_TextNeedleInAHaystack",),
         "mmie": ("mmie", "mmie_sa"),
@@ -54,7 +54,7 @@ def test_a_word_that_names_nothing_is_an_error_that_lists_what_there_is(
     word: str, said: str
 ) -> None:
     with pytest.raises(SettingWrong, match=said):
-        asked_of(["mmie", word])
+        select_tasks(["mmie", word])
 
 
 def test_no_word_at_all_lists_the_benchmarks() -> None:
@@ -86,31 +86,31 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
 def test_the_tokenizer_of_a_cut_context_is_an_item(at_hand: dict[str, str]) -> None:
     limit = {"TOKENIZER": "/nowhere", "MAX_CONTEXT_TOKENS": "9", "TOKENS_PER_IMAGE": "1"}
     settings = at_hand | {f"MILEBENCH_{name}": value for name, value in limit.items()}
-    _, tokenizer = items(["milebench"], settings)
-    assert (tokenizer.subject, tokenizer.here) == ("milebench: tokenizer", False)
+    _, tokenizer = assets(["milebench"], settings)
+    assert (tokenizer.name, tokenizer.is_here()) == ("milebench: tokenizer", False)
     with pytest.raises(SettingWrong, match="`/nowhere` cannot be loaded"):
         tokenizer.fetch()
 
 
 def test_judges_are_left_out_unless_they_are_asked_for() -> None:
-    found = look(None, [room("mmie"), room("milebench"), room("mia_bench")], {})
-    assert found.items == ()
+    found = judge_assets(None, [room("mmie"), room("milebench"), room("mia_bench")], {})
+    assert found.assets == ()
     assert found.notes == ("mmie: its judge `mmie_score` is not fetched; add `--judge` for that.",)
 
 
 def test_a_judge_that_keeps_nothing_here_is_said_to_need_nothing() -> None:
-    found = look("openai:gpt-4o", [room("mmie"), room("mia_bench")], {})
-    assert found.items == ()
+    found = judge_assets("openai:gpt-4o", [room("mmie"), room("mia_bench")], {})
+    assert found.assets == ()
     assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
 def test_a_judge_that_is_named_is_fetched_even_where_none_is_needed() -> None:
-    (found,) = look(f"mmie_score:{TINY}", [room("milebench")], {}).items
-    assert (found.subject, found.here) == ("mmie_score: checkpoint", True)
+    (found,) = judge_assets(f"mmie_score:{TINY}", [room("milebench")], {}).assets
+    assert (found.name, found.is_here()) == ("mmie_score: checkpoint", True)
 
 
 def test_the_environment_may_choose_the_judge() -> None:
-    found = look(DEFAULT, [room("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
+    found = judge_assets(DEFAULT, [room("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
     assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
@@ -160,5 +160,5 @@ def test_a_benchmark_of_another_package_without_a_prefetch_is_named(
     )
     monkeypatch.syspath_prepend(tmp_path)
     told = run(["guest", "mia_bench", "--dry_run"], at_hand)
-    assert "Note: guest: it names nothing to be fetched." in told
+    assert "Note: guest: it has no assets to fetch." in told
     assert "| mia_bench: data " in told

@@ -16,7 +16,7 @@ from support.runner import Ran, Workplace, write
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.preflight.doctor import look
+from mmie_tasks.preflight.doctor import check_benchmark
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
 from mmie_tasks.runs.log_files import find_runs, read_lines
@@ -224,7 +224,7 @@ def test_the_doctor_knows_it(place: Workplace) -> None:
     ],
 )
 def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, told: str) -> None:
-    first, *_ = look(BenchmarkEntry(name="sketch", target=target), {})
+    first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
     assert (first.status, first.subject) == ("problem", "sketch")
     assert told in first.found
 

@@ -103,7 +103,7 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
         pytest.param(403, "GatedRepo", "gated", id="gated"),
         pytest.param(401, "RepoNotFound", "doesn't exist", id="no such repository"),
         pytest.param(404, "RevisionNotFound", "Revision", id="no such revision"),
-        pytest.param(503, "", "cannot be had: LocalEntryNotFoundError", id="down"),
+        pytest.param(503, "", "could not be downloaded: LocalEntryNotFoundError", id="down"),
     ],
 )
 def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):

@@ -15,10 +15,10 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 
 ASK = """
 import os
-from mmie_tasks.sources import milebench_hub
-milebench_hub._PINS = {pins}
-got = milebench_hub.dataset_folder("{dataset}", {{**os.environ, **{settings}}})
-answer = {{"folder": str(got.folder), "revision": got.revision}}
+from mmie_tasks.benchmarks.milebench import assets
+assets._PINS = {pins}
+folder = assets.dataset_folder("{dataset}", {{**os.environ, **{settings}}})
+answer = {{"folder": str(folder.folder), "revision": folder.commit}}
 """
 INTO_THE_HUBS_CACHE = """
 from huggingface_hub import hf_hub_download
@@ -48,7 +48,7 @@ def hub():
         yield server
 
 
-def code(dataset, pins="milebench_hub._PINS", **settings):
+def code(dataset, pins="assets._PINS", **settings):
     """Ask as if the loopback Hub were the real one, or with other settings."""
     as_if = {"HF_ENDPOINT": "", **settings}
     return ASK.format(dataset=dataset, pins=pins, settings=as_if)
@@ -73,7 +73,7 @@ def pins_of(hub):
     content = [hub.files[REPO, f"MileBench_part{part}.tar.gz"] for part in range(6)]
     known = [(len(one), hashlib.sha256(one).hexdigest()) for one in content]
     pins = [f'_Pin(size_bytes={n}, sha256=("{x[:8]}", "{x[-6:]}"))' for n, x in known]
-    return f"[milebench_hub.{', milebench_hub.'.join(pins)}]"
+    return f"[assets.{', assets.'.join(pins)}]"
 
 
 def test_the_table_has_29_datasets_in_six_archives():
@@ -107,7 +107,7 @@ def test_an_archive_without_the_dataset_says_what_it_holds(hub, tmp_path):
     hub.holds(REPO, "MileBench_part4.tar.gz", archive("nuscenes"))
     answer = unpinned(hub, tmp_path, "SlideVQA")
     assert answer["error"] == "DataBroken"
-    assert "should hold `SlideVQA/SlideVQA.json`, and holds nuscenes" in answer["message"]
+    assert "should contain `SlideVQA/SlideVQA.json`, and contains nuscenes" in answer["message"]
 
 
 def test_the_pinned_archive_is_taken(hub, tmp_path):
@@ -203,9 +203,9 @@ def test_a_killed_download_of_an_archive_goes_on(hub, tmp_path):
 
 def test_an_archive_is_read_for_its_hash_only_once(hub, tmp_path):
     counted = code("TQA").replace(
-        "got =",
-        "calls = []\nverify = milebench_hub.verify\n"
-        "milebench_hub.verify = lambda *a, **k: (calls.append(1), verify(*a, **k))\ngot =",
+        "folder =",
+        "from mmie_tasks.hub import download\ncalls = []\nverify = download.verify\n"
+        "download.verify = lambda *a, **k: (calls.append(1), verify(*a, **k))\nfolder =",
     )
     counted += "\nanswer = len(calls)"
     main = {"MILEBENCH_REVISION": "main"}

@@ -12,9 +12,9 @@ from mmie_tasks.core.errors import SettingWrong
 
 FETCH = """
 import os
-from mmie_tasks.sources import mmie_hub
-got = mmie_hub.hub_folder(os.environ)
-answer = {"folder": str(got.folder), "revision": got.revision}
+from mmie_tasks.benchmarks.mmie.assets import hub_folder
+folder = hub_folder(os.environ)
+answer = {"folder": str(folder.folder), "revision": folder.revision}
 """
 LOAD = """
 import os
@@ -176,7 +176,9 @@ def test_a_killed_download_goes_on_where_it_stopped(tmp_path):
         pytest.param(
             403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"
         ),
-        pytest.param(401, "RepoNotFound", "no such dataset, or not for this account", id="account"),
+        pytest.param(
+            401, "RepoNotFound", "no such dataset, or no access for this account", id="account"
+        ),
     ],
 )
 def test_no_access_says_where_to_get_it(status, code, found, hub, tmp_path):
@@ -206,7 +208,10 @@ def test_a_file_that_the_repository_lacks_is_named(name, hub, tmp_path):
     del hub.files[REPO, name]
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
-    assert f"`{name}` of the dataset `MMIE/MMIE` cannot be had: there is no such file" in message
+    assert (
+        f"`{name}` of the dataset `MMIE/MMIE` could not be downloaded: there is no such file"
+        in message
+    )
 
 
 @pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])
@@ -239,9 +244,9 @@ def test_a_reference_out_of_what_was_downloaded_is_broken_data(name, hub, tmp_pa
 
 def test_a_full_disk_is_said(hub, tmp_path):
     full = FETCH.replace(
-        "got =",
+        "folder =",
         "import errno, shutil\ndef copyfile(*_): raise OSError(errno.ENOSPC, 'No space left')\n"
-        "shutil.copyfile = copyfile\ngot =",
+        "shutil.copyfile = copyfile\nfolder =",
     )
     answer = ask(hub.url, tmp_path, full)
     assert answer["error"] == "DataMissing"

@@ -161,8 +161,7 @@ def test_who_judged_and_what_it_cost():
     unknown = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
     known = said([*many(n=2), record("SA", scored(4), replies=(cached,))])
     assert (
-        "replies: grader-1 (2), grader-2 (1); 1 from the cache; "
-        "30 tokens in, 6 out, 1.5000 USD"
+        "replies: grader-1 (2), grader-2 (1); 1 from the cache; 30 tokens in, 6 out, 1.5000 USD"
     ) in known
     assert known[-1] == "judge:x"
     some = said([*many(n=1), record("SA", scored(4), replies=(unknown,))])

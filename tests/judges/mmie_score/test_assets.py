@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.golden import GOLDEN
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
+from mmie_tasks.preflight.findings import Finding, check_assets
+from mmie_tasks.judges.registry import create_judge
+
+TINY = GOLDEN / "internvl" / "checkpoint"
+
+
+def findings_of(tmp_path: Path, **options: str) -> dict[str, Finding]:
+    """Finding by subject, without the judge's name."""
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
+    judge = create_judge("mmie_score", {"device": "cpu", **options}, environment)
+    assert isinstance(judge, MmieScoreJudge)
+    findings = check_assets(judge.assets())
+    return {finding.subject.removeprefix("mmie_score: "): finding for finding in findings}
+
+
+def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: Path) -> None:
+    findings = findings_of(tmp_path, model=str(TINY))
+    assert {finding.status for finding in findings.values()} == {"ok"}
+    message = json.loads((TINY / "config.json").read_bytes())["system_message"]
+    files = findings["files"].message
+    assert f"system message of {len(message)} characters in `config.json`" in files
+    texts = [f"{finding.message}{finding.hint}" for finding in findings.values()]
+    assert not any(message in text for text in texts)
+
+
+def test_a_checkpoint_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None:
+    copy = shutil.copytree(TINY, tmp_path / "copy")
+    (copy / "tokenizer.model").unlink()
+    findings = findings_of(tmp_path, model=str(copy))
+    assert findings["files"].status == "problem"
+    assert "tokenizer.model" in findings["files"].message
+    assert "memory" not in findings
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        pytest.param({"max_memory": "1MiB"}, TWO_STEPS, id="too-little-memory"),
+        pytest.param({"device": "cuda:99"}, "", id="no-such-gpu"),
+    ],
+)
+def test_a_device_that_cannot_hold_the_judge_is_the_only_problem(
+    tmp_path: Path, options: dict[str, str], hint: str
+) -> None:
+    findings = findings_of(tmp_path, **{"model": str(TINY), **options})
+    problems = [subject for subject, one in findings.items() if one.status == "problem"]
+    assert problems == ["memory"]
+    assert hint in findings["memory"].hint
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        pytest.param({"max_rows": "0"}, "1 or more", id="option"),
+        pytest.param({"model": "./nowhere"}, "config.json", id="no-such-folder"),
+    ],
+)
+def test_an_option_that_names_no_possible_judge_is_an_error(
+    tmp_path: Path, options: dict[str, str], hint: str
+) -> None:
+    with pytest.raises(JudgeMisconfigured) as raised:
+        findings_of(tmp_path, **{"model": str(TINY), **options})
+    assert hint in str(raised.value).partition("hint: ")[2]
