@@ -226,7 +226,7 @@ def test_the_doctor_knows_it(place: Workplace) -> None:
 def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, told: str) -> None:
     first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
     assert (first.status, first.subject) == ("problem", "sketch")
-    assert told in first.found
+    assert told in first.message
 
 
 def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> None:

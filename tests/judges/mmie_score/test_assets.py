@@ -10,8 +10,8 @@ from support.golden import GOLDEN
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
+from mmie_tasks.judges.registry import create
 from mmie_tasks.preflight.findings import Finding, check_assets
-from mmie_tasks.judges.registry import create_judge
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
@@ -19,7 +19,7 @@ TINY = GOLDEN / "internvl" / "checkpoint"
 def findings_of(tmp_path: Path, **options: str) -> dict[str, Finding]:
     """Finding by subject, without the judge's name."""
     environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
-    judge = create_judge("mmie_score", {"device": "cpu", **options}, environment)
+    judge = create("mmie_score", {"device": "cpu", **options}, environment)
     assert isinstance(judge, MmieScoreJudge)
     findings = check_assets(judge.assets())
     return {finding.subject.removeprefix("mmie_score: "): finding for finding in findings}
