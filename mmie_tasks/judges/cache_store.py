@@ -16,15 +16,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 from filelock import FileLock
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.paths import cache_dir
@@ -37,8 +37,8 @@ _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those o
 _SQLITE_HEADER = b"SQLite format 3\0"
 _WRITE_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
 _LINE_HINT = "repair that line, or export the replies again"
-_REQUEST_KEY = re.compile(r"[0-9a-f]{64}")
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
+_Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 
 _CREATE = """
 CREATE TABLE replies (
@@ -67,6 +67,7 @@ SELECT signature, request, text, model, finish,
        input_tokens, output_tokens, reasoning_tokens, cost_usd, time
 FROM replies
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
+ORDER BY signature, request
 """
 _FIND = """
 SELECT signature, request, text, model, finish,
@@ -90,7 +91,6 @@ WHERE (:before_s IS NULL OR time < :before_s)
 """
 
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,8 +195,7 @@ class ReplyTable:
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
         """All replies, or those of one judge, in the order of the requests' keys."""
         parameters = {"signature": None if signature is None else _encoded(signature)}
-        statement = f"{_SELECT} ORDER BY signature, request"
-        return map(_from_row, self._connection.execute(statement, parameters))
+        return map(_from_row, self._connection.execute(_SELECT, parameters))
 
     def totals(self, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
         """The sums of each judge, in the order of their signatures."""
@@ -431,73 +430,55 @@ def read_export(path: Path) -> Iterator[CachedReply]:
             if not line.strip():
                 continue
             try:
-                yield _from_json(json.loads(line))
+                exported = _ExportedReply.model_validate(json.loads(line))
+            except ValidationError as error:
+                problem = _first_problem(error)
+                raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
             except (ValueError, RecursionError) as error:
                 problem = str(error) or "it is nested too deeply"
                 raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
+            yield exported.cached_reply()
 
 
-class _InvalidLineError(ValueError):
-    """The problem of a line of an export."""
+def _first_problem(error: ValidationError) -> str:
+    """The first problem of a line: field, content and expectation."""
+    detail = error.errors(include_url=False)[0]
+    field_name = f"`{detail['loc'][-1]}`" if detail["loc"] else "it"
+    if detail["type"] == "missing":
+        return f"{field_name} is missing"
+    return f"{field_name} is {repr(detail['input'])[:80]} ({detail['msg']})"
 
 
-def _from_json(content: object) -> CachedReply:
-    """The reply in a JSON value; raises `_InvalidLineError`."""
-    fields: dict[str, object] = _field({"line": content}, "line", dict, "an object")
-    usage: dict[str, object] = _field(fields, "usage", dict, "an object")
-    request_key = _field(fields, "request", str, "text")
-    if not _REQUEST_KEY.fullmatch(request_key):
-        raise _InvalidLineError("`request` is not the 64 hexadecimal digits of a SHA-256")
-    finish = fields.get("finish")
-    if finish not in ("stop", "length"):
-        raise _InvalidLineError(f"`finish` is {finish!r}, not 'stop' or 'length'")
-    reply = JudgeReply(
-        text=_field(fields, "text", str, "text"),
-        model=_field(fields, "model", str, "text"),
-        finish="stop" if finish == "stop" else "length",
-        usage=Usage(
-            input_tokens=_count(usage, "input_tokens"),
-            output_tokens=_count(usage, "output_tokens"),
-            reasoning_tokens=_count(usage, "reasoning_tokens"),
-            cost_usd=_cost_usd(usage),
-        ),
-    )
-    return CachedReply(
-        signature=_field(fields, "signature", str, "text"),
-        request_key=request_key,
-        reply=reply,
-        time_s=_count(fields, "time"),
-    )
+class _ExportedUsage(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    input_tokens: _Count
+    output_tokens: _Count
+    reasoning_tokens: _Count
+    cost_usd: Annotated[float, Field(ge=0, le=_MAX_COUNT)] | None = None
 
 
-def _field(fields: Mapping[str, Any], name: str, kind: type[_T], expected: str) -> _T:
-    content = fields.get(name)
-    if isinstance(content, kind) and not isinstance(content, bool):
-        return content
-    raise _InvalidLineError(f"`{name}` is {_description(content)}, not {expected}")
+class _ExportedReply(BaseModel):
+    """A line of an export. `InstanceOf` accepts lone surrogates, as plain ``str`` does not."""
 
+    model_config = ConfigDict(strict=True)
 
-def _count(fields: Mapping[str, object], name: str) -> int:
-    number = _field(fields, name, int, "a whole number from 0 on")
-    if not 0 <= number <= _MAX_COUNT:
-        raise _InvalidLineError(f"`{name}` is {number}, not a whole number from 0 on")
-    return number
+    signature: InstanceOf[str]
+    request: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]  # in hex, the SHA-256 of the content
+    text: InstanceOf[str]
+    model: InstanceOf[str]
+    finish: Literal["stop", "length"]
+    usage: _ExportedUsage
+    time: _Count
 
-
-def _cost_usd(usage: Mapping[str, object]) -> float | None:
-    cost_usd = usage.get("cost_usd")
-    if cost_usd is None:
-        return None
-    number = cost_usd if isinstance(cost_usd, float) else _field(usage, "cost_usd", int, "a number")
-    if not 0 <= number <= _MAX_COUNT:
-        raise _InvalidLineError("`cost_usd` is not an amount in US dollars")
-    return float(number)
-
-
-def _description(content: object) -> str:
-    """Numbers as they are, anything else by its type."""
-    if content is None:
-        return "missing or null"
-    if isinstance(content, (int, float)) and not isinstance(content, bool):
-        return str(content)
-    return f"a {type(content).__name__}"
+    def cached_reply(self) -> CachedReply:
+        """The reply of the line."""
+        reply = JudgeReply(
+            text=self.text,
+            model=self.model,
+            finish=self.finish,
+            usage=Usage(**self.usage.model_dump()),
+        )
+        return CachedReply(
+            signature=self.signature, request_key=self.request, reply=reply, time_s=self.time
+        )

@@ -1,11 +1,11 @@
-"""Where the checkpoint is: a local folder, or the Hub's cache, downloaded first if need be.
+"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed.
 
-Below `mmie_tasks.core.paths.cache_dir` there is then::
+The commit of a branch or tag is resolved once and noted in a text file, so that later runs judge
+with the same weights::
 
-    mmie_score/commits/<owner>--<name>@<what was asked>.txt       the commit, in words
+    <cache_dir>/mmie_score/commits/<owner>--<name>@<revision>.txt
 
-So the branch is looked up once, and every later run judges with the same weights; to follow a
-branch that has moved, delete the text file. Files themselves lie in the Hub's own cache.
+To follow a branch that has moved, delete the text file. The files are in the Hub's own cache.
 """
 
 from __future__ import annotations
@@ -23,89 +23,25 @@ from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.download import download_errors, without_urls
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
-
-# What is said when the checkpoint cannot be had from the Hub.
-
-_INSTEAD = "or set `model=` to a folder with the checkpoint"
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-def not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
-    """The error for a repository that could not be downloaded, and two ways out."""
-    found, hint = _said(repo, revision, error)
-    return JudgeMisconfigured(
-        f"The judge's checkpoint `{repo}` cannot be had: {found}.", hint=f"{hint}, {_INSTEAD}"
-    )
-
-
-def not_written(folder: Path, error: OSError) -> JudgeMisconfigured:
-    """The error for a cache of ours that cannot be written."""
-    return JudgeMisconfigured(
-        f"`{folder}` cannot be written: {error.strerror or error}.",
-        hint="make room, or set `MMIE_TASKS_CACHE` to a folder that can be written",
-    )
-
-
-def _said(repo: str, revision: str, error: BaseException) -> tuple[str, str]:
-    """What was found, and what helps."""
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, OfflineModeIsEnabled
-
-    match error:
-        case HfHubHTTPError():
-            return _said_by_the_hub(repo, revision, error)
-        case OfflineModeIsEnabled() | EntryNotFoundError():
-            if isinstance(error.__cause__, HfHubHTTPError):
-                return _said_by_the_hub(repo, revision, error.__cause__)
-            found = f"revision `{revision}` is not in the Hub's cache, and the Hub gave no answer"
-            hint = "connect (with `HF_HUB_OFFLINE` unset), or copy the cache (`HF_HOME`)"
-            return f"{found} ({without_urls(error.__cause__ or error)})", hint
-        case OSError(errno=number) if number in _NO_ROOM:
-            return "the disk is full", "make room for 9 GB, or point `HF_HOME` to a bigger disk"
-        case OSError(errno=number, filename=str(path)) if number in _NO_RIGHT:
-            found = f"`{path}` cannot be written ({error.strerror})"
-            return found, "point `HF_HOME` to a folder that can be written"
-        case _:
-            found = f"the download failed ({type(error).__name__}: {without_urls(error)})"
-            return found, "run again: files that are complete are kept"
-
-
-def _said_by_the_hub(repo: str, revision: str, error: HfHubHTTPError) -> tuple[str, str]:
-    from huggingface_hub import errors as hub
-
-    page = f"https://huggingface.co/{repo}"
-    answered = f"the Hub answered HTTP {error.response.status_code}"
-    match error:
-        case hub.GatedRepoError():
-            found = f"it is gated and {answered}"
-            return found, f"accept the terms on {page}, then `hf auth login`"
-        case hub.RepositoryNotFoundError():
-            found = f"{answered}: no such repository, or not for this account"
-            return found, f"`hf auth login` with an account that may open {page}"
-        case hub.RevisionNotFoundError():
-            found = f"there is no revision `{revision}`"
-            return found, f"name a branch, tag or commit listed on {page}/commits"
-        case _ if error.response.status_code in (401, 403):
-            return answered, f"`hf auth login` with an account that may open {page}"
-        case _:
-            return answered, "try again later"
-
-
 DEFAULT_MODEL = "MMIE/MMIE-Score"
-LOCAL = "local folder"
+LOCAL_NAME = "local folder"
 
-# `conversation.py` is read as text; no other program, and no pickle, is wanted.
-WANTED = (
+# `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
+FILE_PATTERNS = (
     *("*.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"),
     *("conversation.py", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"),
     "added_tokens.json",
 )
-BELOW = "*/*"  # states of a training, other formats
+SUBFOLDERS = "*/*"  # training states and other formats
 
+_METADATA_TIMEOUT_S = 10.0
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -113,11 +49,11 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """Where a checkpoint is.
+    """A checkpoint on this machine.
 
     Attributes:
-        folder: With its files.
-        name: For people: ``MMIE/MMIE-Score@<commit>``, or ``local folder``.
+        folder: The folder with its files.
+        name: Its name in messages: ``MMIE/MMIE-Score@<commit>``, or ``local folder``.
     """
 
     folder: Path
@@ -125,74 +61,82 @@ class Located:
 
 
 def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> Located:
-    """Find the checkpoint, and download it where it is on the Hub and not on this machine.
+    """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are obeyed by
-    `huggingface_hub` itself.
+    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
+    ``HF_HUB_OFFLINE``.
 
     Args:
-        model: A folder, or a repository on the Hub. What begins with ``/``, ``.`` or ``~`` is a
-            folder, and so is what exists as one.
+        model: A folder, or a repository on the Hub. A text that begins with ``/``, ``.`` or ``~``
+            is a folder, and so is one that exists as a folder.
         revision: Branch, tag or commit of the repository; None for ``main``.
-        environment: What `mmie_tasks.core.paths.cache_dir` reads.
+        environment: Read by `mmie_tasks.core.paths.cache_dir`.
 
     Raises:
-        JudgeMisconfigured: No such folder or repository, no access, no connection, or no room.
+        JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
     """
     folder = Path(model).expanduser() if model.startswith("~") else Path(model)
     if model and (model[0] in "/.~" or folder.is_dir()):
         return _local(model, folder, revision)
     if not _REPOSITORY.fullmatch(model):
         raise JudgeMisconfigured(
-            f"`model={model}` is no folder, and no repository on the Hub either.",
+            f"`model={model}` is neither a folder nor a repository on the Hub.",
             hint=f"name a folder, or a repository as `owner/name`; the judge's is {DEFAULT_MODEL}",
         )
-    return _on_hub(model, revision or "main", environment)
+    return _from_hub(model, revision or "main", environment)
+
+
+def is_repository(model: str) -> bool:
+    """Whether `locate` looks for a model on the Hub."""
+    return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
 
 
 def _local(model: str, folder: Path, revision: str | None) -> Located:
     if not folder.is_dir():
-        found = "a file" if folder.exists() else "not there"
+        problem = "is a file" if folder.exists() else "does not exist"
         raise JudgeMisconfigured(
-            f"`model={model}` names a folder, and `{folder.absolute()}` is {found}.",
+            f"`model={model}` names a folder, but `{folder.absolute()}` {problem}.",
             hint="point it at the folder with `config.json` and the `*.safetensors` files",
         )
     if revision is not None:
         raise JudgeMisconfigured(
-            f"`revision={revision}` was asked of the folder `{folder}`, which has none.",
+            f"`revision={revision}` is set for the folder `{folder}`, which has no revisions.",
             hint="leave `revision=` out, or name the repository on the Hub as `model=`",
         )
-    return Located(folder=folder.absolute(), name=LOCAL)
+    return Located(folder=folder.absolute(), name=LOCAL_NAME)
 
 
-def _on_hub(repo: str, asked: str, environment: Mapping[str, str]) -> Located:
-    if ".." in asked or not _REVISION.fullmatch(asked):
+def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Located:
+    if ".." in revision or not _REVISION.fullmatch(revision):
         raise JudgeMisconfigured(
-            f"`revision={asked}` is no branch, tag or commit.",
+            f"`revision={revision}` is not a branch, tag or commit.",
             hint=f"name one that is listed on https://huggingface.co/{repo}/commits",
         )
-    if _COMMIT.fullmatch(asked):
-        return _downloaded(repo, asked)
-    name = f"{repo.replace('/', '--')}@{asked.replace('/', '%2F')}"
+    if _COMMIT.fullmatch(revision):
+        return _downloaded(repo, revision)
+    name = f"{repo.replace('/', '--')}@{revision.replace('/', '%2F')}"
     note = cache_dir(environment).absolute() / "mmie_score/commits" / f"{name}.txt"
-    commit = _noted(note)
-    if commit:
-        logger.info(f"`{repo}`: commit {commit}, as noted for `{asked}` in `{note}`.")
+    if commit := _noted_commit(note):
+        logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note}`.")
         return _downloaded(repo, commit)
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(note.with_suffix(".lock"), f"downloading `{repo}`"):
-            found = _downloaded(repo, _noted(note) or asked)
+            located = _downloaded(repo, _noted_commit(note) or revision)
+            commit = located.folder.name
             with atomic_write(note) as unfinished:
-                unfinished.write_text(f"{found.folder.name}\n", encoding="ascii")
+                unfinished.write_text(f"{commit}\n", encoding="ascii")
     except OSError as error:
-        raise not_written(note.parent, error) from error
-    logger.info(f"`{repo}`: `{asked}` is commit {found.folder.name}, from now on; see `{note}`.")
-    return found
+        raise JudgeMisconfigured(
+            f"`{note.parent}` cannot be written: {error.strerror or error}.",
+            hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
+        ) from error
+    logger.info(f"`{repo}`: `{revision}` is commit {commit} from now on; see `{note}`.")
+    return located
 
 
-def _noted(note: Path) -> str:
-    """The commit in a note; empty where there is none, or no commit in it."""
+def _noted_commit(note: Path) -> str:
+    """The commit in a note; empty without a note, or without a commit in it."""
     if not note.is_file():
         return ""
     commit = note.read_text(encoding="ascii", errors="replace").strip()
@@ -200,88 +144,124 @@ def _noted(note: Path) -> str:
 
 
 def _downloaded(repo: str, revision: str) -> Located:
-    """The Hub's snapshot of that revision, complete."""
-    from huggingface_hub import snapshot_download
+    """The Hub's snapshot of a revision, complete."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    failures: tuple[type[BaseException], ...] = (
-        *download_errors(),
-        EntryNotFoundError,
-        ValueError,
-    )
+    failures = (*download_errors(), EntryNotFoundError, ValueError)
     try:
-        snapshot = snapshot_download(
-            repo, revision=revision, allow_patterns=list(WANTED), ignore_patterns=[BELOW]
-        )
+        return _snapshot(repo, revision, local_files_only=False)
     except failures as error:
         raise not_had(repo, revision, error) from error
+
+
+def in_cache(repo: str, revision: str) -> Located | None:
+    """The snapshot in the Hub's cache; None without one.
+
+    `huggingface_hub` refuses a snapshot in which it knows that files are missing; it may not know.
+    """
+    try:
+        return _snapshot(repo, revision, local_files_only=True)
+    except download_errors():
+        return None
+
+
+def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Located:
+    from huggingface_hub import snapshot_download
+
+    snapshot = snapshot_download(
+        repo,
+        revision=revision,
+        allow_patterns=list(FILE_PATTERNS),
+        ignore_patterns=[SUBFOLDERS],
+        local_files_only=local_files_only,
+    )
     folder = Path(snapshot)
     return Located(folder=folder, name=f"{repo}@{folder.name}")
 
 
-# A checkpoint on the Hub, looked at before it is downloaded.
-
-_TIMEOUT_S = 10.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lacking:
-    """What this machine has not.
+    """The files of a checkpoint on the Hub that this machine does not have.
 
     Attributes:
-        commit: That the Hub has, of the revision that was asked for.
-        size_bytes: File to its size; None where the Hub does not tell it.
+        commit: The Hub's commit of the requested revision.
+        size_bytes: Size by file name; None if the Hub does not give it.
     """
 
     commit: str
     size_bytes: Mapping[str, int | None]
 
 
-def is_repository(model: str) -> bool:
-    """Whether it is looked for on the Hub; see `locating.locate`."""
-    return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
-
-
 def lacking(repo: str, revision: str) -> Lacking:
-    """Size of each file that this machine has not; asks for one file, so that a gate is met.
+    """The missing files and their sizes; requests one file, so that a gated repository is noticed.
 
     Raises:
-        OSError: One of `download_errors`: the Hub refuses, or gives no answer.
+        OSError: One of `download_errors`: the Hub refuses or does not answer.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
 
-    from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG
-
-    told = get_hf_file_metadata(hf_hub_url(repo, CONFIG, revision=revision), timeout=_TIMEOUT_S)
+    metadata = get_hf_file_metadata(
+        hf_hub_url(repo, CONFIG, revision=revision), timeout=_METADATA_TIMEOUT_S
+    )
     files = snapshot_download(
         repo,
         revision=revision,
-        allow_patterns=list(WANTED),
-        ignore_patterns=[BELOW],
+        allow_patterns=list(FILE_PATTERNS),
+        ignore_patterns=[SUBFOLDERS],
         dry_run=True,
     )
     listed = files if isinstance(files, list) else []
     sizes = {file.filename: file.file_size for file in listed if file.will_download}
-    return Lacking(commit=told.commit_hash or revision, size_bytes=sizes)
+    return Lacking(commit=metadata.commit_hash or revision, size_bytes=sizes)
 
 
-def in_cache(repo: str, revision: str) -> Located | None:
-    """The snapshot in the Hub's cache.
+def not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
+    """The error for a repository that could not be downloaded, with two remedies."""
+    reason, hint = _reason_and_hint(repo, revision, error)
+    return JudgeMisconfigured(
+        f"The judge's checkpoint `{repo}` could not be downloaded: {reason}.",
+        hint=f"{hint}, or set `model=` to a folder with the checkpoint",
+    )
 
-    `huggingface_hub` refuses one that it knows to lack files, of those that are wanted; it may not
-    know.
-    """
-    from huggingface_hub import snapshot_download
 
-    try:
-        snapshot = snapshot_download(
-            repo,
-            revision=revision,
-            allow_patterns=list(WANTED),
-            ignore_patterns=[BELOW],
-            local_files_only=True,
-        )
-    except download_errors():
-        return None
-    folder = Path(snapshot)
-    return Located(folder=folder, name=f"{repo}@{folder.name}")
+def _reason_and_hint(repo: str, revision: str, error: BaseException) -> tuple[str, str]:
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, OfflineModeIsEnabled
+
+    match error:
+        case HfHubHTTPError():
+            return _refusal(repo, revision, error)
+        case OfflineModeIsEnabled() | EntryNotFoundError():
+            if isinstance(error.__cause__, HfHubHTTPError):
+                return _refusal(repo, revision, error.__cause__)
+            reason = f"revision `{revision}` is not in the Hub's cache, and the Hub did not answer"
+            hint = "connect (with `HF_HUB_OFFLINE` unset), or copy the cache (`HF_HOME`)"
+            return f"{reason} ({without_urls(error.__cause__ or error)})", hint
+        case OSError(errno=number) if number in _DISK_FULL:
+            return "the disk is full", "free 9 GB, or point `HF_HOME` to a bigger disk"
+        case OSError(errno=number, filename=str(path)) if number in _NOT_WRITABLE:
+            reason = f"`{path}` cannot be written ({error.strerror})"
+            return reason, "point `HF_HOME` to a folder that can be written"
+        case _:
+            reason = f"the download failed ({type(error).__name__}: {without_urls(error)})"
+            return reason, "run again: complete files are not downloaded again"
+
+
+def _refusal(repo: str, revision: str, error: HfHubHTTPError) -> tuple[str, str]:
+    from huggingface_hub import errors as hub
+
+    page = f"https://huggingface.co/{repo}"
+    status = f"the Hub answered HTTP {error.response.status_code}"
+    match error:
+        case hub.GatedRepoError():
+            hint = f"accept the terms on {page}, then `hf auth login`"
+            return f"it is gated and {status}", hint
+        case hub.RepositoryNotFoundError():
+            hint = f"`hf auth login` with an account that may open {page}"
+            return f"{status}: no such repository, or no access for this account", hint
+        case hub.RevisionNotFoundError():
+            hint = f"name a branch, tag or commit listed on {page}/commits"
+            return f"there is no revision `{revision}`", hint
+        case _ if error.response.status_code in (401, 403):
+            return status, f"`hf auth login` with an account that may open {page}"
+        case _:
+            return status, "try again later"

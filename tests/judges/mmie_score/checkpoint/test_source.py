@@ -1,4 +1,4 @@
-"""Where a checkpoint is found, what is downloaded, and what is said when it cannot be had."""
+"""Where a checkpoint is, which files are downloaded, and the errors of a failed download."""
 
 import errno
 import shutil
@@ -21,21 +21,22 @@ from loguru import logger
 lines = []
 logger.add(lambda line: lines.append(str(line)), format="{message}")
 from mmie_tasks.judges.mmie_score.checkpoint import locate
-found = locate("MMIE/MMIE-Score", REVISION, os.environ)
-answer = {"folder": str(found.folder), "name": found.name, "log": "".join(lines)}
+located = locate("MMIE/MMIE-Score", REVISION, os.environ)
+answer = {"folder": str(located.folder), "name": located.name, "log": "".join(lines)}
 """
 
 WAIT = f"""
 from contextlib import contextmanager
-from mmie_tasks.judges.mmie_score.checkpoint import locating
+from mmie_tasks.judges.mmie_score.checkpoint import source
 REVISION = None
 
 @contextmanager
-def turn(lock, what):
-    lock.with_suffix(".txt").write_text("{COMMIT}")  # the other process, before it lets go
+def file_lock(lock_file, activity):
+    # As the other process does before it releases the lock.
+    lock_file.with_suffix(".txt").write_text("{COMMIT}")
     yield
 
-locating.turn = turn
+source.file_lock = file_lock
 """
 
 
@@ -56,8 +57,8 @@ def failure(hub, home, revision=None, **more):
     return answer["message"]
 
 
-def note(home, asked="main"):
-    return home / "cache/mmie_score/commits" / f"MMIE--MMIE-Score@{asked}.txt"
+def note(home, revision="main"):
+    return home / "cache/mmie_score/commits" / f"MMIE--MMIE-Score@{revision}.txt"
 
 
 def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
@@ -65,34 +66,34 @@ def test_a_folder_is_local_with_and_without_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for model in ("judge", "./judge", "~/judge", str(tmp_path / "judge")):
-        found = locate(model, None, {})
-        assert (found.folder, found.name) == (tmp_path / "judge", "local folder")
+        located = locate(model, None, {})
+        assert (located.folder, located.name) == (tmp_path / "judge", "local folder")
 
 
 @pytest.mark.parametrize(
-    ("model", "revision", "said"),
+    ("model", "revision", "message"),
     [
-        pytest.param("/no/such/folder", None, "`/no/such/folder` is not there", id="absolute"),
-        pytest.param("./owner/name", None, "owner/name` is not there", id="relative"),
-        pytest.param("~/nothing-here", None, "nothing-here` is not there", id="home"),
+        pytest.param("/no/such/folder", None, "`/no/such/folder` does not exist", id="absolute"),
+        pytest.param("./owner/name", None, "owner/name` does not exist", id="relative"),
+        pytest.param("~/nothing-here", None, "nothing-here` does not exist", id="home"),
         pytest.param(__file__, None, "is a file", id="file"),
-        pytest.param("", None, "no folder, and no repository", id="empty"),
-        pytest.param("judge", None, "no folder, and no repository", id="one-word"),
-        pytest.param("a/b/c", None, "no folder, and no repository", id="three-words"),
-        pytest.param("https://hub/a/b", None, "no folder, and no repository", id="address"),
-        pytest.param("owner/na me", None, "no folder, and no repository", id="space"),
-        pytest.param(str(INTERNVL), "main", "`revision=main` was asked of the folder", id="both"),
-        pytest.param("owner/name", "../x", "`revision=../x` is no branch", id="escape"),
-        pytest.param("owner/name", "-x", "`revision=-x` is no branch", id="option"),
+        pytest.param("", None, "neither a folder nor a repository", id="empty"),
+        pytest.param("judge", None, "neither a folder nor a repository", id="one-word"),
+        pytest.param("a/b/c", None, "neither a folder nor a repository", id="three-words"),
+        pytest.param("https://hub/a/b", None, "neither a folder nor a repository", id="address"),
+        pytest.param("owner/na me", None, "neither a folder nor a repository", id="space"),
+        pytest.param(str(INTERNVL), "main", "`revision=main` is set for the folder", id="both"),
+        pytest.param("owner/name", "../x", "`revision=../x` is not a branch", id="escape"),
+        pytest.param("owner/name", "-x", "`revision=-x` is not a branch", id="option"),
     ],
 )
-def test_what_is_neither_folder_nor_repository_is_refused(model, revision, said):
+def test_a_model_that_is_neither_folder_nor_repository_is_refused(model, revision, message):
     with pytest.raises(JudgeMisconfigured) as caught:
         locate(model, revision, {})
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_the_whole_checkpoint_is_downloaded_and_nothing_else(hub, tmp_path):
+def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     answer = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
@@ -110,7 +111,7 @@ def test_the_files_have_the_digest_of_a_copy(hub, tmp_path):
     assert open_checkpoint(locate(snapshot, None, {})).digest == ours.digest
 
 
-def test_a_branch_is_looked_up_once_until_its_note_is_deleted(hub, tmp_path):
+def test_a_branch_is_resolved_once_until_its_note_is_deleted(hub, tmp_path):
     first = located(hub, tmp_path)
     assert "`main` is commit" in first["log"]
     assert note(tmp_path).read_text() == f"{COMMIT}\n"
@@ -120,14 +121,14 @@ def test_a_branch_is_looked_up_once_until_its_note_is_deleted(hub, tmp_path):
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{NEWER}"
 
 
-def test_a_process_that_had_to_wait_takes_what_the_other_noted(hub, tmp_path):
+def test_a_process_that_waited_uses_the_commit_that_the_other_noted(hub, tmp_path):
     first = located(hub, tmp_path)
     note(tmp_path).unlink()
     hub.commit = NEWER
     assert ask(hub.url, tmp_path, WAIT + LOCATE)["folder"] == first["folder"]
 
 
-def test_a_note_that_holds_no_commit_is_written_anew(hub, tmp_path):
+def test_a_note_without_a_commit_is_replaced(hub, tmp_path):
     note(tmp_path).parent.mkdir(parents=True)
     note(tmp_path).write_text("../../elsewhere\n")
     assert located(hub, tmp_path)["name"] == f"MMIE/MMIE-Score@{COMMIT}"
@@ -146,7 +147,7 @@ def test_the_log_names_the_noted_commit(hub, tmp_path):
 
 @pytest.mark.parametrize("more", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}])
 @pytest.mark.parametrize("noted", [True, False])
-def test_what_is_in_the_cache_is_used_without_a_hub(hub, tmp_path, more, noted):
+def test_a_cached_checkpoint_is_used_without_a_hub(hub, tmp_path, more, noted):
     folder = located(hub, tmp_path)["folder"]
     if not noted:
         note(tmp_path).unlink()
@@ -154,7 +155,7 @@ def test_what_is_in_the_cache_is_used_without_a_hub(hub, tmp_path, more, noted):
     assert note(tmp_path).is_file()
 
 
-def test_two_processes_find_the_same(hub, tmp_path):
+def test_two_processes_use_the_same_files(hub, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         answers = [*pool.map(lambda _: located(hub, tmp_path)["folder"], range(2))]
     assert len(set(answers)) == 1
@@ -162,7 +163,7 @@ def test_two_processes_find_the_same(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("status", "code", "reason"),
     [
         pytest.param(403, "GatedRepo", "gated and the Hub answered HTTP 403", id="gated"),
         pytest.param(401, "GatedRepo", "gated and the Hub answered HTTP 401", id="no-token"),
@@ -172,17 +173,17 @@ def test_two_processes_find_the_same(hub, tmp_path):
         pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
     ],
 )
-def test_a_refusal_says_what_to_do(hub, tmp_path, status, code, said):
+def test_a_refusal_has_a_hint(hub, tmp_path, status, code, reason):
     hub.answers(status, code)
-    found = failure(hub, tmp_path)
-    assert said in found
-    if "gated" in said:
-        assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in found
+    message = failure(hub, tmp_path)
+    assert reason in message
+    if "gated" in reason:
+        assert f"accept the terms on https://huggingface.co/{REPO}, then `hf auth login`" in message
     assert not note(tmp_path).exists()
 
 
-def test_files_that_are_gated_are_told_as_such(hub, tmp_path):
-    """As the Hub does it: anybody may list a gated repository, and not open it."""
+def test_gated_files_have_their_own_error(hub, tmp_path):
+    """As on the Hub: any account may list a gated repository, but not open its files."""
     hub.answers(403, "GatedRepo", methods=("HEAD",))
     assert "gated and the Hub answered HTTP 403" in failure(hub, tmp_path)
 
@@ -191,27 +192,27 @@ def test_files_that_are_gated_are_told_as_such(hub, tmp_path):
     "more",
     [
         pytest.param({"HF_HUB_OFFLINE": "1"}, id="switched-off"),
-        pytest.param({"HF_ENDPOINT": "http://127.0.0.1:9"}, id="nobody-there"),
+        pytest.param({"HF_ENDPOINT": "http://127.0.0.1:9"}, id="no-server"),
     ],
 )
-def test_without_a_hub_and_a_cache_the_way_out_is_said(hub, tmp_path, more):
-    found = failure(hub, tmp_path, **more)
-    assert "revision `main` is not in the Hub's cache, and the Hub gave no answer" in found
-    assert "copy the cache (`HF_HOME`)" in found
+def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more):
+    message = failure(hub, tmp_path, **more)
+    assert "revision `main` is not in the Hub's cache, and the Hub did not answer" in message
+    assert "copy the cache (`HF_HOME`)" in message
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "reason"),
     [
         pytest.param(OSError(errno.ENOSPC, "full"), "the disk is full", id="full"),
         pytest.param(OSError(errno.EACCES, "no", "/hub"), "`/hub` cannot be written", id="right"),
         pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…)", id="address"),
     ],
 )
-def test_what_goes_wrong_on_this_side_is_told_apart(error, said):
-    found = str(not_had(REPO, "main", error))
-    assert said in found
-    assert "key=1" not in found
+def test_local_errors_have_their_own_reasons(error, reason):
+    message = str(not_had(REPO, "main", error))
+    assert reason in message
+    assert "key=1" not in message
 
 
 def test_a_cache_of_ours_that_cannot_be_written_is_named(hub, tmp_path):
