@@ -1,1 +1,1 @@
-"""Sending many requests to servers: client, rate limit, retries, budget."""
+"""Many requests to one or several HTTP servers: clients, rate limits, retries, cost limit."""

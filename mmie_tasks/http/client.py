@@ -1,209 +1,297 @@
-"""One server: how it is asked, how many at once, and whether it is well."""
+"""Clients of the OpenAI SDK, and what their errors mean.
+
+The SDK's own retries are switched off: the only retries are those of `http.retries`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+import json
+import re
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import openai
-from loguru import logger
 
-from mmie_tasks.http.errors import TRY_ERRORS, Trouble, lower, trouble_of
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace, exhausted_s
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
-from mmie_tasks.judges.openai import wire
-from mmie_tasks.judges.openai.settings import Settings, shown
-
-# The provider's SDK, made to try once: there is one retry loop, and it is ours.
+from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
+from mmie_tasks.http.retries import Failure, FailureKind
 
 _CONNECT_S = 10.0
-_NO_KEY = "EMPTY"  # the SDK wants some word; servers that need no key do not read it
+_NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
+
+_FILTER_CODES = (
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "invalid_prompt",
+    "moderation_blocked",
+    "data_inspection_failed",
+)
+_PARAMETER_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
+_UNSUPPORTED = re.compile(
+    r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|unexpected", re.IGNORECASE
+)
+_PARAMETERS = re.compile(r"\b(?:max_tokens|max_completion_tokens|temperature)\b")
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
+)
+_CREDENTIALS = re.compile(r"(\w+://)[^\s/@\"']+@")
+_MAX_CHARACTERS = 200
+
+_DENIED = (401, 402, 403, 404, 405)
+_RETRIED = (408, 409, 425)
+
+
+class UnusableBody(Exception):
+    """A response is not what the API promises. A retry may help."""
+
+
+# What an attempt may raise. Any other exception is a programming error.
+ATTEMPT_ERRORS = (openai.OpenAIError, asyncio.TimeoutError, UnusableBody, OSError)
+
+
+class Access(Protocol):
+    """How a client reaches its server."""
+
+    @property
+    def api_type(self) -> str:
+        """``azure`` for Azure's addresses and header, else ``openai``."""
+        ...
+
+    @property
+    def api_version(self) -> str:
+        """Azure's API version."""
+        ...
+
+    @property
+    def api_key(self) -> str | None:
+        """None for a server without keys."""
+        ...
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds that one attempt may take."""
+        ...
+
+
+def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
+    """An asynchronous client of one server. Open and close it in the loop that uses it."""
+    address, arguments = _address(url), _arguments(access, access.timeout_s)
+    if access.api_type == "azure":
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=address.url,
+            api_version=access.api_version,
+            default_headers=address.headers,
+            **arguments,
+        )
+    return openai.AsyncOpenAI(base_url=address.url, default_headers=address.headers, **arguments)
+
+
+def blocking_client(access: Access, url: str, timeout_s: float) -> openai.OpenAI:
+    """A blocking client of one server, for a few requests."""
+    address, arguments = _address(url), _arguments(access, timeout_s)
+    if access.api_type == "azure":
+        return openai.AzureOpenAI(
+            azure_endpoint=address.url,
+            api_version=access.api_version,
+            default_headers=address.headers,
+            **arguments,
+        )
+    return openai.OpenAI(base_url=address.url, default_headers=address.headers, **arguments)
+
+
+def _arguments(access: Access, timeout_s: float) -> dict[str, Any]:
+    timeout = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
+    return {"api_key": access.api_key or _NO_KEY, "timeout": timeout, "max_retries": 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Address:
-    """An address without the user and password it may hold, which go into a header.
+    """An address whose user and password are in a header instead.
 
-    The HTTP library would do the same, and log the whole address.
+    The HTTP library would send them too, but log the whole address.
     """
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
 
 
-def async_client(settings: Settings, url: str) -> openai.AsyncOpenAI:
-    """A client for one of the servers; to be made and closed in the loop that uses it."""
-    address, told = _address(url), _told(settings, settings.timeout_s)
-    if settings.api_type == "azure":
-        return openai.AsyncAzureOpenAI(
-            azure_endpoint=address.url,
-            api_version=settings.api_version,
-            default_headers=address.headers,
-            **told,
-        )
-    return openai.AsyncOpenAI(base_url=address.url, default_headers=address.headers, **told)
-
-
-def client(settings: Settings, url: str, timeout_s: float) -> openai.OpenAI:
-    """A client that blocks, for a few requests before a run."""
-    address, told = _address(url), _told(settings, timeout_s)
-    if settings.api_type == "azure":
-        return openai.AzureOpenAI(
-            azure_endpoint=address.url,
-            api_version=settings.api_version,
-            default_headers=address.headers,
-            **told,
-        )
-    return openai.OpenAI(base_url=address.url, default_headers=address.headers, **told)
-
-
-def _told(settings: Settings, timeout_s: float) -> dict[str, Any]:
-    """What every kind of client is told."""
-    timeout = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-    return {"api_key": settings.api_key or _NO_KEY, "timeout": timeout, "max_retries": 0}
-
-
 def _address(url: str) -> _Address:
     parts = urlsplit(url)
     if parts.username is None:
         return _Address(url=url, headers={})
-    words = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    basic = base64.b64encode(words.encode()).decode("ascii")
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return _Address(url=bare, headers={"Authorization": f"Basic {basic}"})
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    encoded = base64.b64encode(credentials.encode()).decode("ascii")
+    bare_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return _Address(url=bare_url, headers={"Authorization": f"Basic {encoded}"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What a server answered, and what that took."""
+class ServerError:
+    """An error response.
 
-    outcome: JudgeReply | JudgeRefused
-    usage: Usage
+    Attributes:
+        status: HTTP status.
+        code: The provider's error code in lower case, ``insufficient_quota``; may be empty.
+        param: The parameter it concerns; may be empty.
+        message: The server's message, cut to 200 characters, without keys.
+    """
 
+    status: int
+    code: str = ""
+    param: str = ""
+    message: str = ""
 
-class Endpoint:
-    """A server and what has been learnt of it. Lives in one event loop."""
+    def __str__(self) -> str:
+        code = f" ({self.code})" if self.code else ""
+        return f"HTTP {self.status}{code}" + (f": {self.message}" if self.message else "")
 
-    def __init__(
-        self, settings: Settings, url: str, *, pace: Pace, clock: Callable[[], float]
-    ) -> None:
-        self.place = shown(url)
-        self.limiter = Limiter(
-            ceiling=settings.max_concurrency, no_growth_s=pace.no_growth_s, clock=clock
-        )
-        self.health = Health(pace=pace, clock=clock)
-        self._settings = settings
-        self._dialect = wire.dialect_of(settings.model)
-        self._client = async_client(settings, url)
+    @property
+    def is_content_filter(self) -> bool:
+        """Whether a content filter stopped the request."""
+        return any(code in self.code for code in _FILTER_CODES)
 
-    async def close(self) -> None:
-        """Close its connections."""
-        await self._client.close()
+    @property
+    def is_quota(self) -> bool:
+        """Whether the account has no credit left, so that waiting does not help."""
+        return "insufficient_quota" in self.code or "billing" in self.code
 
-    def free_at(self) -> float:
-        """When it may be sent one more request, on the clock."""
-        if self.health.shaky and self.limiter.in_flight:
-            return float("inf")  # one probe at a time
-        return max(self.health.ready_at(), self.limiter.room_at())
-
-    async def ask(self, request: JudgeRequest) -> Answered | Trouble:
-        """Ask once; again at once where the server only did not understand how it was asked.
-
-        Raises:
-            RequestBroken: An image cannot be read.
-        """
-        tried: set[wire.Dialect] = set()
-        while True:
-            dialect = self._dialect
-            tried.add(dialect)
-            try:
-                return await self._ask(request, dialect)
-            except TRY_ERRORS as error:
-                trouble = trouble_of(error, self._settings.secrets)
-            other = wire.next_dialect(dialect, trouble.said) if trouble.said else None
-            if other is None or other in tried:
-                return trouble
-            self._learn(other, trouble.why)
-
-    async def _ask(self, request: JudgeRequest, dialect: wire.Dialect) -> Answered:
-        told = self._settings
-        body = told.body(request, dialect)
-        # The SDK's time limit is one for each piece of the response; this is one for all of it.
-        raw = await asyncio.wait_for(
-            self._client.chat.completions.with_raw_response.create(**body),  # type: ignore[call-overload]
-            told.timeout_s,
-        )
-        if (pause_s := exhausted_s(lower(raw.headers))) is not None:
-            self.limiter.pause(pause_s)
-        completion = wire.parse(raw.content)
-        outcome = wire.outcome(completion, model=told.model, price=told.price)
-        return Answered(outcome=outcome, usage=wire.usage(completion, told.price))
-
-    def _learn(self, dialect: wire.Dialect, why: str) -> None:
-        if dialect == self._dialect:
-            return  # another request was quicker
-        self._dialect = dialect
-        told = self._settings.temperature
-        lost = "" if dialect.takes_temperature or told is None else f", temperature {told:g} is not"
-        logger.warning(
-            f"The judge `{self._settings.model}` at {self.place} takes another way of asking: "
-            f"`{dialect.max_tokens_name}` is sent{lost}. It said: {why}"
+    @property
+    def is_parameter(self) -> bool:
+        """Whether the server does not support a parameter or its value."""
+        has_code = any(code in self.code for code in _PARAMETER_CODES)
+        return self.status in (400, 422) and (
+            has_code or _UNSUPPORTED.search(self.message) is not None
         )
 
+    @property
+    def is_model(self) -> bool:
+        """Whether the server does not have the model."""
+        has_code = self.code in ("model_not_found", "deploymentnotfound", "unknown_model")
+        return has_code or (self.status == 404 and "model" in self.message.lower())
 
-# From an event loop in a thread of its own to a generator in the caller's.
-
-T = TypeVar("T")
-
-
-class _End:
-    """Nothing comes any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    loop: asyncio.AbstractEventLoop
-    task: asyncio.Task[Any]
-
-    def cancel(self) -> None:
-        with suppress(RuntimeError):  # the loop has just ended by itself
-            self.loop.call_soon_threadsafe(self.task.cancel)
+    def concerns(self, parameter: str) -> bool:
+        """Whether the error is about this parameter."""
+        if self.param:
+            return self.param.rpartition(".")[2] == parameter
+        # The first parameter in the message is the wrong one; a second may be its replacement.
+        match = _PARAMETERS.search(self.message)
+        return match is not None and match.group() == parameter
 
 
-def stream(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> Iterator[T]:
-    """Run `work` in a loop of its own and give what it emits, as it comes.
+def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) -> ServerError:
+    """Read an error response of any shape: OpenAI's JSON, another server's, a proxy's page.
 
-    When the caller stops listening, or is interrupted, the work is cancelled and waited for.
+    >>> str(read_server_error(429, b'{"error": {"code": "insufficient_quota", "message": "Pay."}}'))
+    'HTTP 429 (insufficient_quota): Pay.'
+    """
+    fields = _fields(body)
+    if inner := _mapping(fields.get("error"), "message"):
+        fields = {**fields, **inner}
+    codes = (
+        fields.get("code"),
+        fields.get("type"),
+        _mapping(fields.get("innererror"), "code").get("code"),
+    )
+    code, error_type, inner_code = (text.lower() if isinstance(text, str) else "" for text in codes)
+    message = fields.get("message") or fields.get("detail") or ""
+    text = message if isinstance(message, str) else json.dumps(message, default=str)
+    param = fields.get("param")
+    return ServerError(
+        status=status,
+        code=" ".join(filter(None, (code or error_type, inner_code))),
+        param=param if isinstance(param, str) else "",
+        message=redact(" ".join(text.split())[: 4 * _MAX_CHARACTERS], secrets),
+    )
 
-    Args:
-        work: Is called with the function that emits.
+
+def _fields(body: object) -> Mapping[str, object]:
+    if not isinstance(body, (bytes, str)):
+        return _mapping(body, "message")
+    text = body.decode(errors="replace") if isinstance(body, bytes) else body
+    try:
+        return _mapping(json.loads(text), "message")
+    except (ValueError, RecursionError):
+        return {"message": text}
+
+
+def _mapping(json_value: object, text_key: str) -> Mapping[str, object]:
+    """A JSON object; a text becomes an object with this one key."""
+    if isinstance(json_value, dict):
+        return json_value
+    return {text_key: json_value} if isinstance(json_value, str) else {}
+
+
+def redact(text: str, secrets: Sequence[str] = ()) -> str:
+    """The first 200 characters of a server's message, without keys and passwords.
+
+    >>> redact("wrong key sk-abcdef123 at http://me:word@host/v1")
+    'wrong key … at http://host/v1'
+    """
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "…")
+    text = _CREDENTIALS.sub(r"\1", _KEY.sub("…", text))
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
+
+def parse_json(content: bytes | str) -> object:
+    """The JSON of a response.
 
     Raises:
-        BaseException: What `work` raised.
+        UnusableBody: It is not JSON: cut off, a proxy's page, empty.
     """
-    items: SimpleQueue[T | _End] = SimpleQueue()
-    running: Future[_Running] = Future()
+    try:
+        parsed: object = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UnusableBody(f"the server sent {len(content)} bytes that are no JSON") from error
+    return parsed
 
-    async def main() -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine that runs is in a task
-        running.set_result(_Running(asyncio.get_running_loop(), task))
-        await work(items.put)
 
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as pool:
-        ended = pool.submit(lambda: asyncio.run(main()))
-        ended.add_done_callback(lambda _: items.put(_End()))
-        try:
-            while not isinstance(item := items.get(), _End):
-                yield item
-            ended.result()
-        finally:
-            if not ended.done():
-                running.result().cancel()
+def server_error_of(error: BaseException, secrets: Sequence[str]) -> ServerError | None:
+    """The error response behind an exception; None if there was no response or a success."""
+    if not isinstance(error, openai.APIStatusError):
+        return None
+    # Not the SDK's reading of the body, which knows only one shape of errors.
+    return read_server_error(error.status_code, error.response.content, secrets)
+
+
+def failure_of(error: BaseException, secrets: Sequence[str]) -> Failure:
+    """What one of `ATTEMPT_ERRORS` means for the request."""
+    match error:
+        case openai.APIStatusError():
+            server_error = read_server_error(error.status_code, error.response.content, secrets)
+            headers = lower_names(error.response.headers)
+            return Failure(
+                kind=_kind(server_error),
+                reason=str(server_error),
+                wait_s=retry_after_s(headers, time.time()),
+                pause_s=quota_reset_s(headers),
+            )
+        case openai.APITimeoutError() | asyncio.TimeoutError():
+            return Failure(kind="timed_out", reason="no answer in time")
+        case openai.APIConnectionError():
+            cause = error.__cause__ or error
+            text = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+            return Failure(kind="failed", reason=redact(f"no connection ({text})", secrets))
+        case _:
+            return Failure(kind="failed", reason=redact(str(error), secrets))
+
+
+def _kind(error: ServerError) -> FailureKind:
+    if error.is_content_filter:
+        return "rejected"
+    if error.is_quota or error.is_model or error.status in _DENIED:
+        return "denied"
+    if error.status == 429:
+        return "busy"
+    retried = error.status in _RETRIED or error.status >= 500 or error.status < 400
+    return "failed" if retried else "rejected"
+
+
+def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
+    """HTTP headers with their names in lower case."""
+    return {name.lower(): text for name, text in headers.items()}

@@ -1,8 +1,8 @@
-"""How many requests at once: as many as a server takes, found out by asking.
+"""How many requests a server gets, and when: concurrency, waiting times, and the server's health.
 
-Begins modest and grows with every answer until the server first says 429; then the limit is what it
-was serving at that moment, and is tried a little higher now and then. Errors of another kind are no
-reason to ask less at once, only none to ask more.
+The concurrency starts low and grows with every reply until the server first answers 429. Then the
+limit is the number of requests that it was serving at that moment, and grows by one per round
+(additive increase). Other errors do not lower the limit; they only stop its growth for a while.
 """
 
 from __future__ import annotations
@@ -16,23 +16,35 @@ from email.utils import parsedate_to_datetime
 from math import inf
 
 START = 8
+"""Requests in flight to a server before its limit is known."""
+
+FAILURES_BEFORE_COOLDOWN = 5
+DENIALS_BEFORE_CLOSING = 3
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
-    """What was known when a request was sent: how many others were on their way, or answered."""
+    """The state of the limiter when a request was sent.
+
+    Attributes:
+        others: Other requests in flight.
+        served: Requests served so far.
+    """
 
     others: int = 0
     served: int = 0
 
 
 class Limiter:
-    """The number of requests that may be on their way to one server. No clock of its own.
+    """Limits the requests in flight to one server.
 
     Args:
         ceiling: The limit never grows beyond.
-        no_growth_s: How long it does not grow after trouble.
-        clock: Seconds, from anywhere.
+        no_growth_s: Seconds without growth after an error.
+        clock: Seconds, from any origin.
     """
 
     def __init__(self, *, ceiling: int, no_growth_s: float, clock: Callable[[], float]) -> None:
@@ -42,77 +54,71 @@ class Limiter:
         self._no_growth_s = no_growth_s
         self._clock = clock
         self._served = 0
-        self._found_edge = False
-        self._grows_from = 0.0
+        self._was_throttled = False
+        self._growth_from = 0.0
         self._paused_until = 0.0
 
     @property
     def limit(self) -> int:
-        """How many at once."""
+        """Requests that may be in flight."""
         return int(self._limit)
 
-    def room_at(self) -> float:
-        """When one more may be sent, on the clock; infinite as long as nothing comes back."""
-        return self._paused_until if self.in_flight < self.limit else float("inf")
+    def free_at(self) -> float:
+        """When another request may be sent, on the clock; infinite until a response arrives."""
+        return self._paused_until if self.in_flight < self.limit else inf
 
-    def sent(self) -> Ticket:
-        """One more is on its way."""
+    def send(self) -> Ticket:
+        """Count a request as sent."""
         self.in_flight += 1
         return Ticket(others=self.in_flight - 1, served=self._served)
 
-    def came_back(self) -> None:
-        """One is no longer on its way; to be told before what became of it."""
+    def finish(self) -> None:
+        """Count a request as no longer in flight; call it before reporting its result."""
         self.in_flight -= 1
 
-    def served(self) -> None:
-        """It was answered."""
+    def succeed(self) -> None:
+        """Report a reply: the limit may grow."""
         self._served += 1
-        if self._clock() >= self._grows_from:
-            step = 1 / self._limit if self._found_edge else 1.0
+        if self._clock() >= self._growth_from:
+            step = 1 / self._limit if self._was_throttled else 1.0
             self._limit = min(self._limit + step, float(self._ceiling))
 
-    def too_many(self, ticket: Ticket, retry_after_s: float | None) -> None:
-        """It was turned away with 429: the others that were served meanwhile are what fits.
+    def throttle(self, ticket: Ticket, retry_after_s: float | None) -> None:
+        """Report a 429: lower the limit to what the server was serving meanwhile.
 
-        These are those still on their way and those answered since it was sent, which may be many
-        where answers come in waves; but not more than there were at that time.
+        These are the requests still in flight and those served since this one was sent (many,
+        where replies arrive in waves), but not more than were in flight at that time.
         """
-        self._found_edge = True
-        fits = min(ticket.others, self.in_flight + self._served - ticket.served)
-        self._limit = max(1.0, min(self._limit, float(fits)))
-        self._no_growth(retry_after_s if retry_after_s is not None else 0.0)
-        if fits == 0 and retry_after_s is not None:
-            self.pause(retry_after_s)  # nothing at all fits for now
+        self._was_throttled = True
+        capacity = min(ticket.others, self.in_flight + self._served - ticket.served)
+        self._limit = max(1.0, min(self._limit, float(capacity)))
+        self._stop_growth(retry_after_s or 0.0)
+        if capacity == 0 and retry_after_s is not None:
+            self.pause(retry_after_s)
 
-    def stumbled(self) -> None:
-        """The server failed in another way."""
-        self._no_growth(0.0)
+    def fail(self) -> None:
+        """Report any other server error."""
+        self._stop_growth(0.0)
 
     def pause(self, seconds: float) -> None:
-        """Send nothing for so long."""
+        """Send nothing for this long."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
-    def _no_growth(self, seconds: float) -> None:
+    def _stop_growth(self, seconds: float) -> None:
         until = self._clock() + max(seconds, self._no_growth_s)
-        self._grows_from = max(self._grows_from, until)
-
-
-# How long to wait: between tries, and as long as a server's headers ask for.
-
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+        self._growth_from = max(self._growth_from, until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Waiting times, in seconds. Tests shorten them.
+    """Waiting times in seconds. Tests shorten them.
 
     Attributes:
-        base_s: The longest wait before the second try; doubled before each further one.
-        cap_s: No wait of ours is longer. What a server asks for is not cut.
-        no_growth_s: How long after a 429 or 5xx no more requests at once are tried.
-        check_s: The waits between the tries of `check`.
-        fraction: Where between nothing and the longest wait: any number from 0 to 1.
+        base_s: The longest wait before the second attempt; doubles before every further one.
+        cap_s: The longest wait of all. A wait that a server demands is not shortened.
+        no_growth_s: How long the concurrency does not grow after a 429 or 5xx.
+        check_s: The waits between the attempts of a check before a run.
+        fraction: Chooses between no wait and the longest one: a number from 0 to 1.
     """
 
     base_s: float = 0.5
@@ -121,64 +127,132 @@ class Pace:
     check_s: tuple[float, ...] = (0.5, 1.0, 1.5)
     fraction: Callable[[], float] = random.random
 
-    def wait_s(self, tries: int) -> float:
-        """Full jitter: so many clients that fail together do not come back together."""
-        return self.fraction() * self.longest_s(tries)
+    def wait_s(self, attempts: int) -> float:
+        """The wait after failed attempts, with full jitter: clients do not retry in step."""
+        return self.fraction() * self.longest_s(attempts)
 
-    def longest_s(self, tries: int) -> float:
-        """The longest wait after so many failed tries.
+    def longest_s(self, attempts: int) -> float:
+        """The longest wait after this many failed attempts.
 
         >>> Pace().longest_s(1), Pace().longest_s(3), Pace().longest_s(99)
         (0.5, 2.0, 30.0)
         """
-        return min(self.cap_s, self.base_s * 2.0 ** min(tries - 1, 60))
+        return min(self.cap_s, self.base_s * 2.0 ** min(attempts - 1, 60))
+
+
+class Health:
+    """Whether a server is working: a circuit breaker.
+
+    After `FAILURES_BEFORE_COOLDOWN` failures in a row the server gets no requests for a cooldown,
+    then one probe at a time; every failed probe begins a longer cooldown. A denial (wrong key,
+    unknown model, no credit left) begins a cooldown at once; after `DENIALS_BEFORE_CLOSING` in a
+    row the server is closed for good.
+
+    Attributes:
+        closed: The server's words if it is closed, else None.
+        replied_at: When it last replied, on the clock.
+    """
+
+    def __init__(self, *, pace: Pace, clock: Callable[[], float]) -> None:
+        self.closed: str | None = None
+        self.replied_at = -inf
+        self._pace = pace
+        self._clock = clock
+        self._failures = 0
+        self._denials = 0
+        self._cooldowns = 0
+        self._cooldown_start = -inf
+        self._cooldown_end = 0.0
+
+    @property
+    def on_probation(self) -> bool:
+        """Whether it has not replied since its last cooldown began: it gets one probe at a time."""
+        return self._cooldowns > 0
+
+    def ready_at(self) -> float:
+        """When it may get a request, on the clock."""
+        return inf if self.closed is not None else self._cooldown_end
+
+    def reply(self) -> None:
+        """Report a reply of any content."""
+        self.replied_at = self._clock()
+        self._failures = self._denials = self._cooldowns = 0
+        self._cooldown_end = 0.0
+
+    def fail(self, sent_at: float) -> bool:
+        """Report a failure of a request sent at that time.
+
+        Returns:
+            Whether the server has just stopped working: its first cooldown begins.
+        """
+        if sent_at < self._cooldown_start:
+            return False
+        self._failures += 1
+        if not self.on_probation and self._failures < FAILURES_BEFORE_COOLDOWN:
+            return False
+        return self._cool_down() == 1
+
+    def deny(self, sent_at: float, reason: str) -> None:
+        """Report a denial: the server refuses the account, the key or the model."""
+        if sent_at < self._cooldown_start:
+            return
+        self._denials += 1
+        if self._denials >= DENIALS_BEFORE_CLOSING:
+            self.closed = reason
+        self._cool_down()
+
+    def _cool_down(self) -> int:
+        self._cooldowns += 1
+        self._cooldown_start = self._clock()
+        # At least half of the longest wait: full jitter could make a cooldown of nothing.
+        half_s = self._pace.longest_s(self._cooldowns) / 2
+        self._cooldown_end = self._cooldown_start + half_s + self._pace.wait_s(self._cooldowns) / 2
+        return self._cooldowns
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """How long a server asks to be left alone; None where it does not say.
+    """The wait in seconds that a response demands; None if it demands none.
 
     Args:
-        headers: Of its response, names in lower case.
+        headers: Names in lower case.
         now: Seconds since 1970.
 
     >>> retry_after_s({"retry-after": "2"}, 0.0), retry_after_s({"retry-after-ms": "120"}, 0.0)
     (2.0, 0.12)
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = _number(headers.get(name))
-        if seconds is not None:
+        if (seconds := _number(headers.get(name))) is not None:
             return seconds * unit_s
-    if (date := headers.get("retry-after")) is not None:
-        return _until_s(date, now)
-    return None
+    date = headers.get("retry-after")
+    return None if date is None else _until_s(date, now)
 
 
-def exhausted_s(headers: Mapping[str, str]) -> float | None:
-    """Until when nothing remains of what may be asked, in seconds; None where something does.
+def quota_reset_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds until an exhausted quota is reset; None if quota is left.
 
-    >>> exhausted_s({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"})
+    >>> quota_reset_s({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"})
     360.0
     """
     waits = [
-        span_s(headers.get(f"x-ratelimit-reset-{what}", ""))
-        for what in ("requests", "tokens")
-        if _number(headers.get(f"x-ratelimit-remaining-{what}")) == 0
+        duration_s(headers.get(f"x-ratelimit-reset-{quota}", ""))
+        for quota in ("requests", "tokens")
+        if _number(headers.get(f"x-ratelimit-remaining-{quota}")) == 0
     ]
     return max((wait for wait in waits if wait is not None), default=None)
 
 
-def span_s(text: str) -> float | None:
-    """A span of time as the provider writes it, in seconds; None for anything else.
+def duration_s(text: str) -> float | None:
+    """A duration in the notation of the rate-limit headers, in seconds; None for other text.
 
-    >>> span_s("1s"), span_s("6m0s"), span_s("120ms"), span_s("soon")
+    >>> duration_s("1s"), duration_s("6m0s"), duration_s("120ms"), duration_s("soon")
     (1.0, 360.0, 0.12, None)
     """
-    if (plain := _number(text)) is not None:
-        return plain
+    if (seconds := _number(text)) is not None:
+        return seconds
     text = text.strip()
-    if not text or _SPAN.sub("", text):
+    if not text or _DURATION.sub("", text):
         return None
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _SPAN.findall(text))
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION.findall(text))
 
 
 def _number(text: str | None) -> float | None:
@@ -191,75 +265,8 @@ def _number(text: str | None) -> float | None:
 
 def _until_s(date: str, now: float) -> float | None:
     try:
-        then = parsedate_to_datetime(date)
-        aware = then if then.tzinfo else then.replace(tzinfo=timezone.utc)
+        moment = parsedate_to_datetime(date)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
         return max(0.0, aware.timestamp() - now)
     except (ValueError, OverflowError):
         return None
-
-
-# Whether a server is worth asking: it rests after failures, is tried again, may be given up.
-
-FAILURES_BEFORE_REST = 5
-REFUSALS_BEFORE_DEATH = 3
-
-
-class Health:
-    """The state of one server.
-
-    After `FAILURES_BEFORE_REST` failures with no answer between them it rests, longer each time;
-    then one request probes it. A refusal of ourselves (wrong key, no such model, nothing left to
-    spend) makes it rest at once; the third one in a row, two of them after a rest, is the end.
-    """
-
-    def __init__(self, *, pace: Pace, clock: Callable[[], float]) -> None:
-        self.dead: str | None = None
-        self.answered_at = -inf
-        self._pace = pace
-        self._clock = clock
-        self._failures = 0
-        self._refusals = 0
-        self._rests = 0
-        self._rests_since = -inf
-        self._rests_until = 0.0
-
-    @property
-    def shaky(self) -> bool:
-        """It has not answered since its last rest began: one request at a time."""
-        return self._rests > 0
-
-    def ready_at(self) -> float:
-        """When it may be asked, on the clock."""
-        return inf if self.dead is not None else self._rests_until
-
-    def answered(self) -> None:
-        """It gave an answer, whichever."""
-        self.answered_at = self._clock()
-        self._failures = self._refusals = self._rests = 0
-        self._rests_until = 0.0
-
-    def failed(self, sent_at: float) -> bool:
-        """It failed on a request sent then; whether that begins a time of rests."""
-        if sent_at < self._rests_since:
-            return False  # known: sent before it was seen that it fails
-        self._failures += 1
-        if not self.shaky and self._failures < FAILURES_BEFORE_REST:
-            return False
-        return self._rest() == 1
-
-    def refused_us(self, sent_at: float, why: str) -> None:
-        """It will not answer us; `why` is what it said."""
-        if sent_at < self._rests_since:
-            return
-        self._refusals += 1
-        if self._refusals >= REFUSALS_BEFORE_DEATH:
-            self.dead = why
-        self._rest()
-
-    def _rest(self) -> int:
-        self._rests += 1
-        self._rests_since = self._clock()
-        # Not down to zero as between a request's tries: a rest of nothing would be none.
-        wait_s = self._pace.longest_s(self._rests) / 2 + self._pace.wait_s(self._rests) / 2
-        self._rests_until = self._rests_since + wait_s
-        return self._rests

@@ -1,361 +1,518 @@
-"""All requests of one `ask`, to all servers: which goes where and when, and when to give up.
+"""Sends many requests to one or several servers, and retries those that fail.
 
-One loop decides; what is on its way is one task each, and only then are its images read. A request
-that brought no answer waits its time and is sent again, to another server where there is one. All
-is given up where every server refuses us, or none has answered anything for too long.
+`send_all` is the entry. One loop decides which request goes where and when; every request in flight
+is a task of its own, so a request's body is built only when it is sent. A failed request waits and
+is sent again, to another server if possible. All remaining requests are given up if every server
+denies access, or if no server replies for too long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from math import inf
+from queue import SimpleQueue
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from loguru import logger
 
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.client import Answered, Endpoint
-from mmie_tasks.http.complaints import scrub
-from mmie_tasks.http.errors import Trouble
-from mmie_tasks.http.rate_limit import Pace, Ticket
-from mmie_tasks.judges.base import (
-    JudgeError,
-    JudgeMisconfigured,
-    JudgeRefused,
-    JudgeRequest,
-    JudgeUnavailable,
-    Outcome,
-    OutOfBudget,
-    RequestBroken,
-)
-from mmie_tasks.judges.openai.settings import Settings
-
-# The requests that have no outcome yet, in the order in which they are sent.
+from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Ticket
 
 MAX_FAILURES = 6
 MAX_TIMEOUTS = 3
 
+FailureKind: TypeAlias = Literal[
+    "busy",  # 429: retry, with fewer requests in flight
+    "failed",  # 408, 409, 5xx, no connection, an unusable body: retry
+    "timed_out",  # no response in time: retry, fewer times
+    "denied",  # wrong key, unknown model, no credit left: does not concern this request alone
+    "rejected",  # the server does not accept this request
+    "invalid",  # the request cannot be built; nothing was sent
+]
+
+RequestT = TypeVar("RequestT")
+ReplyT = TypeVar("ReplyT")
+_EmittedT = TypeVar("_EmittedT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success(Generic[ReplyT]):
+    """A reply.
+
+    Attributes:
+        reply: As the caller's `Endpoint.send` read it.
+        cost_usd: In US dollars; None if the price is unknown.
+        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
+    """
+
+    reply: ReplyT
+    cost_usd: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an attempt brought no reply.
+
+    Attributes:
+        kind: Decides what happens next.
+        reason: For messages; holds no secret.
+        wait_s: How long the server demands that this request waits, in seconds.
+        pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
+    """
+
+    kind: FailureKind
+    reason: str
+    wait_s: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undelivered:
+    """A request without a reply, after all retries.
+
+    Attributes:
+        cause: ``unavailable``: failed too often, or no server replies. ``denied``: every server
+            denies access. ``over_budget``: not sent. ``rejected``, ``invalid``: as in `Failure`.
+        reason: For messages; holds no secret.
+    """
+
+    cause: Literal["unavailable", "denied", "over_budget", "rejected", "invalid"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(Generic[RequestT, ReplyT]):
+    """A server. Belongs to one event loop.
+
+    Attributes:
+        address: For messages; holds no secret.
+        limiter: Its requests in flight.
+        health: Whether it is working.
+        send: Sends a request once, and reads the response.
+    """
+
+    address: str
+    limiter: Limiter
+    health: Health
+    send: Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
+
+    def free_at(self) -> float:
+        """When it may get another request, on the clock."""
+        if self.health.on_probation and self.limiter.in_flight:
+            return inf
+        return max(self.health.ready_at(), self.limiter.free_at())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendPolicy:
+    """How requests are sent and retried.
+
+    Attributes:
+        service: The subject of log lines: ``The judge `gpt-4o```.
+        budget: What may be spent.
+        pace: Waiting times.
+        patience_s: Seconds without any reply after which all remaining requests are given up.
+        redact: Removes secrets from the text of an unexpected error.
+        clock: Seconds, from any origin.
+    """
+
+    service: str
+    budget: Budget
+    pace: Pace
+    patience_s: float
+    redact: Callable[[str], str]
+    clock: Callable[[], float] = monotonic
+
+
+def send_all(
+    requests: Sequence[RequestT],
+    connect: Callable[[], AbstractAsyncContextManager[Sequence[Endpoint[RequestT, ReplyT]]]],
+    policy: SendPolicy,
+) -> Iterator[tuple[int, ReplyT | Undelivered]]:
+    """Send all requests and yield one result per request, with its index, as they arrive.
+
+    Closing the iterator early cancels the requests in flight.
+
+    Args:
+        requests: Not changed and not copied.
+        connect: Opens the servers in the event loop that uses them, and closes them.
+        policy: How requests are sent and retried.
+    """
+
+    async def work(emit: Callable[[tuple[int, ReplyT | Undelivered]], None]) -> None:
+        async with connect() as endpoints:
+            dispatcher = Dispatcher(
+                requests, endpoints, policy, lambda index, result: emit((index, result))
+            )
+            await dispatcher.run()
+
+    return _iterate(work)
+
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One request, and how it fared.
+    """A request and its failed attempts.
 
     Attributes:
-        index: Its place among the requests.
-        tries: How often it came back without an answer.
-        failures: How many of these were its own fault: the server answered others meanwhile.
-        timeouts: How many of its failures were timeouts.
-        sent_at: When it was sent last, on the clock.
-        marked_at: When it failed last; before that, when it was first sent.
-        avoid: The server that failed it.
-        refused: Whether a server would not answer us when it was sent last.
+        index: Of the request.
+        attempts: Failed attempts.
+        failures: Those during which the same server replied to other requests.
+        timeouts: Those of the failures that were timeouts.
+        sent_at: When it was last sent, on the clock.
+        failed_at: When it last failed; before that, when it was first sent.
+        last_endpoint: The server of the last failed attempt.
+        was_denied: Whether the last attempt was denied.
     """
 
     index: int
-    tries: int = 0
+    attempts: int = 0
     failures: int = 0
     timeouts: int = 0
     sent_at: float = inf
-    marked_at: float = inf
-    avoid: Endpoint | None = None
-    refused: bool = False
+    failed_at: float = inf
+    last_endpoint: Endpoint[Any, Any] | None = None
+    was_denied: bool = False
 
-    def sent(self, now: float) -> None:
-        """It is on its way."""
+    def send(self, now: float) -> None:
+        """Count it as sent."""
         self.sent_at = now
-        self.marked_at = min(self.marked_at, now)
+        self.failed_at = min(self.failed_at, now)
 
-    def failed(self, now: float, endpoint: Endpoint, *, timed_out: bool) -> None:
-        """It came back. A failure is its own only where the same server answered others since."""
-        if endpoint.health.answered_at > self.marked_at:
+    def fail(self, now: float, endpoint: Endpoint[Any, Any], *, timed_out: bool) -> None:
+        """Count a failure if the server has replied to another request since the last one."""
+        if endpoint.health.replied_at > self.failed_at:
             self.failures += 1
             self.timeouts += timed_out
-        self.marked_at = now
+        self.failed_at = now
 
     @property
-    def hopeless(self) -> bool:
-        """It has failed too often to be asked again."""
+    def is_hopeless(self) -> bool:
+        """Whether it has failed too often to be retried."""
         return self.failures >= MAX_FAILURES or self.timeouts >= MAX_TIMEOUTS
 
 
-class Jobs:
-    """What is still to be sent: what was sent before first, then the others in their order."""
+class Queue:
+    """The requests to send: retries first, then new requests in their order."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._fresh = 0
-        self._again: list[tuple[float, int, Job]] = []  # a heap, by when they may be sent
+        self._started = 0
+        self._retries: list[tuple[float, int, Job]] = []  # a heap, by the earliest sending time
 
     def __len__(self) -> int:
-        return self._count - self._fresh + len(self._again)
+        return self._count - self._started + len(self._retries)
 
     def next_at(self) -> float:
-        """When the next one may be sent, on the clock; infinite where there is none."""
-        if self._fresh < self._count:
+        """When the next request may be sent, on the clock; infinite if none is left."""
+        if self._started < self._count:
             return -inf
-        return self._again[0][0] if self._again else inf
+        return self._retries[0][0] if self._retries else inf
 
-    def take(self, now: float, *, to_probe: bool = False) -> Job | None:
-        """The next one that may be sent now.
+    def take(self, now: float, *, as_probe: bool = False) -> Job | None:
+        """The next request that may be sent now.
 
         Args:
             now: On the clock.
-            to_probe: It shall show whether a server answers us: rather one that was not refused,
-                for the refusal may have been of that request alone.
+            as_probe: It tests whether a server denies everything: prefer a request that was not
+                denied itself.
         """
-        if to_probe and (other := self._not_refused(now)) is not None:
-            return other
-        if self._again and self._again[0][0] <= now:
-            return heapq.heappop(self._again)[2]
-        return self._next_fresh()
+        if as_probe and (probe := self._take_undenied(now)) is not None:
+            return probe
+        if self._retries and self._retries[0][0] <= now:
+            return heapq.heappop(self._retries)[2]
+        return self._take_new()
 
-    def _not_refused(self, now: float) -> Job | None:
-        for entry in self._again:
-            if entry[0] <= now and not entry[2].refused:
-                self._again.remove(entry)
-                heapq.heapify(self._again)
+    def _take_undenied(self, now: float) -> Job | None:
+        for entry in self._retries:
+            if entry[0] <= now and not entry[2].was_denied:
+                self._retries.remove(entry)
+                heapq.heapify(self._retries)
                 return entry[2]
-        return self._next_fresh()
+        return self._take_new()
 
-    def _next_fresh(self) -> Job | None:
-        if self._fresh == self._count:
+    def _take_new(self) -> Job | None:
+        if self._started == self._count:
             return None
-        self._fresh += 1
-        return Job(index=self._fresh - 1)
+        self._started += 1
+        return Job(index=self._started - 1)
 
     def put_back(self, job: Job, at: float) -> None:
-        """Send it again, not before this time."""
-        heapq.heappush(self._again, (at, job.index, job))
+        """Retry a request, not before this time."""
+        heapq.heappush(self._retries, (at, job.index, job))
 
     def take_all(self) -> Iterator[Job]:
-        """Everything, at once."""
+        """Every remaining request."""
         while (job := self.take(inf)) is not None:
             yield job
 
 
-Tell: TypeAlias = Callable[[int, Outcome], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
-    """A request on its way."""
-
+class _InFlight(Generic[RequestT, ReplyT]):
     job: Job
-    endpoint: Endpoint
+    endpoint: Endpoint[RequestT, ReplyT]
     ticket: Ticket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Quiet:
-    """Since when nothing was answered although something failed, and what failed last."""
+class _Silence:
+    """A time with failures and without replies."""
 
-    since: float = inf
-    why: str = ""
+    start: float = inf
+    reason: str = ""
 
 
-class Dispatch:
-    """See the top of the module. Belongs to one event loop.
+class Dispatcher(Generic[RequestT, ReplyT]):
+    """Sends the requests of one `send_all`. Belongs to one event loop.
 
     Args:
-        requests: What is asked.
-        endpoints: Who is asked.
-        settings: How.
-        budget: What may be spent.
-        pace: How long to wait.
-        tell: Is given every outcome, once.
+        requests: To send.
+        endpoints: The servers.
+        policy: How requests are sent and retried.
+        report: Called once per request, with its index and result.
     """
 
     def __init__(
         self,
-        requests: Sequence[JudgeRequest],
-        endpoints: Sequence[Endpoint],
-        *,
-        settings: Settings,
-        budget: Budget,
-        pace: Pace,
-        tell: Tell,
+        requests: Sequence[RequestT],
+        endpoints: Sequence[Endpoint[RequestT, ReplyT]],
+        policy: SendPolicy,
+        report: Callable[[int, ReplyT | Undelivered], object],
     ) -> None:
         self._requests = requests
         self._endpoints = endpoints
-        self._settings = settings
-        self._budget = budget
-        self._pace = pace
-        self._tell = tell
-        self._jobs = Jobs(len(requests))
-        self._under_way: dict[asyncio.Task[Answered | Trouble], _Sent] = {}
+        self._policy = policy
+        self._report = report
+        self._queue = Queue(len(requests))
+        self._tasks: dict[
+            asyncio.Future[Success[ReplyT] | Failure], _InFlight[RequestT, ReplyT]
+        ] = {}
         self._changed = asyncio.Event()
-        self._quiet = _Quiet()
+        self._silence = _Silence()
 
     async def run(self) -> None:
-        """Return when every request has its outcome."""
+        """Return when every request has its result."""
         try:
             while True:
                 self._changed.clear()
-                wake_at = self._send_what_fits()
-                if not self._under_way and not self._jobs:
+                wake_at = self._send_ready()
+                if not self._tasks and not self._queue:
                     return
-                if (error := self._why_give_up()) is not None:
-                    self._give_up(error)
+                if (undelivered := self._reason_to_give_up()) is not None:
+                    self._give_up(undelivered)
                     return
-                await self._change_or(min(wake_at, self._patience_ends()))
+                await self._wait_until(min(wake_at, self._patience_end()))
         finally:
-            tasks = list(self._under_way)
-            self._under_way.clear()
+            tasks = list(self._tasks)
+            self._tasks.clear()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Sending.
+    def _send_ready(self) -> float:
+        """Send every request that may be sent now.
 
-    def _send_what_fits(self) -> float:
-        """Send all that may be sent now; when to look again if nothing changes before."""
+        Returns:
+            When to try again if nothing changes before, on the clock.
+        """
         while True:
-            now = monotonic()
+            now = self._policy.clock()
             free_at = min(endpoint.free_at() for endpoint in self._endpoints)
-            wake_at = max(self._jobs.next_at(), free_at)
+            wake_at = max(self._queue.next_at(), free_at)
             if wake_at > now:
                 return wake_at
-            if not self._budget.allows(len(self._under_way)):
-                if not self._under_way:
+            if not self._policy.budget.allows(len(self._tasks)):
+                if not self._tasks:
                     self._stop_spending()
-                return inf  # what is on its way may turn out cheap
+                return inf  # the requests in flight may turn out cheaper than assumed
             free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
-            to_probe = all(endpoint.health.shaky for endpoint in free)
-            if (job := self._jobs.take(now, to_probe=to_probe)) is not None:
-                self._send(job, self._best_for(job, free), now)
+            as_probe = all(endpoint.health.on_probation for endpoint in free)
+            if (job := self._queue.take(now, as_probe=as_probe)) is not None:
+                self._send(job, self._best_endpoint(job, free), now)
 
-    def _best_for(self, job: Job, free: Sequence[Endpoint]) -> Endpoint:
+    def _best_endpoint(
+        self, job: Job, free: Sequence[Endpoint[RequestT, ReplyT]]
+    ) -> Endpoint[RequestT, ReplyT]:
         return min(
             free,
             key=lambda endpoint: (
-                endpoint.health.shaky,
-                endpoint is job.avoid,
+                endpoint.health.on_probation,
+                endpoint is job.last_endpoint,
                 endpoint.limiter.in_flight / endpoint.limiter.limit,
             ),
         )
 
-    def _send(self, job: Job, endpoint: Endpoint, now: float) -> None:
-        job.sent(now)
-        ticket = endpoint.limiter.sent()
-        task = asyncio.create_task(endpoint.ask(self._requests[job.index]))
-        self._under_way[task] = _Sent(job=job, endpoint=endpoint, ticket=ticket)
-        task.add_done_callback(self._came_back)
+    def _send(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], now: float) -> None:
+        job.send(now)
+        ticket = endpoint.limiter.send()
+        task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
+        self._tasks[task] = _InFlight(job=job, endpoint=endpoint, ticket=ticket)
+        task.add_done_callback(self._finish)
 
-    # What came back.
-
-    def _came_back(self, task: asyncio.Task[Answered | Trouble]) -> None:
-        if task.cancelled() or task not in self._under_way:
+    def _finish(self, task: asyncio.Future[Success[ReplyT] | Failure]) -> None:
+        if task.cancelled() or task not in self._tasks:
             return
-        sent = self._under_way.pop(task)
-        sent.endpoint.limiter.came_back()
+        in_flight = self._tasks.pop(task)
+        in_flight.endpoint.limiter.finish()
         self._changed.set()
-        match task.exception():
-            case None:
-                self._settle(sent, task.result())
-            case RequestBroken() as broken:
-                self._tell(sent.job.index, broken)
-            case error:
-                # No error we know of. One request must not cost the others theirs.
-                why = scrub(f"{type(error).__name__}: {error}", self._settings.secrets)
-                self._settle(sent, Trouble(kind="failed", why=why))
-
-    def _settle(self, sent: _Sent, came: Answered | Trouble) -> None:
-        job, endpoint = sent.job, sent.endpoint
-        match came:
-            case Answered():
-                endpoint.limiter.served()
-                self._budget.pay(self._requests[job.index], came.usage, self._settings.max_tokens)
-                self._answered(job, endpoint, came.outcome)
-            case Trouble(kind="content"):
-                self._answered(job, endpoint, JudgeRefused(came.why))
-            case Trouble():
-                self._tell_endpoint(sent, came)
-                self._again(job, endpoint, came)
-
-    def _answered(self, job: Job, endpoint: Endpoint, outcome: Outcome) -> None:
-        if endpoint.health.shaky:
-            logger.info(f"The judge at {endpoint.place} answers again.")
-        endpoint.health.answered()
-        self._quiet = _Quiet()
-        self._tell(job.index, outcome)
-
-    def _tell_endpoint(self, sent: _Sent, trouble: Trouble) -> None:
-        endpoint, sent_at = sent.endpoint, sent.job.sent_at
-        match trouble.kind:
-            case "busy":
-                endpoint.limiter.too_many(sent.ticket, trouble.wait_s)
-            case "setup":
-                endpoint.health.refused_us(sent_at, trouble.why)
-            case _:
-                endpoint.limiter.stumbled()
-                if endpoint.health.failed(sent_at):
-                    logger.warning(
-                        f"The judge at {endpoint.place} does not answer: {trouble.why}. "
-                        "It is asked again from time to time."
-                    )
-        if trouble.pause_s is not None:
-            endpoint.limiter.pause(trouble.pause_s)
-
-    def _again(self, job: Job, endpoint: Endpoint, trouble: Trouble) -> None:
-        now = monotonic()
-        why = f"{endpoint.place}: {trouble.why}"
-        self._quiet = _Quiet(since=min(self._quiet.since, now), why=why)
-        job.tries += 1
-        job.refused = trouble.kind == "setup"
-        if trouble.kind != "busy":
-            job.failed(now, endpoint, timed_out=trouble.kind == "timed_out")
-        if job.hopeless:
-            words = f"gave up after {job.tries} tries while others were answered; {why}"
-            self._tell(job.index, JudgeUnavailable(words))
+        if (error := task.exception()) is not None:
+            # An unexpected error must not cost the other requests their replies.
+            reason = self._policy.redact(f"{type(error).__name__}: {error}")
+            self._handle_failure(in_flight, Failure(kind="failed", reason=reason))
             return
-        job.avoid = endpoint
-        wait_s = self._pace.wait_s(job.tries)
-        self._jobs.put_back(job, now + max(wait_s, trouble.wait_s or 0.0))
+        match task.result():
+            case Success() as success:
+                in_flight.endpoint.limiter.succeed()
+                if success.pause_s is not None:
+                    in_flight.endpoint.limiter.pause(success.pause_s)
+                self._policy.budget.pay(success.cost_usd)
+                self._deliver(in_flight, success.reply)
+            case Failure() as failure:
+                self._handle_failure(in_flight, failure)
 
-    # Waiting and giving up.
+    def _deliver(
+        self, in_flight: _InFlight[RequestT, ReplyT], result: ReplyT | Undelivered
+    ) -> None:
+        endpoint = in_flight.endpoint
+        if endpoint.health.on_probation:
+            logger.info(f"{self._policy.service} at {endpoint.address} answers again.")
+        endpoint.health.reply()
+        self._silence = _Silence()
+        self._report(in_flight.job.index, result)
 
-    async def _change_or(self, until: float) -> None:
+    def _handle_failure(self, in_flight: _InFlight[RequestT, ReplyT], failure: Failure) -> None:
+        endpoint, sent_at = in_flight.endpoint, in_flight.job.sent_at
+        if failure.kind == "invalid":
+            undelivered = Undelivered(cause="invalid", reason=failure.reason)
+            self._report(in_flight.job.index, undelivered)
+            return
+        if failure.kind == "rejected":
+            self._deliver(in_flight, Undelivered(cause="rejected", reason=failure.reason))
+            return
+        if failure.kind == "busy":
+            endpoint.limiter.throttle(in_flight.ticket, failure.wait_s)
+        elif failure.kind == "denied":
+            endpoint.health.deny(sent_at, failure.reason)
+        else:
+            endpoint.limiter.fail()
+            if endpoint.health.fail(sent_at):
+                logger.warning(
+                    f"{self._policy.service} at {endpoint.address} does not answer: "
+                    f"{failure.reason}. It gets a request from time to time."
+                )
+        if failure.pause_s is not None:
+            endpoint.limiter.pause(failure.pause_s)
+        self._retry(in_flight.job, endpoint, failure)
+
+    def _retry(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure) -> None:
+        now = self._policy.clock()
+        reason = f"{endpoint.address}: {failure.reason}"
+        self._silence = _Silence(start=min(self._silence.start, now), reason=reason)
+        job.attempts += 1
+        job.was_denied = failure.kind == "denied"
+        if failure.kind != "busy":
+            job.fail(now, endpoint, timed_out=failure.kind == "timed_out")
+        if job.is_hopeless:
+            message = f"gave up after {job.attempts} tries while others were answered; {reason}"
+            self._report(job.index, Undelivered(cause="unavailable", reason=message))
+            return
+        job.last_endpoint = endpoint
+        wait_s = self._policy.pace.wait_s(job.attempts)
+        self._queue.put_back(job, now + max(wait_s, failure.wait_s or 0.0))
+
+    async def _wait_until(self, time: float) -> None:
+        """Wait for a result, at most until this time on the clock."""
         timer = None
-        if until < inf:
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(max(0.0, until - monotonic()), self._changed.set)
+        if time < inf:
+            delay_s = max(0.0, time - self._policy.clock())
+            timer = asyncio.get_running_loop().call_later(delay_s, self._changed.set)
         await self._changed.wait()
         if timer is not None:
             timer.cancel()
 
-    def _patience_ends(self) -> float:
-        """When to give up, on the clock. Not while a request is on its way from better times."""
-        since = self._quiet.since
-        if any(sent.job.sent_at < since for sent in self._under_way.values()):
+    def _patience_end(self) -> float:
+        """When to give up, on the clock; never while a request from before the silence runs."""
+        start = self._silence.start
+        if any(in_flight.job.sent_at < start for in_flight in self._tasks.values()):
             return inf
-        return since + self._settings.patience_s
+        return start + self._policy.patience_s
 
-    def _why_give_up(self) -> JudgeError | None:
-        dead = [f"{place.place}: {place.health.dead}" for place in self._endpoints]
-        if all(endpoint.health.dead is not None for endpoint in self._endpoints):
-            logger.error(f"The judge will not answer us any more. {'; '.join(dead)}")
-            return JudgeMisconfigured(
-                f"the judge `{self._settings.model}` will not answer us: {'; '.join(dead)}",
-                hint="put that right, then run again: the replies so far are kept in the cache",
+    def _reason_to_give_up(self) -> Undelivered | None:
+        service = self._policy.service
+        if all(endpoint.health.closed is not None for endpoint in self._endpoints):
+            reason = "; ".join(
+                f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints
             )
-        if monotonic() < self._patience_ends():
+            logger.error(f"{service} denies access. {reason}")
+            return Undelivered(cause="denied", reason=reason)
+        if self._policy.clock() < self._patience_end():
             return None
-        words = f"no reply at all for {self._settings.patience_s:g} s; {self._quiet.why}"
-        logger.error(f"The judge `{self._settings.model}` is given up: {words}.")
-        return JudgeUnavailable(words)
+        reason = f"no reply at all for {self._policy.patience_s:g} s; {self._silence.reason}"
+        logger.error(f"{service} is given up: {reason}.")
+        return Undelivered(cause="unavailable", reason=reason)
 
-    def _give_up(self, error: JudgeError) -> None:
-        left = [sent.job for sent in self._under_way.values()]
-        for job in (*left, *self._jobs.take_all()):
-            self._tell(job.index, error)
+    def _give_up(self, undelivered: Undelivered) -> None:
+        jobs = [in_flight.job for in_flight in self._tasks.values()]
+        for job in (*jobs, *self._queue.take_all()):
+            self._report(job.index, undelivered)
 
     def _stop_spending(self) -> None:
-        spent, limit = self._budget.spent_usd, self._budget.max_cost_usd
-        words = f"{spent:.4f} of {limit:.4f} US dollars are spent"
-        logger.warning(f"The judge is asked no more: {words} (`max_cost`).")
-        for job in self._jobs.take_all():
-            self._tell(job.index, OutOfBudget(words))
+        budget = self._policy.budget
+        reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
+        logger.warning(f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
+        for job in self._queue.take_all():
+            self._report(job.index, Undelivered(cause="over_budget", reason=reason))
+
+
+class _End:
+    """Marks the end of the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    loop: asyncio.AbstractEventLoop
+    task: asyncio.Task[Any]
+
+    def cancel(self) -> None:
+        with suppress(RuntimeError):  # the loop has just ended
+            self.loop.call_soon_threadsafe(self.task.cancel)
+
+
+def _iterate(
+    work: Callable[[Callable[[_EmittedT], None]], Coroutine[Any, Any, None]],
+) -> Iterator[_EmittedT]:
+    """Run a coroutine in an event loop of its own thread, and yield what it emits.
+
+    When the caller closes the iterator or is interrupted, the coroutine is cancelled and joined.
+
+    Args:
+        work: Called with the function that emits.
+
+    Raises:
+        BaseException: What `work` raises.
+    """
+    results: SimpleQueue[_EmittedT | _End] = SimpleQueue()
+    running: Future[_Running] = Future()
+
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a running coroutine is in a task
+        running.set_result(_Running(asyncio.get_running_loop(), task))
+        await work(results.put)
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
+        finished = pool.submit(lambda: asyncio.run(main()))
+        finished.add_done_callback(lambda _: results.put(_End()))
+        try:
+            while not isinstance(result := results.get(), _End):
+                yield result
+            finished.result()
+        finally:
+            if not finished.done():
+                running.result().cancel()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import open_batch_judge
 from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
-from mmie_tasks.judges.openai.models import Price
 from mmie_tasks.judges.openai.settings import Settings
+from support.judge_asking import settings_of
 
 KEY = "thisisnotarealkey"  # nor does it look like one, so that only its value gives it away
 MODEL = "gpt-4o-2024-11-20"
@@ -35,8 +35,8 @@ print(json.dumps(Asking(url, Path(folder)).texts(*texts)), flush=True)
 
 
 def fast(**more: Any) -> BatchPace:
-    defaults = {"first_look_s": 0.01, "longest_look_s": 0.02, "patience_s": 60.0}
-    return BatchPace(**(defaults | {"tries": Pace(base_s=0.01, cap_s=0.02)} | more))
+    defaults = {"first_poll_s": 0.01, "longest_poll_s": 0.02, "patience_s": 60.0}
+    return BatchPace(**(defaults | {"retries": Pace(base_s=0.01, cap_s=0.02)} | more))
 
 
 IMPATIENT: dict[str, Any] = {"pace": fast(patience_s=0.3), "patience_s": 0.3}
@@ -62,15 +62,9 @@ class Asking:
     folder: Path
 
     def settings(self, **more: Any) -> Settings:
-        price = Price(input_usd=2.5, output_usd=10.0)
-        defaults = {"model": MODEL, "base_urls": (self.url,), "api_key": KEY, "price": price}
-        return Settings(
-            **(
-                defaults
-                | {"cache_dir": self.folder, "key_names": ("OPENAI_API_KEY",), "patience_s": 60.0}
-                | more
-            )
-        )
+        environment = {"MMIE_TASKS_CACHE": str(self.folder), "OPENAI_API_KEY": KEY}
+        options = {"model": MODEL, "base_url": self.url, "price": "2.5/10", "patience": 60.0}
+        return replace(settings_of(environment, **options), **more)
 
     def judge(self, limits: Limits | None = None, pace: BatchPace | None = None, **more) -> Judge:
         return open_batch_judge(self.settings(**more), limits=limits, pace=pace or fast())

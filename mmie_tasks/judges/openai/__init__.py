@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from mmie_tasks.judges.base import Judge
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.judges.base import Judge
+from mmie_tasks.judges.openai import settings as read
 
 
 def open_judge(
@@ -27,46 +27,58 @@ def open_judge(
     max_cost: float | None = None,
     batch: bool = False,
 ) -> Judge:
-    """Open a judge; nothing is sent yet.
+    """Open a judge; no request is sent yet.
+
+    An option wins over the environment; an empty variable counts as unset.
 
     Args:
-        environment: Where keys are, and what no option says.
-        model: Who judges, ``gpt-4o-2024-11-20``; at Azure, the deployment.
+        environment: Holds the API key, and settings that no option gives.
+        model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
         base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;``.
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
-        temperature: From 0 to 2, or ``none`` for the server's own.
+        temperature: From 0 to 2, or ``none`` for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
-        detail: How closely images are looked at: ``low``, ``high`` or ``auto``.
-        timeout: Seconds one try may take.
-        patience: Seconds without any reply after which all that is left is given up.
-        max_concurrency: Most requests at once to each server; how many fit is found out.
-        price: US dollars per million tokens in and out, ``2.5/10``; known for some models.
-        max_cost: US dollars that may be spent, by all processes together.
+        detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
+        timeout: Seconds that one attempt may take.
+        patience: Seconds without any reply after which all remaining requests are given up.
+        max_concurrency: Most requests in flight to each server; the actual number adapts.
+        price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
+        max_cost: US dollars that all processes of the run may spend together.
         batch: Use the provider's Batch API: half the price, up to 24 hours.
 
     Raises:
-        SettingWrong: An option cannot be obeyed.
+        SettingWrong: An option or variable has an invalid value, or one is missing.
     """
-    from mmie_tasks.judges.openai.settings import Options, read_settings
-
-    options = Options(
+    read.check_positive(
+        timeout=timeout,
+        max_concurrency=max_concurrency,
+        max_tokens=max_tokens,
+        max_cost=max_cost,
+        patience=patience,
+    )
+    service = read.api_type_of(api_type, environment)
+    model = read.model_of(model, environment)
+    key = read.key_of(api_key_env, service, environment)
+    token_price = read.price_of_option(price, model)
+    settings = read.Settings(
         model=model,
-        base_url=base_url,
-        api_type=api_type,
-        api_version=api_version,
-        api_key_env=api_key_env,
+        base_urls=read.base_urls_of(base_url, service, environment),
+        api_type=service,
+        api_version=read.api_version_of(api_version, environment),
+        api_key=key.api_key,
+        key_variables=key.variables,
         timeout_s=timeout,
         max_concurrency=max_concurrency,
-        temperature=temperature,
+        temperature=read.temperature_of(temperature),
         max_tokens=max_tokens,
         detail=detail,
-        price=price,
-        max_cost_usd=max_cost,
+        price=token_price,
+        max_cost_usd=read.cost_share(max_cost, token_price, model, environment),
         patience_s=patience,
+        cache_dir=cache_dir(environment),
     )
-    settings = read_settings(options, environment)
     if batch:
         from mmie_tasks.judges.openai.batch import open_batch_judge
 

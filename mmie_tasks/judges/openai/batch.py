@@ -1,87 +1,160 @@
 """The `openai` judge with ``batch=true``: the provider's Batch API, at half the price.
 
-Slower and cheaper than asking online: all requests go to the provider in files, and the replies are
-there within 24 hours, most often sooner. The judge is the same, so the signature is, and a reply
-that the cache has of one serves the other. A run that is interrupted in any way goes on where it
-stopped when the same command is given again: see `batch_state`.
+All requests go to the provider in files, and the replies arrive within 24 hours, usually sooner.
+The signature is that of the online judge, so cached replies of one serve the other. An interrupted
+run resumes when the same command is run again, and pays for nothing twice: every submission is
+recorded before its batch exists (`batch_store`), and later runs wait for that batch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from loguru import logger
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.complaints import Complaint
+from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import (
     Judge,
     JudgeError,
     JudgeMisconfigured,
+    JudgeRefused,
     JudgeRequest,
     JudgeUnavailable,
     Outcome,
     RequestBroken,
     content_key,
 )
-from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.batch_store import (
-    AGAIN,
     Batch,
     BatchPace,
-    Body,
     Limits,
     Provider,
-    Reading,
     Rejected,
+    ResultLine,
     Submission,
-    Submissions,
+    SubmissionStore,
     digest_of,
-    error_of,
-    error_of_setup,
-    too_much_at_once,
-    write_part,
+    is_too_much,
+    read_lines,
+    write_requests,
 )
-from mmie_tasks.judges.openai.check import check, missing_key
-from mmie_tasks.judges.openai.settings import Settings, shown
-from mmie_tasks.judges.openai.wire import Dialect, next_dialect
+from mmie_tasks.judges.openai.check import check
+from mmie_tasks.judges.openai.models import Dialect, dialect_of
+from mmie_tasks.judges.openai.settings import Settings, public_address
+from mmie_tasks.judges.openai.wire import chat_body, next_dialect, read_completion
 
-# Where the requests of one `ask` are: waiting, in a batch that runs, or settled.
+DISCOUNT = 0.5
+"""The price of a batch, as a fraction of the price of the same requests sent online."""
+
+_AGAIN = "run the same command again to retry"
+_FAULTS = (JudgeUnavailable, Rejected, OSError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What the work is done with.
+def open_batch_judge(
+    settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
+) -> Judge:
+    """Open a judge that uses the Batch API. No request is sent yet.
 
-    Attributes:
-        signature: The judge's.
-        provider: The server.
-        submissions: What is remembered of batches.
-        reading: How replies are read.
-        body_of: Makes the body of a request.
-        pace: How long is waited.
+    Args:
+        settings: As for the online judge.
+        limits: Of one request file.
+        pace: Waiting times.
+
+    Raises:
+        SettingWrong: A setting that the Batch API does not support.
     """
+    if settings.api_type == "azure":
+        raise SettingWrong(
+            "`batch=true` is not supported at Azure, where batches are another service.",
+            hint="leave `batch=true` out",
+        )
+    if len(settings.base_urls) > 1:
+        raise SettingWrong(
+            f"`batch=true` was given with {len(settings.base_urls)} base URLs.",
+            hint="give one: a batch runs on one server",
+        )
+    if settings.max_cost_usd is not None:
+        raise SettingWrong(
+            "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and its "
+            "cost is known when it is over.",
+            hint="leave one of them out; `--limit` makes a run smaller",
+        )
+    return BatchJudge(settings, limits or Limits(), pace or BatchPace())
 
-    signature: str
-    provider: Provider
-    submissions: Submissions
-    reading: Reading
-    body_of: Callable[[JudgeRequest, Dialect], Body]
-    pace: BatchPace
+
+class BatchJudge:
+    """Sends requests through the Batch API: see `open_batch_judge`."""
+
+    def __init__(self, settings: Settings, limits: Limits, pace: BatchPace) -> None:
+        self.settings = settings
+        self._limits = limits
+        self._pace = pace
+
+    @property
+    def signature(self) -> str:
+        """That of the online judge: the same model gives the replies."""
+        return self.settings.signature
+
+    def check(self) -> None:
+        """Return if key, server and model can be used: see `check.check`. Creates no batch.
+
+        Raises:
+            JudgeMisconfigured: They cannot.
+        """
+        check(self.settings, pace=self._pace.retries)
+
+    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        """Yield one outcome per request, with its index, as batches end.
+
+        Equal requests are sent once.
+        """
+        if (missing_key := self.settings.missing_key()) is not None:
+            yield from ((index, missing_key) for index in range(len(requests)))
+            return
+        indices_by_key: dict[str, list[int]] = {}
+        for index, request in enumerate(requests):
+            key = _key_of(request)
+            if isinstance(key, RequestBroken):
+                yield index, key
+            else:
+                indices_by_key.setdefault(key, []).append(index)
+        if not indices_by_key:
+            return
+        waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
+        with closing(self._outcomes(waiting)) as outcomes:
+            for key, outcome in outcomes:
+                yield from ((index, outcome) for index in indices_by_key[key])
+
+    def _outcomes(
+        self, waiting: dict[str, JudgeRequest]
+    ) -> Generator[tuple[str, Outcome], None, None]:
+        provider = Provider(self.settings, self._pace)
+        run = BatchRun(waiting, self.settings, self._limits, self._pace, provider)
+        try:
+            yield from run.outcomes()
+        except (KeyboardInterrupt, GeneratorExit):
+            if names := ", ".join(f"`{entry.batch}`" for entry in run.running):
+                logger.warning(
+                    f"mmie-tasks: the batches {names} go on at {provider.address}. Run the same "
+                    "command again to wait for them; nothing is paid for twice."
+                )
+            raise
+        finally:
+            provider.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """A batch that is waited for.
+class RunningBatch:
+    """A batch that this run waits for.
 
     Attributes:
-        submission: It has a name.
-        requests: Those of its requests that were asked for now, by content key.
-        dialect: How they were put.
+        submission: Its record; it has the batch's name.
+        requests: Those of its requests that belong to this run, by content key.
+        dialect: Of the requests in it.
     """
 
     submission: Submission
@@ -94,490 +167,356 @@ class Running:
         return self.submission.batch or ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Work:
-    """The requests of one `ask`, each in one place.
+class BatchRun:
+    """Submits the requests of one `ask`, waits for the batches, and reads their results.
 
-    Attributes:
-        waiting: In no batch, by content key.
-        dialect: How the model wants to be asked, as far as is known by now.
-        limits: What goes into one file.
-        running: In a batch.
-        settled: Outcomes that have not been handed on.
-        one_by_one: The provider does not take all batches at once.
-        tried: The ways of asking that were tried.
-    """
-
-    waiting: dict[str, JudgeRequest]
-    dialect: Dialect
-    limits: Limits
-    running: list[Running] = field(default_factory=list)
-    settled: dict[str, Outcome] = field(default_factory=dict)
-    one_by_one: bool = False
-    tried: set[Dialect] = field(default_factory=set)
-
-    @property
-    def may_submit(self) -> bool:
-        """There is something to submit, and the provider may take it."""
-        return bool(self.waiting) and not (self.one_by_one and self.running)
-
-    def start(self, submission: Submission) -> Running:
-        """Wait for a batch: what it has of the waiting requests is in it."""
-        keys = [key for key in submission.keys if key in self.waiting]
-        requests = {key: self.waiting.pop(key) for key in keys}
-        entry = Running(submission=submission, requests=requests, dialect=self.dialect)
-        self.running.append(entry)
-        self.tried.add(self.dialect)
-        return entry
-
-    def put_back(self, requests: Mapping[str, JudgeRequest]) -> None:
-        """They wait again, before all others."""
-        self.waiting = {**requests, **self.waiting}
-
-    def settle(self, outcomes: Mapping[str, Outcome]) -> None:
-        """They wait no longer."""
-        for key in outcomes:
-            self.waiting.pop(key, None)
-        self.settled.update(outcomes)
-
-    def fail(self, keys: Iterable[str], error: JudgeError) -> None:
-        """None of them gets a reply, for the same reason."""
-        self.settle(dict.fromkeys(keys, error))
-
-    def fail_all(self, error: JudgeError) -> None:
-        """Nothing that is left gets a reply."""
-        left = [*self.waiting, *(key for entry in self.running for key in entry.requests)]
-        self.running.clear()
-        self.fail(left, error)
-
-    def narrow(self, requests: int) -> bool:
-        """Ask for less at a time: a batch with so many requests was too much for the provider.
-
-        First one batch after the other; if one was too much on its own, half as many requests.
-
-        Returns:
-            Whether there is a point in trying: not where a single request was too much.
-        """
-        if not self.running:
-            if requests == 1:
-                return False
-            self.limits = replace(self.limits, requests=requests // 2)
-        self.one_by_one = True
-        return True
-
-
-# Putting waiting requests into batches, so that none is ever in two.
-
-
-def submit(work: Work, means: Means) -> None:
-    """Put what waits into batches: those that exist already, then new ones.
-
-    One process at a time does this, so that two do not submit the same.
-
-    Raises:
-        JudgeUnavailable: The server gave no usable answer.
-        Rejected: It will not have the batch.
-        OSError: Our folder cannot be written.
-    """
-    with means.submissions.prepared():
-        _join(work, means)
-        elsewhere = means.provider.running() if work.may_submit else {}
-        while work.may_submit:
-            _submit_part(work, means, elsewhere)
-
-
-def _join(work: Work, means: Means) -> None:
-    """Wait for batches that were submitted before, by a process that died or one that lives.
-
-    It is our turn, so a submission without a batch is of a process that died over it.
-    """
-    for submission in means.submissions.known():
-        if work.waiting.keys().isdisjoint(submission.keys):
-            continue
-        if submission.batch is None:
-            found = means.provider.find(submission)
-            if found is None:
-                means.submissions.forget(submission)
-                continue
-            submission = submission.named(batch=found.name)
-            means.submissions.remember(submission)
-        work.start(submission)
-        logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
-
-
-def _submit_part(work: Work, means: Means, elsewhere: Mapping[str, Batch]) -> None:
-    """Submit one file full of requests."""
-    path = means.submissions.new_file()
-    try:
-        submission = _prepared(path, work, means, elsewhere)
-    finally:
-        path.unlink(missing_ok=True)
-    if submission is not None and submission.batch is None:
-        submission = _created(submission, work, means)
-    if submission is not None:
-        work.start(submission)
-
-
-def _prepared(
-    path: Path, work: Work, means: Means, elsewhere: Mapping[str, Batch]
-) -> Submission | None:
-    """Fill a file and upload it, unless another machine has a batch of just these requests.
-
-    Returns:
-        What was written down of it; None where no request could be sent.
-    """
-    part = write_part(
-        path, work.waiting, lambda request: means.body_of(request, work.dialect), work.limits
-    )
-    work.settle(part.broken)
-    if not part.keys:
-        return None
-    submission = Submission(digest=digest_of(means.signature, part.keys), keys=part.keys)
-    if found := elsewhere.get(submission.digest):
-        submission = submission.named(batch=found.name)
-    means.submissions.remember(submission)  # before the batch can exist
-    if submission.batch is None:
-        try:
-            submission = submission.named(input_file=means.provider.upload(path))
-        except (JudgeUnavailable, Rejected):
-            means.submissions.forget(submission)
-            raise
-        means.submissions.remember(submission)
-    return submission
-
-
-def _created(submission: Submission, work: Work, means: Means) -> Submission | None:
-    """Make the batch.
-
-    Returns:
-        What is remembered of it; None where the provider does not take so much at once.
-    """
-    try:
-        batch = means.provider.create(submission)
-    except Rejected as rejected:
-        means.submissions.forget(submission)
-        if not too_much_at_once(rejected.complaint):
-            raise
-        give_less(work, len(submission.keys), rejected.complaint)
-        return None
-    submission = submission.named(batch=batch.name)
-    means.submissions.remember(submission)
-    logger.info(
-        f"mmie-tasks: the batch `{batch.name}` has {len(submission.keys)} requests and may take "
-        "24 hours. A run that is stopped meanwhile goes on when the same command is given again."
-    )
-    return submission
-
-
-def give_less(work: Work, requests: int, said: Complaint) -> None:
-    """Go on after a batch with so many requests was more than the provider takes at once."""
-    if work.narrow(requests):
-        logger.info(f"mmie-tasks: the provider takes no more batches for now ({said.message}).")
-    else:
-        work.fail([*work.waiting], JudgeUnavailable(f"no batch is taken: {said.message}; {AGAIN}"))
-
-
-# One `ask` by way of batches: submit, wait, hand on what came of it.
-#
-# Nothing is paid for twice. A batch is written down before it exists (`batch_state`), so that whoever
-# asks for the same later, after a crash or in another process, waits for it instead of submitting.
-
-_TROUBLE = (JudgeUnavailable, Rejected, OSError)
-
-
-class Run:
-    """One `ask`.
+    Every request is in one of three states: waiting to be submitted, in a running batch, or done.
 
     Args:
-        work: What is asked.
-        means: What it is done with.
+        waiting: The requests, by content key.
+        settings: The judge's.
+        limits: Of one request file.
+        pace: Waiting times.
+        provider: The server.
     """
 
-    def __init__(self, work: Work, means: Means) -> None:
-        self.work = work
-        self._means = means
-        self._look_s = means.pace.first_look_s
-        self._end = time.monotonic() + means.pace.longest_wait_s
-        self._seen: dict[str, Batch] = {}
-        self._said = ""
+    def __init__(
+        self,
+        waiting: dict[str, JudgeRequest],
+        settings: Settings,
+        limits: Limits,
+        pace: BatchPace,
+        provider: Provider,
+    ) -> None:
+        self.running: list[RunningBatch] = []
+        self._waiting = waiting
+        self._done: dict[str, Outcome] = {}
+        self._settings = settings
+        self._limits = limits
+        self._pace = pace
+        self._provider = provider
+        self._store = SubmissionStore(
+            settings.cache_dir / "judge" / "batches",
+            server=public_address(settings.base_urls[0]),
+            signature=settings.signature,
+        )
+        self._price = settings.price.times(DISCOUNT) if settings.price else None
+        self._dialect = dialect_of(settings.model)
+        self._tried_dialects: set[Dialect] = set()
+        self._one_batch_at_a_time = False
+        self._states: dict[str, Batch] = {}
+        self._progress = ""
+        self._restart_timers()
 
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
-        """One outcome for each request, by content key, as batches end. Raises nothing."""
-        work = self.work
+        """One outcome per request, with its content key, as batches end. Raises nothing."""
         try:
-            yield from self._resumed()
-            while work.waiting or work.running:
-                self._submit()
-                yield from self._handed_on()
-                yield from self._looked_at()
-        except _TROUBLE as error:
-            work.fail_all(self._failure(error))
-        yield from self._handed_on()
+            yield from self._resume()
+            while self._waiting or self.running:
+                if self._may_submit():
+                    self._submit()
+                yield from self._take_done()
+                yield from self._poll()
+        except _FAULTS as error:
+            keys = [key for entry in self.running for key in entry.requests]
+            self.running.clear()
+            self._fail([*self._waiting, *keys], self._judge_error(error))
+        yield from self._take_done()
 
-    def _handed_on(self) -> Iterator[tuple[str, Outcome]]:
-        settled, self.work.settled = self.work.settled, {}
-        yield from settled.items()
+    def _take_done(self) -> Iterator[tuple[str, Outcome]]:
+        done, self._done = self._done, {}
+        yield from done.items()
 
-    def _resumed(self) -> Iterator[tuple[str, Outcome]]:
-        """Take up batches of earlier runs; what one that is over did not answer waits again."""
-        for submission in self._means.submissions.known():
-            if submission.batch is None or self.work.waiting.keys().isdisjoint(submission.keys):
+    def _fail(self, keys: Iterable[str], error: JudgeError) -> None:
+        for key in keys:
+            self._waiting.pop(key, None)
+            self._done[key] = error
+
+    def _restart_timers(self) -> None:
+        self._poll_s = self._pace.first_poll_s
+        self._end = time.monotonic() + self._pace.longest_wait_s
+
+    def _resume(self) -> Iterator[tuple[str, Outcome]]:
+        """Read the batches of earlier runs; requests without a reply wait again."""
+        for submission in self._store.load():
+            if submission.batch is None or self._waiting.keys().isdisjoint(submission.keys):
                 continue
             logger.info(f"mmie-tasks: the batch `{submission.batch}` of an earlier run is used.")
-            entry = self.work.start(submission)
-            yield from self._looked(entry, again=True)
+            yield from self._inspect(self._start(submission), is_earlier=True)
+
+    def _start(self, submission: Submission) -> RunningBatch:
+        """Wait for a batch, which has some of the waiting requests."""
+        keys = [key for key in submission.keys if key in self._waiting]
+        requests = {key: self._waiting.pop(key) for key in keys}
+        entry = RunningBatch(submission=submission, requests=requests, dialect=self._dialect)
+        self.running.append(entry)
+        self._tried_dialects.add(self._dialect)
+        return entry
+
+    def _may_submit(self) -> bool:
+        return bool(self._waiting) and not (self._one_batch_at_a_time and self.running)
 
     def _submit(self) -> None:
-        """Submit what may be submitted; trouble concerns what is in no batch yet."""
-        work = self.work
-        if not work.may_submit:
-            return
-        try:
-            submit(work, self._means)
-        except _TROUBLE as error:
-            work.fail([*work.waiting], self._failure(error))
-        self._look_s = self._means.pace.first_look_s
-        self._end = time.monotonic() + self._means.pace.longest_wait_s
+        """Put the waiting requests into batches: existing ones first, then new ones.
 
-    def _looked_at(self) -> Iterator[tuple[str, Outcome]]:
-        """Wait, then look at every batch once."""
-        pace, running = self._means.pace, list(self.work.running)
-        if not running:
+        Only one process at a time does this, so that two do not submit the same requests.
+        """
+        try:
+            with self._store.lock():
+                self._join_earlier()
+                while self._may_submit():
+                    self._submit_file()
+        except _FAULTS as error:
+            self._fail([*self._waiting], self._judge_error(error))
+        self._restart_timers()
+
+    def _join_earlier(self) -> None:
+        """Wait for batches that another process submitted, whether it still runs or was killed.
+
+        This process holds the lock, so a submission without a batch is that of a killed process.
+        """
+        for submission in self._store.load():
+            if self._waiting.keys().isdisjoint(submission.keys):
+                continue
+            if submission.batch is None:
+                batch = self._provider.find(submission)
+                if batch is None:
+                    self._store.delete(submission)
+                    continue
+                submission = self._store.save(replace(submission, batch=batch.name))
+            self._start(submission)
+            logger.info(
+                f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
+            )
+
+    def _submit_file(self) -> None:
+        """Write a file with waiting requests, upload it, and create its batch."""
+        path = self._store.new_request_file()
+        try:
+            content = write_requests(
+                path,
+                self._waiting,
+                lambda request: chat_body(request, self._settings, self._dialect),
+                self._limits,
+            )
+            for key, error in content.broken.items():
+                self._fail([key], error)
+            if not content.keys:
+                return
+            digest = digest_of(self._settings.signature, content.keys)
+            submission = Submission(digest=digest, keys=content.keys)
+            self._store.save(submission)
+            try:
+                input_file = self._provider.upload(path)
+            except (JudgeUnavailable, Rejected):
+                self._store.delete(submission)
+                raise
+        finally:
+            path.unlink(missing_ok=True)
+        self._create(self._store.save(replace(submission, input_file=input_file)))
+
+    def _create(self, submission: Submission) -> None:
+        """Create the batch of an uploaded file."""
+        try:
+            batch = self._provider.create(submission)
+        except Rejected as rejected:
+            self._store.delete(submission)
+            if not is_too_much(rejected.error):
+                raise
+            self._submit_less(len(submission.keys), rejected.error)
+            return
+        self._start(self._store.save(replace(submission, batch=batch.name)))
+        logger.info(
+            f"mmie-tasks: the batch `{batch.name}` has {len(submission.keys)} requests and may "
+            "take 24 hours. If the run is stopped meanwhile, the same command resumes it."
+        )
+
+    def _submit_less(self, request_count: int, error: ServerError) -> None:
+        """Continue after a batch of this many requests exceeded the provider's limit.
+
+        First submit one batch at a time; if a single batch is too large, halve its requests.
+        """
+        if not self.running:
+            if request_count == 1:
+                reason = f"no batch is taken: {error.message}; {_AGAIN}"
+                self._fail([*self._waiting], JudgeUnavailable(reason))
+                return
+            self._limits = replace(self._limits, requests=request_count // 2)
+        self._one_batch_at_a_time = True
+        logger.info(f"mmie-tasks: the provider takes no more batches for now ({error.message}).")
+
+    def _poll(self) -> Iterator[tuple[str, Outcome]]:
+        """Wait, then inspect every running batch once."""
+        entries = list(self.running)
+        if not entries:
             return
         if time.monotonic() > self._end:
-            hours = pace.longest_wait_s / 3600
-            raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {AGAIN}")
-        time.sleep(self._look_s)
-        self._look_s = min(self._look_s * 1.5, pace.longest_look_s)
-        for entry in running:
-            yield from self._looked(entry)
-        self._tell()
+            hours = self._pace.longest_wait_s / 3600
+            raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
+        time.sleep(self._poll_s)
+        self._poll_s = min(self._poll_s * 1.5, self._pace.longest_poll_s)
+        for entry in entries:
+            yield from self._inspect(entry)
+        self._log_progress()
 
-    def _looked(self, entry: Running, *, again: bool = False) -> Iterator[tuple[str, Outcome]]:
-        """Look at a batch once, and hand on what came of it where it is over.
+    def _inspect(
+        self, entry: RunningBatch, *, is_earlier: bool = False
+    ) -> Iterator[tuple[str, Outcome]]:
+        """Retrieve a batch once, and its results if it is over.
 
         Args:
             entry: The batch.
-            again: It is of an earlier run: what it did not answer is not given up, but submitted.
+            is_earlier: It was submitted by an earlier run: requests without a reply are submitted
+                again, not given up.
         """
-        provider = self._means.provider
         try:
-            batch = provider.look(entry.batch)
-            files = (batch.output_file, batch.error_file) if batch.over else ()
-            contents = [provider.content(file) for file in files if file]
+            batch = self._provider.retrieve(entry.batch)
+            files = (batch.output_file, batch.error_file) if batch.is_over else ()
+            contents = [self._provider.download(file) for file in files if file]
         except Rejected as rejected:
-            if rejected.complaint.status != 404:
+            if rejected.error.status != 404:
                 raise
-            self._gone(entry, rejected, again)
-            return
-        self._seen[entry.batch] = batch
-        if batch.over:
-            self.work.running.remove(entry)
-            yield from self._over(entry, batch, contents, again)
-
-    def _gone(self, entry: Running, rejected: Rejected, again: bool) -> None:
-        """A batch or its files are not there: deleted, or of another account."""
-        self.work.running.remove(entry)
-        self._means.submissions.forget(entry.submission)
-        if again:
-            self.work.put_back(entry.requests)
-        else:
-            gone = f"the batch `{entry.batch}` is not there any more ({rejected}); {AGAIN}"
-            self.work.fail(entry.requests, JudgeUnavailable(gone))
-
-    def _over(
-        self, entry: Running, batch: Batch, contents: Sequence[bytes], again: bool
-    ) -> Iterator[tuple[str, Outcome]]:
-        work = self.work
-        left, back = dict(entry.requests), {}
-        keys = frozenset(entry.submission.keys)
-        for key, found in self._means.reading.outcomes(contents, keys):
-            if key not in left:
-                continue  # asked for in an earlier run, not in this one
-            request, outcome = left.pop(key), self._outcome(entry, found)
-            if outcome is None or (again and isinstance(outcome, JudgeUnavailable)):
-                back[key] = request
+            # Deleted, or of another account.
+            self.running.remove(entry)
+            self._store.delete(entry.submission)
+            if is_earlier:
+                self._put_back(entry.requests)
             else:
-                yield key, outcome
-        if again or _too_much(batch):
-            back |= left
+                reason = f"the batch `{entry.batch}` no longer exists ({rejected}); {_AGAIN}"
+                self._fail(entry.requests, JudgeUnavailable(reason))
+            return
+        self._states[entry.batch] = batch
+        if batch.is_over:
+            self.running.remove(entry)
+            yield from self._read_results(entry, batch, contents, is_earlier)
+
+    def _read_results(
+        self, entry: RunningBatch, batch: Batch, contents: Sequence[bytes], is_earlier: bool
+    ) -> Iterator[tuple[str, Outcome]]:
+        unanswered, retries = dict(entry.requests), {}
+        for line in _result_lines(contents, frozenset(entry.submission.keys)):
+            if line.key not in unanswered:
+                continue  # requested by an earlier run, not by this one
+            request, outcome = unanswered.pop(line.key), self._outcome(entry, line)
+            if outcome is None or (is_earlier and isinstance(outcome, JudgeUnavailable)):
+                retries[line.key] = request
+            else:
+                yield line.key, outcome
+        too_much = batch.status == "failed" and is_too_much(batch.error)
+        if is_earlier or too_much:
+            retries |= unanswered
         else:
-            work.fail(left, _unanswered(batch))
-        work.put_back(back)
-        if _too_much(batch) and not again:
-            give_less(work, len(keys), batch.complaint)
-        yield from self._handed_on()
-        self._means.submissions.settle(entry.submission, entry.requests.keys())
+            self._fail(unanswered, _unanswered(batch))
+        self._put_back(retries)
+        if too_much and not is_earlier:
+            self._submit_less(len(entry.submission.keys), batch.error)
+        yield from self._take_done()
+        self._store.remove_keys(entry.submission, entry.requests.keys())
 
-    def _outcome(self, entry: Running, found: Outcome | Complaint) -> Outcome | None:
-        """The outcome of a request; None where it is to be asked once more in another way."""
-        if not isinstance(found, Complaint):
-            return found
-        work, dialect = self.work, next_dialect(entry.dialect, found)
-        if dialect is not None and (dialect == work.dialect or dialect not in work.tried):
-            work.dialect = dialect
+    def _put_back(self, requests: Mapping[str, JudgeRequest]) -> None:
+        """Submit requests again, before all others."""
+        self._waiting = {**requests, **self._waiting}
+
+    def _outcome(self, entry: RunningBatch, line: ResultLine) -> Outcome | None:
+        """The outcome of a request; None to submit it again in another dialect."""
+        if line.status == 200:
+            try:
+                return read_completion(line.body, model=self._settings.model, price=self._price)
+            except UnusableBody as unusable:
+                return JudgeUnavailable(f"{unusable}; {_AGAIN}")
+        error = read_server_error(line.status or 0, line.body, self._settings.secrets)
+        dialect = next_dialect(entry.dialect, error)
+        if dialect is not None and (
+            dialect == self._dialect or dialect not in self._tried_dialects
+        ):
+            self._dialect = dialect
             return None
-        return error_of(found)
+        return _request_error(error)
 
-    def _tell(self) -> None:
-        """Say in the log how far the batches are, whenever that has changed."""
-        batches = [self._seen[entry.batch] for entry in self.work.running]
-        total = sum(len(entry.submission.keys) for entry in self.work.running)
+    def _log_progress(self) -> None:
+        """Log how far the batches are, if that has changed."""
+        batches = [self._states[entry.batch] for entry in self.running]
+        total = sum(len(entry.submission.keys) for entry in self.running)
         completed = sum(batch.completed for batch in batches)
         failed = sum(batch.failed for batch in batches)
-        said = f"{completed} of {total} requests done, {failed} failed"
-        if batches and said != self._said:
-            logger.info(f"mmie-tasks: batches that are running: {len(batches)}; {said}.")
-            self._said = said
+        progress = f"{completed} of {total} requests done, {failed} failed"
+        if batches and progress != self._progress:
+            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
+            self._progress = progress
 
-    def _failure(self, error: JudgeUnavailable | Rejected | OSError) -> JudgeError:
-        """What trouble means for every request it concerns."""
+    def _judge_error(self, error: JudgeUnavailable | Rejected | OSError) -> JudgeError:
+        """The judge error of every request that a fault concerns."""
         match error:
             case JudgeUnavailable():
                 return error
             case Rejected():
-                return error_of_setup(error.complaint, self._means.provider.address)
+                return _setup_error(error.error, self._provider.address)
             case OSError():
-                folder = self._means.submissions.folder
                 return JudgeMisconfigured(
-                    f"The folder `{folder}` for batches cannot be used: {error.strerror}.",
+                    f"The folder `{self._store.folder}` for batches cannot be used: "
+                    f"{error.strerror}.",
                     hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
                 )
 
 
-def _too_much(batch: Batch) -> bool:
-    return batch.status == "failed" and too_much_at_once(batch.complaint)
-
-
-def _unanswered(batch: Batch) -> JudgeUnavailable:
-    if batch.status == "failed":
-        said = batch.complaint
-        return JudgeUnavailable(f"the batch failed: {said.message} ({said.code}); {AGAIN}")
-    return JudgeUnavailable(f"the batch is {batch.status} and has no line for it; {AGAIN}")
-
-
-DISCOUNT = 0.5
-"""What a batch costs, as a fraction of the price of the same requests made one by one."""
-
-
-def open_batch_judge(
-    settings: Settings,
-    *,
-    limits: Limits | None = None,
-    pace: BatchPace | None = None,
-) -> Judge:
-    """A judge that asks by way of batches. Nothing is asked yet.
-
-    Args:
-        settings: As of the online judge.
-        limits: What goes into one file.
-        pace: How long is waited.
-
-    Raises:
-        SettingWrong: There is a setting that batches cannot obey.
-    """
-    _refuse(settings)
-    return BatchJudge(settings, limits or Limits(), pace or BatchPace())
-
-
-def _refuse(settings: Settings) -> None:
-    if settings.api_type == "azure":
-        raise SettingWrong(
-            "`batch=true` is not supported at Azure, where batches are another service.",
-            hint="leave `batch=true` out",
-        )
-    if len(settings.base_urls) > 1:
-        raise SettingWrong(
-            f"`batch=true` was given with {len(settings.base_urls)} base URLs.",
-            hint="give one: a batch is done by one server",
-        )
-    if settings.max_cost_usd is not None:
-        raise SettingWrong(
-            "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and what "
-            "it cost is known when it is over.",
-            hint="leave one of them out; `--limit` makes a run smaller",
-        )
-
-
-class BatchJudge:
-    """Asks by way of batches; see `open_batch_judge`."""
-
-    def __init__(self, settings: Settings, limits: Limits, pace: BatchPace) -> None:
-        self._settings = settings
-        self._limits = limits
-        self._pace = pace
-
-    @property
-    def signature(self) -> str:
-        """That of the online judge: the replies are the same model's."""
-        return self._settings.signature
-
-    def check(self) -> None:
-        """Return if key, server and model are right: see `check.check`. No batch is made.
-
-        Raises:
-            JudgeMisconfigured: They are not.
-        """
-        check(self._settings, pace=self._pace.tries)
-
-    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Give one outcome for each request, as batches end, with the request's index.
-
-        The same request twice is asked once.
-        """
-        if (error := missing_key(self._settings)) is not None:
-            yield from ((index, error) for index in range(len(requests)))
-            return
-        places: dict[str, list[int]] = {}
-        for index, request in enumerate(requests):
-            key = _key(request)
-            if isinstance(key, RequestBroken):
-                yield index, key
-            else:
-                places.setdefault(key, []).append(index)
-        if not places:
-            return
-        with closing(self._asked({key: requests[at[0]] for key, at in places.items()})) as asked:
-            for key, outcome in asked:
-                yield from ((index, outcome) for index in places[key])
-
-    def _asked(
-        self, waiting: dict[str, JudgeRequest]
-    ) -> Generator[tuple[str, Outcome], None, None]:
-        provider = Provider(self._settings, self._pace)
-        dialect = wire.dialect_of(self._settings.model)
-        work = Work(waiting=waiting, dialect=dialect, limits=self._limits)
-        try:
-            yield from Run(work, self._means(provider)).outcomes()
-        except (KeyboardInterrupt, GeneratorExit):
-            if names := ", ".join(f"`{entry.batch}`" for entry in work.running):
-                logger.warning(
-                    f"mmie-tasks: the batches {names} go on at {provider.address}. Give the same "
-                    "command again to wait for them; nothing is paid for twice."
-                )
-            raise
-        finally:
-            provider.close()
-
-    def _means(self, provider: Provider) -> Means:
-        settings = self._settings
-        price = settings.price.times(DISCOUNT) if settings.price else None
-        return Means(
-            signature=self.signature,
-            provider=provider,
-            submissions=Submissions(
-                settings.cache_dir / "judge" / "batches",
-                server=shown(settings.base_urls[0]),
-                signature=self.signature,
-            ),
-            reading=Reading(model=settings.model, price=price, secrets=settings.secrets),
-            body_of=settings.body,
-            pace=self._pace,
-        )
-
-
-def _key(request: JudgeRequest) -> str | RequestBroken:
+def _key_of(request: JudgeRequest) -> str | RequestBroken:
     try:
         return content_key(request)
     except RequestBroken as error:
         return error
+
+
+def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[ResultLine]:
+    """The first line of every request in the output and error files of a batch.
+
+    Unreadable, repeated and unknown lines are counted in the log.
+
+    Args:
+        contents: The output file, then the error file.
+        keys: The requests in the batch.
+    """
+    seen: set[str] = set()
+    ignored = 0
+    for line in (line for content in contents for line in read_lines(content)):
+        if line is None or line.key in seen or line.key not in keys:
+            ignored += 1
+            continue
+        seen.add(line.key)
+        yield line
+    if ignored:
+        logger.warning(
+            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, "
+            "or of no request in it"
+        )
+
+
+def _unanswered(batch: Batch) -> JudgeUnavailable:
+    """The error of a request without a line in the results."""
+    if batch.status == "failed":
+        reason = f"{batch.error.message} ({batch.error.code})"
+        return JudgeUnavailable(f"the batch failed: {reason}; {_AGAIN}")
+    return JudgeUnavailable(f"the batch is {batch.status} and has no line for it; {_AGAIN}")
+
+
+def _request_error(error: ServerError) -> JudgeError:
+    """The judge error of one request; status 0 means that it was never run."""
+    if error.status in (400, 413, 422):
+        subject = "a content filter" if error.is_content_filter else "the server"
+        return JudgeRefused(f"{subject} would not take the request: {error}")
+    if error.status in (401, 403, 404) or error.is_quota:
+        return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
+    reason = f"the batch ended without it ({error.code})" if error.status == 0 else str(error)
+    return JudgeUnavailable(f"{reason}; {_AGAIN}")
+
+
+def _setup_error(error: ServerError, address: str) -> JudgeMisconfigured:
+    """The judge error of a server that accepts no batch at all."""
+    message = f"The judge's server {address} accepts no batch: {error}."
+    match error.status:
+        case 401 | 403:
+            hint = "check the key and its permissions"
+        case 404 | 405 | 501:
+            hint = "leave `batch=true` out: not every server has a Batch API"
+        case _:
+            hint = "check the account, or leave `batch=true` out"
+    return JudgeMisconfigured(message, hint=hint)

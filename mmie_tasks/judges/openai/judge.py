@@ -1,86 +1,136 @@
-"""The `openai` judge: many requests at once to one or several OpenAI-compatible servers.
-
-The SDK takes a second to import; it is not before something is asked.
-"""
+"""The `openai` judge: many requests at once to one or several OpenAI-compatible servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack
-from functools import partial
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.http.client import stream
-from mmie_tasks.http.rate_limit import Pace
-from mmie_tasks.judges.base import JudgeRequest, Outcome
-from mmie_tasks.judges.openai.check import missing_key
-from mmie_tasks.judges.openai.settings import Settings
+from mmie_tasks.http.rate_limit import Health, Limiter, Pace
+from mmie_tasks.http.retries import Endpoint, SendPolicy, Undelivered, send_all
+from mmie_tasks.judges.base import (
+    JudgeError,
+    JudgeMisconfigured,
+    JudgeRefused,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    OutOfBudget,
+    RequestBroken,
+)
+from mmie_tasks.judges.openai.settings import Settings, public_address
+
+# The OpenAI SDK takes a second to import, so `client`, `wire` and `check` are imported when used.
 
 
 class OpenAIJudge:
-    """Asks for chat completions. What it has spent counts over its whole life.
+    """Requests chat completions. The cost limit counts over the object's lifetime.
 
     Args:
-        settings: Who is asked and how.
-        pace: How long to wait between tries.
+        settings: The model, its servers and parameters.
+        pace: Waiting times between attempts.
     """
 
     def __init__(self, settings: Settings, *, pace: Pace | None = None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._pace = pace or Pace()
-        self._budget = Budget(max_cost_usd=settings.max_cost_usd, price=settings.price)
+        self._budget = Budget(max_cost_usd=settings.max_cost_usd)
 
     def __repr__(self) -> str:
-        return f"OpenAIJudge({self._settings!r})"
+        return f"OpenAIJudge({self.settings!r})"
 
     @property
     def signature(self) -> str:
-        """The model and how it is asked."""
-        return self._settings.signature
+        """The model and its parameters: see `Settings.signature`."""
+        return self.settings.signature
 
     @property
     def spent_usd(self) -> float:
-        """US dollars spent by this object, 0 where the price is not known."""
+        """US dollars spent by this object; 0 if the price is unknown."""
         return self._budget.spent_usd
 
     def check(self) -> None:
-        """Return if the key, the server and the model are right: see `check.check`.
+        """Return if the key, the server and the model can be used: see `check.check`.
 
         Raises:
-            JudgeMisconfigured: They are not.
+            JudgeMisconfigured: They cannot.
         """
         from mmie_tasks.judges.openai.check import check
 
-        check(self._settings, pace=self._pace)
+        check(self.settings, pace=self._pace)
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Give one outcome for each request, as they come. Nothing is sent before the first is.
+        """Yield one outcome per request, with its index, as they arrive.
 
-        Closing the iterator early hangs up on what is on its way.
+        Nothing is sent before the first `next`; closing the iterator cancels the requests in
+        flight.
         """
-        if (error := missing_key(self._settings)) is not None:
-            yield from ((index, error) for index in range(len(requests)))
-        elif requests:
-            yield from stream(partial(self._ask, requests))
+        if (missing_key := self.settings.missing_key()) is not None:
+            yield from ((index, missing_key) for index in range(len(requests)))
+            return
+        if not requests:
+            return
+        from mmie_tasks.http.client import redact
 
-    async def _ask(
-        self, requests: Sequence[JudgeRequest], emit: Callable[[tuple[int, Outcome]], None]
-    ) -> None:
-        from mmie_tasks.http.client import Endpoint
-        from mmie_tasks.http.retries import Dispatch
+        policy = SendPolicy(
+            service=f"The judge `{self.settings.model}`",
+            budget=self._budget,
+            pace=self._pace,
+            patience_s=self.settings.patience_s,
+            redact=lambda text: redact(text, self.settings.secrets),
+        )
+        errors: dict[Undelivered, JudgeError] = {}
+        for index, result in send_all(requests, self._connect, policy):
+            if isinstance(result, Undelivered):
+                yield index, errors.setdefault(result, judge_error_of(result, self.settings))
+            else:
+                yield index, result
 
+    @asynccontextmanager
+    async def _connect(
+        self,
+    ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeRefused]]]:
+        from mmie_tasks.http.client import async_client
+        from mmie_tasks.judges.openai.wire import ChatServer
+
+        settings, pace = self.settings, self._pace
+        endpoints = []
         async with AsyncExitStack() as stack:
-            endpoints = []
-            for url in self._settings.base_urls:
-                endpoint = Endpoint(self._settings, url, pace=self._pace, clock=monotonic)
-                stack.push_async_callback(endpoint.close)
-                endpoints.append(endpoint)
-            await Dispatch(
-                requests,
-                endpoints,
-                settings=self._settings,
-                budget=self._budget,
-                pace=self._pace,
-                tell=lambda index, outcome: emit((index, outcome)),
-            ).run()
+            for url in settings.base_urls:
+                client = await stack.enter_async_context(async_client(settings, url))
+                limiter = Limiter(
+                    ceiling=settings.max_concurrency,
+                    no_growth_s=pace.no_growth_s,
+                    clock=monotonic,
+                )
+                address = public_address(url)
+                endpoints.append(
+                    Endpoint(
+                        address=address,
+                        limiter=limiter,
+                        health=Health(pace=pace, clock=monotonic),
+                        send=ChatServer(settings, client, address).send,
+                    )
+                )
+            yield endpoints
+
+
+def judge_error_of(undelivered: Undelivered, settings: Settings) -> JudgeError:
+    """The judge error for a request without a reply."""
+    reason = undelivered.reason
+    match undelivered.cause:
+        case "rejected":
+            return JudgeRefused(reason)
+        case "invalid":
+            return RequestBroken(reason)
+        case "over_budget":
+            return OutOfBudget(reason)
+        case "unavailable":
+            return JudgeUnavailable(reason)
+        case "denied":
+            return JudgeMisconfigured(
+                f"the judge `{settings.model}` denies access: {reason}",
+                hint="correct that, then run again: the replies so far are in the cache",
+            )

@@ -1,7 +1,6 @@
-"""What is known of a provider's models: prices, when they are shut down, which of them reason.
+"""Tables of models: prices, shutdown dates, and the request parameters they accept.
 
-Data, and three functions that look it up. A model that is in no table works like any other; its
-price is unknown.
+A model that is in no table works like any other; its price is unknown.
 """
 
 from __future__ import annotations
@@ -10,8 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Literal
 
 WARN_DAYS = 60
+HEADROOM = 8192
+"""Tokens that a reasoning model may use on top of its reply. Unused ones cost nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,7 @@ class Price:
     output_usd: float
 
     def cost_usd(self, input_tokens: int, output_tokens: int) -> float:
-        """What so many tokens cost, in US dollars.
+        """The cost of a number of tokens, in US dollars.
 
         >>> Price(input_usd=2.5, output_usd=10.0).cost_usd(1_000_000, 100_000)
         3.5
@@ -36,11 +38,31 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """The day from which a model no longer answers, and what its provider names instead."""
+    """The day on which a model is shut down, and the successor that its provider names."""
 
     day: date
     successor: str
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The request parameters that a model accepts.
+
+    Attributes:
+        max_tokens_name: The parameter that limits the reply.
+        takes_temperature: Whether the temperature may be set.
+        headroom: Tokens added to the limit, because hidden reasoning counts against it.
+    """
+
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    takes_temperature: bool = True
+    headroom: int = 0
+
+
+PLAIN = Dialect()
+REASONING = Dialect(
+    max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM
+)
 
 _GPT_4O = Price(input_usd=2.50, output_usd=10.00)
 
@@ -52,7 +74,7 @@ PRICES: Mapping[str, Price] = {
     "gpt-6-luna": Price(input_usd=0.10, output_usd=0.50),
 }
 
-# The provider's deprecations page, as of 2026-11. For the undated alias it names no day.
+# The provider's deprecations page, as of 2026-11. It names no day for the undated alias.
 RETIREMENTS: Mapping[str, Retirement] = {
     "gpt-4o-2024-05-13": Retirement(day=date(2026, 10, 23), successor="gpt-6-luna"),
     "gpt-4o-2024-08-06": Retirement(day=date(2027, 1, 14), successor="gpt-6-luna"),
@@ -62,40 +84,46 @@ RETIREMENTS: Mapping[str, Retirement] = {
     "gpt-5-nano": Retirement(day=date(2026, 12, 11), successor="gpt-6-luna"),
 }
 
-# They think before they answer, take `max_completion_tokens` and only their own temperature.
+# They reason before they reply, take `max_completion_tokens` and only their own temperature.
 REASONING_FAMILIES = ("gpt-5", "gpt-6", "o1", "o3", "o4")
 
 _REASONING = re.compile(rf"(?:{'|'.join(map(re.escape, REASONING_FAMILIES))})(?:[-.:_].*)?")
 
 
-def reasons(model: str) -> bool:
-    """Whether a model is of a family that reasons before it answers.
+def is_reasoning(model: str) -> bool:
+    """Whether a model belongs to a family that reasons before it replies.
 
-    A gateway's prefix does not count.
+    A gateway's prefix is ignored.
 
-    >>> reasons("gpt-6-luna"), reasons("openai/o3-mini"), reasons("gpt-4o"), reasons("o12")
-    (True, True, False, False)
+    >>> [is_reasoning(model) for model in ("gpt-6-luna", "openai/o3-mini", "gpt-4o", "o12")]
+    [True, True, False, False]
     """
-    return _REASONING.fullmatch(_bare(model)) is not None
+    return _REASONING.fullmatch(_without_prefix(model)) is not None
+
+
+def dialect_of(model: str) -> Dialect:
+    """The parameters that a model accepts, as far as its name shows."""
+    return REASONING if is_reasoning(model) else PLAIN
 
 
 def price_of(model: str) -> Price | None:
-    """The listed price; None where there is none in the table."""
-    return PRICES.get(_bare(model))
+    """The listed price; None if the model is not in the table."""
+    return PRICES.get(_without_prefix(model))
 
 
 def retirement_notice(model: str, today: date) -> str | None:
-    """What to say of a model that was shut down, or will be within `WARN_DAYS` days.
+    """A notice if a model was shut down, or will be within `WARN_DAYS` days.
 
     >>> retirement_notice("gpt-4o-2024-11-20", date(2026, 12, 1))
     '`gpt-4o-2024-11-20` is shut down on 2027-01-14; its provider names `gpt-6-luna` instead'
     """
-    found = RETIREMENTS.get(_bare(model))
-    if found is None or today < found.day - timedelta(days=WARN_DAYS):
+    retirement = RETIREMENTS.get(_without_prefix(model))
+    if retirement is None or today < retirement.day - timedelta(days=WARN_DAYS):
         return None
-    when = "is shut down" if today < found.day else "was shut down"
-    return f"`{model}` {when} on {found.day}; its provider names `{found.successor}` instead"
+    verb = "is shut down" if today < retirement.day else "was shut down"
+    successor = f"its provider names `{retirement.successor}` instead"
+    return f"`{model}` {verb} on {retirement.day}; {successor}"
 
 
-def _bare(model: str) -> str:
+def _without_prefix(model: str) -> str:
     return model.rpartition("/")[2]

@@ -1,119 +1,161 @@
-"""What goes over the wire of an OpenAI-compatible server and what comes back: bodies and replies.
+"""Chat completions: request bodies, replies, and one server with its dialect.
 
-No connection is made here, so that the online carrier and the Batch API say the same.
+The body and the reply are the same online and in the Batch API.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import json
 import mimetypes
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
-from mmie_tasks.http.complaints import Complaint
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage, image_bytes
-from mmie_tasks.judges.openai.models import Price, reasons
+import openai
+from loguru import logger
 
-HEADROOM = 8192
-"""Tokens a reasoning model may think, on top of those of its reply. Nobody pays for unused ones."""
+from mmie_tasks.http.client import (
+    ATTEMPT_ERRORS,
+    ServerError,
+    UnusableBody,
+    failure_of,
+    lower_names,
+    parse_json,
+    server_error_of,
+)
+from mmie_tasks.http.rate_limit import quota_reset_s
+from mmie_tasks.http.retries import Failure, Success
+from mmie_tasks.judges.base import (
+    JudgeRefused,
+    JudgeReply,
+    JudgeRequest,
+    RequestBroken,
+    Usage,
+    image_bytes,
+)
+from mmie_tasks.judges.openai.models import HEADROOM, Dialect, Price, dialect_of
+from mmie_tasks.judges.openai.settings import Settings
+
+_CHARACTERS_PER_TOKEN = 3
+_TOKENS_PER_IMAGE = 2000
 
 
-class UnusableBody(Exception):
-    """The server sent something that is no chat completion. Asking again may help."""
+class ChatServer:
+    """Sends chat requests to one server, in the dialect that it accepts.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """How a model wants to be asked.
-
-    Attributes:
-        max_tokens_name: What it calls the limit of its reply.
-        takes_temperature: Whether the temperature may be chosen.
-        headroom: Tokens added to the limit because hidden reasoning counts against it.
+    Args:
+        settings: The model and its parameters.
+        client: A client of the server.
+        address: For messages; holds no secret.
     """
 
-    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    takes_temperature: bool = True
-    headroom: int = 0
+    def __init__(self, settings: Settings, client: openai.AsyncOpenAI, address: str) -> None:
+        self._settings = settings
+        self._client = client
+        self._address = address
+        self._dialect = dialect_of(settings.model)
+
+    async def send(self, request: JudgeRequest) -> Success[JudgeReply | JudgeRefused] | Failure:
+        """Send a request; again at once if the server only rejects a parameter's name."""
+        tried: set[Dialect] = set()
+        while True:
+            dialect = self._dialect
+            tried.add(dialect)
+            try:
+                return await self._attempt(request, dialect)
+            except RequestBroken as error:
+                return Failure(kind="invalid", reason=str(error))
+            except ATTEMPT_ERRORS as error:
+                failure = failure_of(error, self._settings.secrets)
+                server_error = server_error_of(error, self._settings.secrets)
+            other = next_dialect(dialect, server_error) if server_error else None
+            if other is None or other in tried:
+                return failure
+            self._adopt(other, failure.reason)
+
+    async def _attempt(
+        self, request: JudgeRequest, dialect: Dialect
+    ) -> Success[JudgeReply | JudgeRefused] | Failure:
+        settings = self._settings
+        # The SDK's timeout applies to every piece of the response; this one to all of it.
+        response = await asyncio.wait_for(
+            self._client.chat.completions.with_raw_response.create(
+                **chat_body(request, settings, dialect)  # type: ignore[call-overload]
+            ),
+            settings.timeout_s,
+        )
+        pause_s = quota_reset_s(lower_names(response.headers))
+        try:
+            completion = parse_json(response.content)
+            reply = read_completion(completion, model=settings.model, price=settings.price)
+        except UnusableBody as error:
+            return Failure(kind="failed", reason=str(error), pause_s=pause_s)
+        cost_usd = cost_of(request, completion, settings)
+        return Success(reply=reply, cost_usd=cost_usd, pause_s=pause_s)
+
+    def _adopt(self, dialect: Dialect, reason: str) -> None:
+        if dialect == self._dialect:
+            return  # another request was faster
+        self._dialect = dialect
+        temperature = self._settings.temperature
+        omitted = "" if dialect.takes_temperature or temperature is None else ", no temperature"
+        logger.warning(
+            f"The judge `{self._settings.model}` at {self._address} now gets "
+            f"`{dialect.max_tokens_name}`{omitted}, because it answered {reason}"
+        )
 
 
-PLAIN = Dialect()
-REASONING = Dialect(
-    max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM
-)
+def next_dialect(dialect: Dialect, error: ServerError) -> Dialect | None:
+    """The dialect to try after an error about a parameter; None if another would not help.
 
-
-def dialect_of(model: str) -> Dialect:
-    """How to ask a model, as far as its name tells."""
-    return REASONING if reasons(model) else PLAIN
-
-
-def next_dialect(dialect: Dialect, complaint: Complaint) -> Dialect | None:
-    """How to ask instead, when a server did not understand a parameter; None where nothing helps.
-
-    >>> said = Complaint(status=400, code="unsupported_parameter", param="max_tokens")
-    >>> next_dialect(PLAIN, said).max_tokens_name
+    >>> from mmie_tasks.judges.openai.models import PLAIN
+    >>> error = ServerError(status=400, code="unsupported_parameter", param="max_tokens")
+    >>> next_dialect(PLAIN, error).max_tokens_name
     'max_completion_tokens'
     """
-    if not complaint.of_parameter:
+    if not error.is_parameter:
         return None
-    if complaint.names(dialect.max_tokens_name):
+    if error.concerns(dialect.max_tokens_name):
         if dialect.max_tokens_name == "max_tokens":
             return replace(dialect, max_tokens_name="max_completion_tokens", headroom=HEADROOM)
         return replace(dialect, max_tokens_name="max_tokens")
-    if complaint.names("temperature") and dialect.takes_temperature:
+    if error.concerns("temperature") and dialect.takes_temperature:
         return replace(dialect, takes_temperature=False)
     return None
 
 
-def body(
-    request: JudgeRequest,
-    *,
-    model: str,
-    temperature: float | None,
-    dialect: Dialect,
-    max_tokens: int | None = None,
-    detail: str | None = None,
-) -> dict[str, object]:
-    """The body of a chat completion: one user message, its parts in their order.
+def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> dict[str, object]:
+    """The body of a chat completion: one user message with the parts in their order.
 
-    Args:
-        request: What is asked. Its images are read now.
-        model: Who is asked.
-        temperature: None leaves it to the server.
-        dialect: How this model wants to be asked.
-        max_tokens: Instead of the request's own limit.
-        detail: How closely the model looks at images: ``low``, ``high``, ``auto``.
+    Reads the request's images.
 
     Raises:
         RequestBroken: An image cannot be read.
     """
-    limit = request.max_tokens if max_tokens is None else max_tokens
-    content = [_part(part, detail) for part in request.parts]
-    made: dict[str, object] = {
-        "model": model,
+    limit = request.max_tokens if settings.max_tokens is None else settings.max_tokens
+    content = [_content_part(part, settings.detail) for part in request.parts]
+    body: dict[str, object] = {
+        "model": settings.model,
         "messages": [{"role": "user", "content": content}],
         dialect.max_tokens_name: limit + dialect.headroom,
     }
-    if temperature is not None and dialect.takes_temperature:
-        made["temperature"] = temperature
-    return made
+    if settings.temperature is not None and dialect.takes_temperature:
+        body["temperature"] = settings.temperature
+    return body
 
 
-def _part(part: str | Path, detail: str | None) -> dict[str, object]:
+def _content_part(part: str | Path, detail: str | None) -> dict[str, object]:
     if isinstance(part, str):
-        return {"type": "text", "text": _utf8(part)}
-    data = image_bytes(part)
-    encoded = base64.b64encode(data).decode("ascii")
-    image = {"url": f"data:{mime_type(data, part)};base64,{encoded}"}
+        return {"type": "text", "text": _valid_unicode(part)}
+    content = image_bytes(part)
+    encoded = base64.b64encode(content).decode("ascii")
+    image = {"url": f"data:{mime_type(content, part)};base64,{encoded}"}
     return {"type": "image_url", "image_url": {**image, "detail": detail} if detail else image}
 
 
-def _utf8(text: str) -> str:
-    """The text, with U+FFFD where a lone surrogate cannot be written in UTF-8."""
+def _valid_unicode(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -121,9 +163,9 @@ def _utf8(text: str) -> str:
     return text
 
 
-_MAGIC: tuple[tuple[bytes, str], ...] = (
+_SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),  # also the several pictures of an MPO
+    (b"\xff\xd8\xff", "image/jpeg"),  # also MPO, with several images
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
     (b"BM", "image/bmp"),
@@ -132,68 +174,53 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def mime_type(data: bytes, path: Path) -> str:
-    """What an image is, by its first bytes; by its suffix where they say nothing.
+def mime_type(content: bytes, path: Path) -> str:
+    """The MIME type of an image, by its first bytes, or else by the file's suffix.
 
     >>> mime_type(b"GIF89a", Path("a.png"))
     'image/gif'
     """
-    for magic, name in _MAGIC:
-        if data.startswith(magic):
+    for signature, name in _SIGNATURES:
+        if content.startswith(signature):
             return name
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    if data[4:8] == b"ftyp" and (b"avif" in data[8:32] or b"avis" in data[8:32]):
+    if content[4:8] == b"ftyp" and (b"avif" in content[8:32] or b"avis" in content[8:32]):
         return "image/avif"
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def parse(data: bytes | str) -> object:
-    """The JSON a server sent.
-
-    Raises:
-        UnusableBody: It is none: cut off, a proxy's page, empty.
-    """
-    try:
-        parsed: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise UnusableBody(f"the server sent {len(data)} bytes that are no JSON") from error
-    return parsed
-
-
-def outcome(
+def read_completion(
     completion: object, *, model: str, price: Price | None = None
 ) -> JudgeReply | JudgeRefused:
-    """What a chat completion says.
-
-    The text is kept as it is. Servers that leave out fields are put up with.
+    """Read a chat completion. The text stays unchanged; missing optional fields are tolerated.
 
     Args:
-        completion: The parsed JSON, whatever it is.
-        model: Who was asked; stands in where the server does not say who answered.
-        price: Gives the usage its dollars.
+        completion: Parsed JSON of any shape.
+        model: The requested model, in case the server does not name the one that replied.
+        price: For the cost in the usage.
 
     Raises:
-        UnusableBody: There is no choice with a message in it.
+        UnusableBody: It has no choice with a message.
     """
     fields = _object(completion)
     choice = _first_choice(fields)
     message = _object(choice.get("message"))
-    finish = choice.get("finish_reason")
+    finish_reason = choice.get("finish_reason")
     text = "".join(_texts(message.get("content"), "text"))
     refusal = message.get("refusal") or "".join(_texts(message.get("content"), "refusal"))
-    if finish == "content_filter":
+    if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
-        return _nothing_said(finish, usage(completion))
-    said_by = fields.get("model")
+        return _refused_without_text(finish_reason, usage_of(completion))
+    server_model = fields.get("model")
     return JudgeReply(
         text=text,
-        model=said_by if isinstance(said_by, str) and said_by else model,
-        usage=usage(completion, price),
-        finish="length" if finish == "length" else "stop",
+        model=server_model if isinstance(server_model, str) and server_model else model,
+        usage=usage_of(completion, price),
+        finish="length" if finish_reason == "length" else "stop",
     )
 
 
@@ -211,38 +238,55 @@ def _texts(content: object, kind: str) -> Iterator[str]:
             yield content
         case list():
             for part in content:
-                said = _object(part).get(kind)
-                if isinstance(said, str):
-                    yield said
+                text = _object(part).get(kind)
+                if isinstance(text, str):
+                    yield text
 
 
-def _nothing_said(finish: object, used: Usage) -> JudgeRefused:
-    if finish != "length":
-        return JudgeRefused(f"the reply has no text (finish_reason `{finish}`)")
-    thinking = f", {used.reasoning_tokens} of them for hidden reasoning"
-    spent = f"{used.output_tokens} tokens were used{thinking if used.reasoning_tokens else ''}"
-    why = "hidden reasoning or the limit took it all"
-    return JudgeRefused(f"the reply has no text (finish_reason `length`): {why}; {spent}")
+def _refused_without_text(finish_reason: object, usage: Usage) -> JudgeRefused:
+    if finish_reason != "length":
+        return JudgeRefused(f"the reply has no text (finish_reason `{finish_reason}`)")
+    reasoning = f", {usage.reasoning_tokens} of them for hidden reasoning"
+    tokens = f"{usage.output_tokens} tokens were used{reasoning if usage.reasoning_tokens else ''}"
+    cause = "hidden reasoning or the limit used them up"
+    return JudgeRefused(f"the reply has no text (finish_reason `length`): {cause}; {tokens}")
 
 
-def usage(completion: object, price: Price | None = None) -> Usage:
-    """The tokens a server says it used, zeros where it does not say, and their cost."""
-    said = _object(_object(completion).get("usage"))
-    input_tokens = _count(said.get("prompt_tokens"))
-    output_tokens = _count(said.get("completion_tokens"))
-    details = _object(said.get("completion_tokens_details"))
-    known = price is not None and input_tokens + output_tokens > 0
+def usage_of(completion: object, price: Price | None = None) -> Usage:
+    """The tokens that a server reports, 0 if it reports none, and their cost."""
+    fields = _object(_object(completion).get("usage"))
+    input_tokens = _count(fields.get("prompt_tokens"))
+    output_tokens = _count(fields.get("completion_tokens"))
+    details = _object(fields.get("completion_tokens_details"))
+    has_cost = price is not None and input_tokens + output_tokens > 0
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         reasoning_tokens=_count(details.get("reasoning_tokens")),
-        cost_usd=price.cost_usd(input_tokens, output_tokens) if price and known else None,
+        cost_usd=price.cost_usd(input_tokens, output_tokens) if price and has_cost else None,
     )
 
 
-def _count(value: object) -> int:
-    return value if type(value) is int and value > 0 else 0
+def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> float | None:
+    """The cost of a request in US dollars; None if the price is unknown.
+
+    If the server reports no tokens, a high estimate: the longest reply, 2,000 tokens per image and
+    a token per 3 characters.
+    """
+    if settings.price is None:
+        return None
+    if (cost_usd := usage_of(completion, settings.price).cost_usd) is not None:
+        return cost_usd
+    input_tokens = sum(
+        _TOKENS_PER_IMAGE if isinstance(part, Path) else len(part) // _CHARACTERS_PER_TOKEN + 1
+        for part in request.parts
+    )
+    return settings.price.cost_usd(input_tokens, settings.max_tokens or request.max_tokens)
 
 
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
+def _count(tokens: object) -> int:
+    return tokens if type(tokens) is int and tokens > 0 else 0
+
+
+def _object(json_value: object) -> Mapping[str, object]:
+    return json_value if isinstance(json_value, dict) else {}

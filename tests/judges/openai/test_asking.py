@@ -94,13 +94,13 @@ def test_what_may_pass_is_asked_again(server, sent):
 
 def test_a_server_that_hangs_is_asked_again(server):
     server.hangs(times=2)
-    assert [reply.text for reply in ask(judge_at(server.url, timeout_s=0.5), 3)] == ["5"] * 3
+    assert [reply.text for reply in ask(judge_at(server.url, timeout=0.5), 3)] == ["5"] * 3
 
 
 def test_a_server_that_dribbles_is_not_waited_for_without_end(server):
     content = json.dumps(completion("5")).encode()
     server.then(Sent(content=content, drip_s=0.05), times=1)
-    assert [reply.text for reply in ask(judge_at(server.url, timeout_s=1.0))] == ["5"]
+    assert [reply.text for reply in ask(judge_at(server.url, timeout=1.0))] == ["5"]
     assert len(server) >= 2  # one byte every 0.05 s, the first response would take longer than 10 s
 
 
@@ -256,7 +256,7 @@ def test_whoever_stops_listening_hangs_up(server):
     assert next(outcomes)[0] == 0
     outcomes.close()
     assert len(server) <= 5
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("judge_")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("http_")]
 
 
 def test_the_same_judge_can_be_asked_again(server):

@@ -1,15 +1,13 @@
 """What is found out before a run, and how it is said."""
 
-from dataclasses import replace
 from datetime import date
 
 import pytest
-from support.judge_asking import FAST, KEY, judge_at
+from support.judge_asking import FAST, KEY, judge_at, settings_of
 from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.settings import Options, read_settings
 
 
 def problem(judge):
@@ -64,7 +62,7 @@ def test_no_server_is_said_with_its_address(server):
 def test_a_server_that_does_not_answer_is_not_waited_for_twice(server):
     server.models = None
     server.hangs()
-    assert "no answer in time" in problem(judge_at(server.url, timeout_s=1.0))
+    assert "no answer in time" in problem(judge_at(server.url, timeout=1.0))
     assert len(server) == 1
 
 
@@ -134,15 +132,14 @@ def test_a_missing_key_is_said_before_anything_is_sent():
 )
 def test_a_model_that_goes_is_announced_with_its_successor(server, log, today, words):
     server.models = ["gpt-4o-2024-11-20"]
-    options = Options(model="gpt-4o-2024-11-20", base_url=server.url)
-    check(read_settings(options, {"OPENAI_API_KEY": KEY}), today=today)
+    options = {"model": "gpt-4o-2024-11-20", "base_url": server.url}
+    check(settings_of({"OPENAI_API_KEY": KEY}, **options), today=today)
     assert any("gpt-6-luna" in line and words in line for line in log) if words else log == []
 
 
 def test_azure_is_asked_at_its_deployment_with_its_own_header(server):
-    options = Options(api_type="azure", base_url=server.url.removesuffix("/v1"), model="mine")
-    settings = read_settings(options, {"AZURE_OPENAI_API_KEY": KEY})
-    check(replace(settings), pace=FAST)
+    options = {"api_type": "azure", "base_url": server.url.removesuffix("/v1"), "model": "mine"}
+    check(settings_of({"AZURE_OPENAI_API_KEY": KEY}, **options), pace=FAST)
     (headers,) = server.headers
     assert headers["api-key"] == KEY
     assert server.paths == ["/openai/deployments/mine/chat/completions"]

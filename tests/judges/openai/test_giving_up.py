@@ -8,7 +8,7 @@ from support.judge_asking import ask, judge_at, question_of
 from support.judge_server import HANG, HANG_UP, error, judge_server
 
 from mmie_tasks.core.errors import MmieTasksError
-from mmie_tasks.http.rate_limit import FAILURES_BEFORE_REST, START, Pace
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_COOLDOWN, START, Pace
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable
 
 
@@ -49,7 +49,7 @@ def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, ba
 def test_a_server_that_is_down_for_good_costs_the_patience_once(server, fault):
     server.says(fault)
     begun = time.monotonic()
-    outcomes = ask(judge_at(server.url, patience_s=0.3, timeout_s=0.1), 50)
+    outcomes = ask(judge_at(server.url, patience=0.3, timeout=0.1), 50)
     assert time.monotonic() - begun >= 0.3
     assert isinstance(outcomes[0], JudgeUnavailable)
     assert "no reply at all for 0.3 s" in str(outcomes[0])
@@ -58,7 +58,7 @@ def test_a_server_that_is_down_for_good_costs_the_patience_once(server, fault):
 
 def test_a_server_that_is_not_there_is_given_up_with_the_reason(server):
     server.stop()
-    (unavailable,) = ask(judge_at(server.url, patience_s=0.2))
+    (unavailable,) = ask(judge_at(server.url, patience=0.2))
     assert isinstance(unavailable, JudgeUnavailable)
     assert "no connection" in str(unavailable)
     assert server.url in str(unavailable)
@@ -67,14 +67,14 @@ def test_a_server_that_is_not_there_is_given_up_with_the_reason(server):
 def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
     server.fails(503)
     server.delay_s = 0.6
-    replies = ask(judge_at(server.url, patience_s=0.3), 4)
+    replies = ask(judge_at(server.url, patience=0.3), 4)
     assert [type(reply) for reply in replies] == [JudgeReply] * 4
 
 
 def test_a_long_retry_after_is_no_reason_to_give_up_while_others_are_answered(server):
     server.delay_s = 0.05
     server.fails(429, headers={"Retry-After": "0.6"})
-    replies = ask(judge_at(server.url, patience_s=0.4, max_concurrency=2), 30)
+    replies = ask(judge_at(server.url, patience=0.4, max_concurrency=2), 30)
     assert all(isinstance(reply, JudgeReply) for reply in replies)
 
 
@@ -141,7 +141,7 @@ def test_one_dying_server_of_two_costs_no_sample(fault):
     with judge_server("a", delay_s=0.01) as one, judge_server("b", delay_s=0.01) as two:
         two.says(lambda _: fault if len(two) > 10 else "b")
         one.ready = lambda: len(two) >= min(len(one), 11)
-        replies = ask(judge_at(one.url, two.url, timeout_s=1.0, max_concurrency=4), 100)
+        replies = ask(judge_at(one.url, two.url, timeout=1.0, max_concurrency=4), 100)
         assert all(isinstance(reply, JudgeReply) for reply in replies)
         assert len(two) > 10
         assert {reply.text for reply in replies} == {"a", "b"}
@@ -163,7 +163,7 @@ def test_a_server_that_rests_is_probed_by_one_request_at_a_time(server):
 
     server.says(says)
     server.delay_s = 0.01
-    before_rest = START + FAILURES_BEFORE_REST - 1  # each failure before the last makes room
+    before_rest = START + FAILURES_BEFORE_COOLDOWN - 1  # each failure before the last makes room
     pace = Pace(base_s=0.05, cap_s=0.05, fraction=lambda: 1.0)
     assert {type(reply) for reply in ask(judge_at(server.url, pace=pace), 100)} == {JudgeReply}
     probed = server.times[before_rest : before_rest + 6]
@@ -183,15 +183,15 @@ def test_all_servers_dead_ends_everything_and_names_them_all(server):
 def test_an_error_nobody_foresaw_costs_no_other_request_its_reply(server, monkeypatch):
     from mmie_tasks.judges.openai import wire
 
-    whole = wire.body
+    whole = wire.chat_body
 
-    def odd(request, **how):
+    def odd(request, *how):
         if request.parts == ("question 1",):
             raise LookupError("odd")
-        return whole(request, **how)
+        return whole(request, *how)
 
-    monkeypatch.setattr(wire, "body", odd)
-    outcomes = ask(judge_at(server.url, patience_s=0.2), 5)
+    monkeypatch.setattr(wire, "chat_body", odd)
+    outcomes = ask(judge_at(server.url, patience=0.2), 5)
     assert [type(outcome) for outcome in outcomes].count(JudgeReply) == 4
     assert "LookupError: odd" in str(outcomes[1])
 

@@ -2,18 +2,14 @@ import subprocess
 import sys
 
 import pytest
+from support.judge_asking import settings_of
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.settings import Options, read_settings
-
-
-def read(environment=None, **options):
-    return read_settings(Options(**options), {"MODEL_VERSION": "m", **(environment or {})})
 
 
 def test_with_nothing_but_a_key_the_providers_own_server_is_asked():
-    settings = read({"OPENAI_API_KEY": "sk-1"})
+    settings = settings_of({"OPENAI_API_KEY": "sk-1"})
     assert settings.base_urls == ("https://api.openai.com/v1",)
     assert settings.signature == "judge:openai|model:m|t:0"
     assert settings.needs_key
@@ -42,7 +38,7 @@ def test_with_nothing_but_a_key_the_providers_own_server_is_asked():
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
     environment = {name: f"http://h/{place}" for place, name in enumerate(names)}
     for place, name in enumerate(names):
-        value = getattr(read(environment), field)
+        value = getattr(settings_of(environment), field)
         assert value == (f"http://h/{place}" if field != "base_urls" else (f"http://h/{place}",))
         environment[name] = " "
 
@@ -56,14 +52,14 @@ def test_azure_has_variables_of_its_own():
         "AZURE_ENDPOINT": "https://x.openai.azure.com/openai/deployments/d/chat/completions?a=b",
         "OPENAI_API_VERSION": "2025-01-01",
     }
-    settings = read(environment)
+    settings = settings_of(environment)
     assert (settings.api_key, settings.api_version) == ("k", "2025-01-01")
     assert settings.base_urls == ("https://x.openai.azure.com",)
-    assert read(environment, api_type="openai").api_key == "sk-not-this"
+    assert settings_of(environment, api_type="openai").api_key == "sk-not-this"
 
 
 def test_a_kind_of_api_that_other_tasks_want_is_not_ours():
-    assert read({"API_TYPE": "async_openai"}).api_type == "openai"
+    assert settings_of({"API_TYPE": "async_openai"}).api_type == "openai"
 
 
 @pytest.mark.parametrize(
@@ -77,11 +73,11 @@ def test_a_kind_of_api_that_other_tasks_want_is_not_ours():
     ],
 )
 def test_an_address_may_be_written_in_several_ways(written, urls):
-    assert read(base_url=written).base_urls == urls
+    assert settings_of(base_url=written).base_urls == urls
 
 
 def test_an_option_wins_over_the_environment():
-    settings = read(
+    settings = settings_of(
         {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K"
     )
     assert (settings.model, settings.api_key) == ("b", "k")
@@ -116,18 +112,20 @@ def test_an_option_that_cannot_be_obeyed_is_refused_by_name(options, words):
     ("options", "signature"),
     [
         pytest.param({"temperature": "none"}, "judge:openai|model:m|t:none", id="none"),
-        pytest.param({"temperature": 0.7}, "judge:openai|model:m|t:0.7", id="number"),
+        pytest.param({"temperature": "0.7"}, "judge:openai|model:m|t:0.7", id="number"),
         pytest.param({"max_tokens": 9}, "judge:openai|model:m|t:0|max:9", id="max"),
         pytest.param({"detail": "low"}, "judge:openai|model:m|t:0|detail:low", id="detail"),
     ],
 )
 def test_the_signature_holds_what_moves_a_score(options, signature):
-    assert read(model="m", **options).signature == signature
+    assert settings_of(model="m", **options).signature == signature
 
 
 def test_the_signature_holds_nothing_else():
-    one = read({"OPENAI_API_KEY": "k"}, model="m")
-    other = read(model="m", base_url="http://h", timeout_s=1.0, max_concurrency=1, patience_s=9.0)
+    one = settings_of({"OPENAI_API_KEY": "k"}, model="m")
+    other = settings_of(
+        model="m", base_url="http://h", timeout=1.0, max_concurrency=1, patience=9.0
+    )
     assert one.signature == other.signature
 
 

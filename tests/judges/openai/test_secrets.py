@@ -9,7 +9,7 @@ from support.judge_asking import KEY, ask, judge_at
 from support.judge_server import error, judge_server
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.http.complaints import complaint
+from mmie_tasks.http.client import read_server_error
 from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -33,7 +33,7 @@ def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, f
     status, message = fault
     server.says(error(status, message=message.format(key=key)))
     server.models = None
-    judge = judge_at(server.url, key=key, patience_s=0.1)
+    judge = judge_at(server.url, key=key, patience=0.1)
     with caplog.at_level(logging.DEBUG):
         outcomes = ask(judge, 3)
         try:
@@ -47,7 +47,7 @@ def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, f
 
 def test_a_password_in_an_address_is_sent_and_not_shown(server, log, caplog):
     address = server.url.replace("http://", "http://me:hush-hush@")
-    judge = judge_at(address, patience_s=0.1)
+    judge = judge_at(address, patience=0.1)
     with caplog.at_level(logging.DEBUG):
         judge.check()
         assert ask(judge)[0].text == "5"
@@ -88,7 +88,7 @@ def test_whose_key_it_is_decides_the_servers_header():
 @given(st.text(), st.text(), st.integers(min_value=200, max_value=599))
 def test_no_error_keeps_a_key(before, after, status):
     for body in (before + KEY + after, {"error": {"message": before + ODD_KEY + after}}):
-        read = complaint(status, body, [KEY, ODD_KEY])
+        read = read_server_error(status, body, [KEY, ODD_KEY])
         assert KEY not in str(read)
         assert ODD_KEY not in str(read)
         assert len(read.message) <= 200

@@ -1,12 +1,11 @@
 import pytest
-from support.judge_asking import ask, judge_at, requests
+from support.judge_asking import ask, judge_at
 from support.judge_server import Sent, completion
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.budget import Budget
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget, Usage
+from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.models import Price
 
 # The server says 100 tokens in and 10 out: at this price, one dollar a reply.
 DOLLAR = {"price": "10000/0"}
@@ -18,7 +17,7 @@ def kinds(outcomes):
 
 def test_asking_stops_before_more_is_spent_than_allowed(server):
     server.delay_s = 0.02
-    judge = judge_at(server.url, **DOLLAR, max_cost_usd=10.5)
+    judge = judge_at(server.url, **DOLLAR, max_cost=10.5)
     outcomes = ask(judge, 50)
     assert (kinds(outcomes).count(JudgeReply), kinds(outcomes).count(OutOfBudget)) == (10, 40)
     assert len(server) == 10
@@ -26,20 +25,20 @@ def test_asking_stops_before_more_is_spent_than_allowed(server):
 
 
 def test_what_was_spent_counts_in_the_next_ask(server):
-    judge = judge_at(server.url, **DOLLAR, max_cost_usd=3.0)
+    judge = judge_at(server.url, **DOLLAR, max_cost=3.0)
     assert kinds(ask(judge, 2)) == [JudgeReply] * 2
     assert sorted(map(str, kinds(ask(judge, 2)))) == sorted(map(str, [JudgeReply, OutOfBudget]))
 
 
 def test_a_failed_try_costs_nothing(server):
     server.fails(503, times=3)
-    judge = judge_at(server.url, **DOLLAR, max_cost_usd=2.0)
+    judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
     assert kinds(ask(judge, 2)) == [JudgeReply] * 2
 
 
 def test_a_reply_without_text_is_paid_all_the_same(server):
     server.says(completion(""))
-    judge = judge_at(server.url, **DOLLAR, max_cost_usd=2.0)
+    judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
     assert sorted(map(str, kinds(ask(judge, 3)))) == sorted(
         map(str, [JudgeRefused, JudgeRefused, OutOfBudget])
     )
@@ -50,7 +49,7 @@ def test_a_server_that_does_not_count_tokens_is_taken_to_be_dear(server, tmp_pat
     image = tmp_path / "a.png"
     image.write_bytes(b"x")
     asked = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
-    judge = judge_at(server.url, price="0/1000", max_cost_usd=2.0)
+    judge = judge_at(server.url, price="0/1000", max_cost=2.0)
     assert kinds(ask(judge, asked)).count(JudgeReply) == 2
 
 
@@ -71,13 +70,13 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
 
 
 def test_until_a_cost_is_known_one_request_is_sent_alone():
-    budget = Budget(max_cost_usd=1.0, price=Price(input_usd=1.0, output_usd=1.0))
+    budget = Budget(max_cost_usd=1.0)
     assert (budget.allows(0), budget.allows(1)) == (True, False)
-    budget.pay(requests(1)[0], Usage(cost_usd=0.25), None)
+    budget.pay(0.25)
     assert [budget.allows(in_flight) for in_flight in (0, 2, 3)] == [True, True, False]
 
 
 def test_content_that_was_filtered_before_it_was_read_costs_nothing(server):
     server.says(Sent(content=b'{"error": {"code": "content_filter"}}', status=400))
-    judge = judge_at(server.url, **DOLLAR, max_cost_usd=1.0)
+    judge = judge_at(server.url, **DOLLAR, max_cost=1.0)
     assert kinds(ask(judge, 5)) == [JudgeRefused] * 5

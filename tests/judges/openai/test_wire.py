@@ -4,11 +4,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judge_asking import settings_of
 
-from mmie_tasks.http.complaints import Complaint, complaint
+from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, Usage
 from mmie_tasks.judges.openai import wire
-from mmie_tasks.judges.openai.models import Price
+from mmie_tasks.judges.openai.models import PLAIN, REASONING, Price
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -37,48 +38,50 @@ def said(message, **more):
 @given(COMPLETION | JSON)
 def test_whatever_a_server_sends_is_a_reply_a_refusal_or_unusable(sent):
     try:
-        outcome = wire.outcome(sent, model="asked", price=Price(input_usd=1, output_usd=1))
-    except wire.UnusableBody:
+        outcome = wire.read_completion(sent, model="asked", price=Price(input_usd=1, output_usd=1))
+    except UnusableBody:
         return
     assert isinstance(outcome, JudgeRefused) or (outcome.text.strip() and outcome.model)
 
 
 @given(USAGE)
 def test_tokens_are_counts_whatever_a_server_says(said_so):
-    used = wire.usage({"usage": said_so}, Price(input_usd=1, output_usd=1))
+    used = wire.usage_of({"usage": said_so}, Price(input_usd=1, output_usd=1))
     counts = (used.input_tokens, used.output_tokens, used.reasoning_tokens)
     assert all(type(count) is int and count >= 0 for count in counts)
 
 
 @given(COMPLETION | JSON, st.integers(100, 599))
 def test_whatever_error_a_server_sends_can_be_read(sent, status):
-    assert str(complaint(status, sent)) == str(complaint(status, sent))
-    assert f"HTTP {status}" in str(complaint(status, json.dumps(sent).encode()))
+    assert str(read_server_error(status, sent)) == str(read_server_error(status, sent))
+    assert f"HTTP {status}" in str(read_server_error(status, json.dumps(sent).encode()))
 
 
 @given(st.text().filter(str.strip))
 def test_the_text_is_kept_as_it_is(text):
-    assert wire.outcome(said({"content": text}), model="m") == JudgeReply(text=text, model="m")
+    assert wire.read_completion(said({"content": text}), model="m") == JudgeReply(
+        text=text, model="m"
+    )
 
 
 def test_text_in_several_parts_is_one_text():
     parts = [{"type": "text", "text": "a"}, {"type": "odd"}, {"type": "text", "text": "b"}]
-    assert wire.outcome(said({"content": parts}), model="m").text == "ab"
+    assert wire.read_completion(said({"content": parts}), model="m").text == "ab"
 
 
 def test_hidden_reasoning_is_counted_and_named_where_it_took_everything():
     details = {"reasoning_tokens": 90}
     usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
     sent = {**said({"content": ""}, finish_reason="length"), "usage": usage}
-    assert wire.usage(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
-    refused = wire.outcome(sent, model="m")
+    assert wire.usage_of(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
+    refused = wire.read_completion(sent, model="m")
     assert isinstance(refused, JudgeRefused)
     assert "100 tokens were used, 90 of them for hidden reasoning" in str(refused)
 
 
 def test_usage_that_is_missing_costs_an_unknown_amount_and_not_nothing():
     price = Price(input_usd=1, output_usd=1)
-    assert wire.usage(said({"content": "5"}), price).cost_usd is None
+    assert wire.usage_of(said({"content": "5"}), price).cost_usd is None
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,9 @@ def test_parts_keep_their_order_and_detail_is_told_only_if_wanted(tmp_path):
     image = tmp_path / "a.gif"
     image.write_bytes(b"GIF89a")
     request = JudgeRequest(parts=("a", image, "b"), max_tokens=9)
-    how = {"model": "m", "temperature": None, "dialect": wire.PLAIN}
-    plain, low = wire.body(request, **how), wire.body(request, **how, detail="low", max_tokens=3)
+    plain = wire.chat_body(request, settings_of(temperature="none"), PLAIN)
+    options = {"temperature": "none", "detail": "low", "max_tokens": 3}
+    low = wire.chat_body(request, settings_of(**options), PLAIN)
     kinds = [part["type"] for part in plain["messages"][0]["content"]]
     assert kinds == ["text", "image_url", "text"]
     assert "detail" not in str(plain)
@@ -116,20 +120,20 @@ def test_parts_keep_their_order_and_detail_is_told_only_if_wanted(tmp_path):
 
 SWITCHES = [
     pytest.param(
-        wire.PLAIN,
+        PLAIN,
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead.",
         ("max_completion_tokens", True),
         id="max_tokens",
     ),
     pytest.param(
-        wire.REASONING,
+        REASONING,
         "max_completion_tokens: Extra inputs are not permitted",
         ("max_tokens", False),
         id="an-older-server",
     ),
     pytest.param(
-        wire.PLAIN,
+        PLAIN,
         "Unsupported value: 'temperature' does not support 0 with this model.",
         ("max_tokens", False),
         id="temperature",
@@ -139,20 +143,21 @@ SWITCHES = [
 
 @pytest.mark.parametrize(("dialect", "message", "expected"), SWITCHES)
 def test_a_parameter_that_is_not_understood_is_replaced(dialect, message, expected):
-    switched = wire.next_dialect(dialect, Complaint(status=400, message=message))
+    switched = wire.next_dialect(dialect, ServerError(status=400, message=message))
     assert (switched.max_tokens_name, switched.takes_temperature) == expected
 
 
 @pytest.mark.parametrize(
     "said_so",
     [
-        pytest.param(Complaint(status=400, message="max_tokens is too large: 9999"), id="large"),
-        pytest.param(Complaint(status=400, message="unsupported image"), id="image"),
-        pytest.param(Complaint(status=500, message="unknown max_tokens"), id="500"),
+        pytest.param(ServerError(status=400, message="max_tokens is too large: 9999"), id="large"),
+        pytest.param(ServerError(status=400, message="unsupported image"), id="image"),
+        pytest.param(ServerError(status=500, message="unknown max_tokens"), id="500"),
         pytest.param(
-            Complaint(status=400, code="unsupported_value", param="detail"), id="another-parameter"
+            ServerError(status=400, code="unsupported_value", param="detail"),
+            id="another-parameter",
         ),
     ],
 )
 def test_other_complaints_change_nothing_in_how_it_is_asked(said_so):
-    assert wire.next_dialect(wire.PLAIN, said_so) is None
+    assert wire.next_dialect(PLAIN, said_so) is None

@@ -8,9 +8,10 @@ from support.batch_server import completion
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
-from mmie_tasks.judges.openai import wire
 from mmie_tasks.judges.openai.batch import open_batch_judge
 from mmie_tasks.judges.openai.batch_store import Limits
+from mmie_tasks.judges.openai.models import PLAIN
+from mmie_tasks.judges.openai.wire import chat_body
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 8
 
@@ -37,13 +38,14 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     asked = request("Look:", image)
-    asking.outcomes(asked, temperature=None, max_tokens=7, detail="low")
+    how = {"temperature": None, "max_tokens": 7, "detail": "low"}
+    asking.outcomes(asked, **how)
     (line,) = server.lines()
     assert line["custom_id"] == content_key(asked)
     assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
-    assert line["body"] == wire.body(
-        asked, model=MODEL, temperature=None, dialect=wire.PLAIN, max_tokens=7, detail="low"
-    )
+    assert line["body"] == chat_body(asked, asking.settings(**how), PLAIN)
+    assert (line["body"]["model"], line["body"]["max_tokens"]) == (MODEL, 7)
+    assert "temperature" not in line["body"]
     url = line["body"]["messages"][0]["content"][1]["image_url"]["url"]
     assert base64.b64decode(url.partition("base64,")[2]) == PNG
 
@@ -80,8 +82,9 @@ def test_an_image_that_cannot_be_read_concerns_its_request_only(asking, tmp_path
 def test_an_image_that_goes_away_meanwhile_concerns_its_request_only(server, asking, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
-    server.before["list"] = image.unlink
-    broken, fine = asking.outcomes(request("a", image), request("b"))
+    server.before["upload"] = lambda: image.unlink(missing_ok=True)  # of the first file
+    requests = request("b"), request("a", image)
+    fine, broken = asking.outcomes(*requests, limits=Limits(requests=1))
     assert said(broken).startswith("RequestBroken: the image")
     assert said(fine) == "B"
 

@@ -6,17 +6,19 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judge_asking import settings_of
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.openai.batch_store import (
     Limits,
     Submission,
     digest_of,
-    parsed,
+    parse_submission,
     read_lines,
-    write_part,
+    write_requests,
 )
-from mmie_tasks.judges.openai.wire import PLAIN, body
+from mmie_tasks.judges.openai.models import PLAIN
+from mmie_tasks.judges.openai.wire import chat_body
 
 
 def parts(folder, requests, limits):
@@ -24,7 +26,7 @@ def parts(folder, requests, limits):
     waiting, files, broken = dict(requests), [], {}
     while waiting:
         path = folder / "x.jsonl"
-        part = write_part(path, waiting, lambda request: {"text": request.parts[0]}, limits)
+        part = write_requests(path, waiting, lambda request: {"text": request.parts[0]}, limits)
         assert part.keys or part.broken
         for key in (*part.keys, *part.broken):
             del waiting[key]
@@ -55,13 +57,9 @@ def test_every_request_is_in_one_file_or_too_large_and_no_file_is(
 
 def peak_bytes(path, requests):
     """The most memory that was in use while a file was written."""
+    settings = settings_of()
     tracemalloc.start()
-    write_part(
-        path,
-        requests,
-        lambda request: body(request, model="m", temperature=0, dialect=PLAIN),
-        Limits(),
-    )
+    write_requests(path, requests, lambda request: chat_body(request, settings, PLAIN), Limits())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak
@@ -124,7 +122,23 @@ def test_two_submissions_of_the_same_are_told_apart():
 @given(JSON)
 def test_a_record_of_any_json_is_read_or_a_value_error(value):
     try:
-        found = parsed(json.dumps(value))
+        found = parse_submission(json.dumps(value))
     except ValueError:
         return
     assert isinstance(found, Submission)
+
+
+def test_a_record_of_an_earlier_version_is_read():
+    text = (
+        '{"version": 1, "server": "https://api.openai.com/v1", "signature": "judge:openai|model:m|'
+        't:0", "digest": "d1", "keys": ["k1", "k2"], "nonce": "n1", "begun_s": 1795000000.5, '
+        '"input_file": "file-1", "batch": null}'
+    )
+    assert parse_submission(text) == Submission(
+        digest="d1",
+        keys=("k1", "k2"),
+        nonce="n1",
+        begun_s=1795000000.5,
+        input_file="file-1",
+        batch=None,
+    )

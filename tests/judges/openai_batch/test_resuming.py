@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.batch_asking import MODEL, request, said, watch
 
-from mmie_tasks.judges.openai.batch_store import KEPT_S, Limits
+from mmie_tasks.judges.openai.batch_store import RETENTION_S, Limits
 
 
 def reaches(fault):
@@ -125,17 +125,6 @@ def test_two_processes_that_ask_the_same_share_a_batch(server, elsewhere):
     assert (server.count("upload"), server.count("create")) == (1, 1)
 
 
-def test_another_machine_joins_a_batch_of_the_same_that_runs(server, asking, tmp_path):
-    server.looks = 3
-    outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
-    next(outcomes)
-    asking.folder = tmp_path / "another"
-    server.batches["batch_1"] |= {"status": "in_progress", "_looks": 2}
-    assert asking.texts("a") == ["A"]
-    outcomes.close()
-    assert server.count("create") == 2
-
-
 def test_a_batch_that_is_over_is_no_answer_to_who_asks_anew(server, asking):
     assert asking.texts("a") == ["A"]
     server.says("another")
@@ -175,7 +164,7 @@ def test_a_record_older_than_the_providers_files_is_forgotten(server, asking, el
     (record,) = asking.folder.rglob("*.json")
     fields = json.loads(record.read_text())
     server.batches["batch_1"]["status"] = "completed"
-    record.write_text(json.dumps(fields | {"begun_s": fields["begun_s"] - KEPT_S - 1}))
+    record.write_text(json.dumps(fields | {"begun_s": fields["begun_s"] - RETENTION_S - 1}))
     assert asking.texts("a") == ["A"]
     assert asking.left() == []
     assert len(server.batches) == 2

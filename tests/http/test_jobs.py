@@ -1,23 +1,23 @@
 from math import inf
 from types import SimpleNamespace
 
-from mmie_tasks.http.retries import MAX_FAILURES, MAX_TIMEOUTS, Job, Jobs
+from mmie_tasks.http.retries import MAX_FAILURES, MAX_TIMEOUTS, Job, Queue
 
 
-def server(answered_at):
-    return SimpleNamespace(health=SimpleNamespace(answered_at=answered_at))
+def server(replied_at):
+    return SimpleNamespace(health=SimpleNamespace(replied_at=replied_at))
 
 
 def failed(job, times, *, answered, timed_out=False):
     """Fail so often; the server answers somebody before each failure, or nobody."""
     for now in range(1, times + 1):
-        job.failed(float(now), server(now - 0.5 if answered else -inf), timed_out=timed_out)
-    return job.hopeless
+        job.fail(float(now), server(now - 0.5 if answered else -inf), timed_out=timed_out)
+    return job.is_hopeless
 
 
 def sent():
     job = Job(index=0)
-    job.sent(0.0)
+    job.send(0.0)
     return job
 
 
@@ -36,16 +36,16 @@ def test_failures_of_a_server_that_answers_nobody_are_not_its_own():
 
 
 def test_what_may_be_sent_again_comes_before_what_is_fresh_and_not_before_its_time():
-    jobs = Jobs(3)
-    first = jobs.take(0.0)
-    jobs.put_back(first, at=5.0)
-    assert [jobs.take(4.0).index, jobs.take(5.0).index, jobs.take(5.0).index] == [1, 0, 2]
-    assert (jobs.take(5.0), len(jobs), jobs.next_at()) == (None, 0, inf)
+    queue = Queue(3)
+    first = queue.take(0.0)
+    queue.put_back(first, at=5.0)
+    assert [queue.take(4.0).index, queue.take(5.0).index, queue.take(5.0).index] == [1, 0, 2]
+    assert (queue.take(5.0), len(queue), queue.next_at()) == (None, 0, inf)
 
 
 def test_when_only_what_must_wait_is_left_its_time_is_told():
-    jobs = Jobs(1)
-    assert jobs.next_at() == -inf
-    jobs.put_back(jobs.take(0.0), at=5.0)
-    assert (jobs.next_at(), jobs.take(4.9), len(jobs)) == (5.0, None, 1)
-    assert [job.index for job in jobs.take_all()] == [0]
+    queue = Queue(1)
+    assert queue.next_at() == -inf
+    queue.put_back(queue.take(0.0), at=5.0)
+    assert (queue.next_at(), queue.take(4.9), len(queue)) == (5.0, None, 1)
+    assert [job.index for job in queue.take_all()] == [0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.http.rate_limit import Pace, exhausted_s, retry_after_s, span_s
+from mmie_tasks.http.rate_limit import Pace, duration_s, quota_reset_s, retry_after_s
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
@@ -38,7 +38,7 @@ def test_a_retry_after_is_read_in_every_form(headers, seconds):
 def test_any_header_is_read_or_ignored(text):
     headers = {"retry-after": text, "retry-after-ms": text}
     assert (retry_after_s(headers, 0.0) or 0) >= 0
-    assert (span_s(text) or 0) >= 0
+    assert (duration_s(text) or 0) >= 0
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_any_header_is_read_or_ignored(text):
     ],
 )
 def test_what_remains_is_read(headers, seconds):
-    assert exhausted_s(headers) == seconds
+    assert quota_reset_s(headers) == seconds

@@ -3,8 +3,7 @@
 import pytest
 from support.virtual_time import simulate
 
-from mmie_tasks.http.errors import Trouble
-from mmie_tasks.judges.base import JudgeError, JudgeMisconfigured, JudgeReply, JudgeUnavailable
+from mmie_tasks.http.retries import Failure, Undelivered
 
 
 def at(number, trouble):
@@ -16,9 +15,9 @@ def at(number, trouble):
 )
 def test_a_server_is_kept_full_and_few_requests_are_turned_away(retry_after_s):
     server, outcomes = simulate(200, at_most=20, retry_after_s=retry_after_s)
-    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert {type(outcome) for outcome in outcomes} == {str}
     assert server.most_at_once == 20
-    assert 0 < server.came["busy"] < 40
+    assert 0 < server.results["busy"] < 40
 
 
 def test_no_more_are_under_way_than_told():
@@ -31,41 +30,42 @@ def test_no_more_are_under_way_than_told():
     [
         pytest.param("timed_out", 3, id="hangs"),
         pytest.param("failed", 6, id="fails"),
-        pytest.param("setup", 6, id="refuses"),
+        pytest.param("denied", 6, id="refuses"),
     ],
 )
 def test_a_poisoned_request_is_given_up_after_so_many_tries_exactly(kind, times):
-    poison = at(1, Trouble(kind=kind, why="poisoned"))
+    poison = at(1, Failure(kind=kind, reason="poisoned"))
     server, outcomes = simulate(250, fault=poison, max_concurrency=4)
     poisoned = outcomes.pop(1)
-    assert isinstance(poisoned, JudgeUnavailable)
-    assert f"gave up after {times} tries while others were answered" in str(poisoned)
-    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert isinstance(poisoned, Undelivered)
+    assert poisoned.cause == "unavailable"
+    assert f"gave up after {times} tries while others were answered" in poisoned.reason
+    assert {type(outcome) for outcome in outcomes} == {str}
     assert (server.asked[1], server.asked.total()) == (times, 249 + times)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
 def test_a_request_that_alone_is_refused_does_not_end_the_run(at_once):
-    poison = at(1, Trouble(kind="setup", why="HTTP 403"))
+    poison = at(1, Failure(kind="denied", reason="HTTP 403"))
     _, outcomes = simulate(40, fault=poison, max_concurrency=at_once)
-    assert isinstance(outcomes.pop(1), JudgeError)
-    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert isinstance(outcomes.pop(1), Undelivered)
+    assert {type(outcome) for outcome in outcomes} == {str}
 
 
 def test_when_all_are_refused_three_of_them_end_the_run():
     server, outcomes = simulate(
-        40, fault=lambda _: Trouble(kind="setup", why="HTTP 401"), max_concurrency=1
+        40, fault=lambda _: Failure(kind="denied", reason="HTTP 401"), max_concurrency=1
     )
-    assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
+    assert {outcome.cause for outcome in outcomes} == {"denied"}
     assert server.asked == {0: 1, 1: 1, 2: 1}
 
 
 def test_a_request_that_is_turned_away_for_long_is_not_given_up():
-    away = iter([Trouble(kind="busy", why="HTTP 429")] * 20)
+    away = iter([Failure(kind="busy", reason="HTTP 429")] * 20)
 
     def fault(asked):
         return next(away, None) if asked == 1 else None
 
     server, outcomes = simulate(250, fault=fault, max_concurrency=4)
-    assert {type(outcome) for outcome in outcomes} == {JudgeReply}
+    assert {type(outcome) for outcome in outcomes} == {str}
     assert server.asked[1] == 21

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from mmie_tasks.http.rate_limit import FAILURES_BEFORE_REST, Health, Pace
+from mmie_tasks.http.rate_limit import FAILURES_BEFORE_COOLDOWN, Health, Pace
 
 
 class Clock:
@@ -25,30 +25,30 @@ def health(clock):
 
 
 def fail(health, clock, times=1):
-    return [health.failed(sent_at=clock.now) for _ in range(times)]
+    return [health.fail(sent_at=clock.now) for _ in range(times)]
 
 
 def test_a_few_failures_are_put_up_with(health, clock):
-    assert not any(fail(health, clock, FAILURES_BEFORE_REST - 1))
-    assert (health.shaky, health.ready_at()) == (False, 0.0)
+    assert not any(fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1))
+    assert (health.on_probation, health.ready_at()) == (False, 0.0)
 
 
 def test_failures_with_answers_between_them_never_add_up(health, clock):
     for _ in range(20):
-        fail(health, clock, FAILURES_BEFORE_REST - 1)
-        health.answered()
-    assert not health.shaky
+        fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1)
+        health.reply()
+    assert not health.on_probation
 
 
 def test_more_failures_in_a_row_begin_a_rest_and_only_the_first_is_news(health, clock):
-    assert fail(health, clock, FAILURES_BEFORE_REST)[-1]
-    assert (health.shaky, health.ready_at()) == (True, 2.0)
+    assert fail(health, clock, FAILURES_BEFORE_COOLDOWN)[-1]
+    assert (health.on_probation, health.ready_at()) == (True, 2.0)
     clock.now = 2.0
     assert fail(health, clock) == [False]
 
 
 def test_rests_grow_up_to_the_cap(health, clock):
-    fail(health, clock, FAILURES_BEFORE_REST)
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
     rests = []
     for _ in range(5):
         rests.append(health.ready_at() - clock.now)
@@ -59,30 +59,30 @@ def test_rests_grow_up_to_the_cap(health, clock):
 
 def test_what_was_sent_before_a_rest_makes_it_no_longer(health, clock):
     clock.now = 5.0
-    fail(health, clock, FAILURES_BEFORE_REST)
-    assert not health.failed(sent_at=4.0)
-    health.refused_us(4.0, "401")
-    assert (health.ready_at(), health.dead) == (6.0, None)
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    assert not health.fail(sent_at=4.0)
+    health.deny(4.0, "401")
+    assert (health.ready_at(), health.closed) == (6.0, None)
 
 
 def test_an_answer_ends_the_rest(health, clock):
-    fail(health, clock, FAILURES_BEFORE_REST)
-    health.answered()
-    assert (health.shaky, health.ready_at(), health.answered_at) == (False, 0.0, 1.0)
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    health.reply()
+    assert (health.on_probation, health.ready_at(), health.replied_at) == (False, 0.0, 1.0)
 
 
 def test_the_third_refusal_is_the_end_and_many_at_once_are_one(health, clock):
     for sent_at in (1.0, 2.0, 4.0):
-        assert health.dead is None
+        assert health.closed is None
         clock.now = sent_at + 0.5
-        health.refused_us(sent_at, "HTTP 401")
-        health.refused_us(sent_at, "HTTP 401")
-    assert (health.dead, health.ready_at()) == ("HTTP 401", inf)
+        health.deny(sent_at, "HTTP 401")
+        health.deny(sent_at, "HTTP 401")
+    assert (health.closed, health.ready_at()) == ("HTTP 401", inf)
 
 
 def test_an_answer_between_refusals_begins_the_count_anew(health, clock):
     for _ in range(5):
-        health.refused_us(clock.now, "HTTP 403")
-        health.refused_us(clock.now, "HTTP 403")
-        health.answered()
-    assert health.dead is None
+        health.deny(clock.now, "HTTP 403")
+        health.deny(clock.now, "HTTP 403")
+        health.reply()
+    assert health.closed is None

@@ -22,17 +22,17 @@ def limiter(ceiling=100):
 def fill(limits, capacity):
     """Send as many as allowed to a server that turns away what is beyond its capacity."""
     tickets = []
-    while limits.room_at() == 0:
-        tickets.append(limits.sent())
+    while limits.free_at() == 0:
+        tickets.append(limits.send())
     for ticket in tickets[capacity:]:
-        limits.came_back()
-        limits.too_many(ticket, None)
+        limits.finish()
+        limits.throttle(ticket, None)
 
 
 def answer_all(limits):
     for _ in range(limits.in_flight):
-        limits.came_back()
-        limits.served()
+        limits.finish()
+        limits.succeed()
 
 
 def test_it_begins_modest_and_doubles_until_the_ceiling():
@@ -67,21 +67,21 @@ def test_after_a_429_it_grows_by_one_a_round_and_only_after_a_rest():
 
 def test_a_wave_of_answers_before_a_429_is_no_reason_to_ask_less():
     limits, _ = limiter()
-    tickets = [limits.sent() for _ in range(START)]
+    tickets = [limits.send() for _ in range(START)]
     for _ in range(START - 1):
-        limits.came_back()
-        limits.served()
-    limits.came_back()
-    limits.too_many(tickets[-1], None)
+        limits.finish()
+        limits.succeed()
+    limits.finish()
+    limits.throttle(tickets[-1], None)
     assert limits.limit == START - 1
 
 
 def test_a_retry_after_makes_the_rest_longer():
     limits, clock = limiter()
-    limits.sent()
-    ticket = limits.sent()
-    limits.came_back()
-    limits.too_many(ticket, 60.0)
+    limits.send()
+    ticket = limits.send()
+    limits.finish()
+    limits.throttle(ticket, 60.0)
     clock.now = 59.0
     answer_all(limits)
     assert limits.limit == 1
@@ -89,7 +89,7 @@ def test_a_retry_after_makes_the_rest_longer():
 
 def test_other_trouble_only_stops_the_growth():
     limits, _ = limiter()
-    limits.stumbled()
+    limits.fail()
     fill(limits, capacity=100)
     answer_all(limits)
     assert limits.limit == START
@@ -99,32 +99,32 @@ def test_nothing_is_sent_before_a_pause_ends():
     limits, clock = limiter()
     limits.pause(3.0)
     limits.pause(1.0)
-    assert limits.room_at() == 3.0
+    assert limits.free_at() == 3.0
     clock.now = 3.0
-    assert limits.room_at() <= clock.now
+    assert limits.free_at() <= clock.now
 
 
 def test_where_nothing_at_all_fits_everything_waits():
     limits, _ = limiter()
-    ticket = limits.sent()
-    limits.came_back()
-    limits.too_many(ticket, 7.0)
-    assert limits.room_at() == 7.0
+    ticket = limits.send()
+    limits.finish()
+    limits.throttle(ticket, 7.0)
+    assert limits.free_at() == 7.0
 
 
-@given(st.lists(st.sampled_from(["sent", "served", "too_many", "stumbled"])), st.integers(1, 50))
+@given(st.lists(st.sampled_from(["sent", "succeed", "throttle", "fail"])), st.integers(1, 50))
 def test_the_limit_stays_between_one_and_the_ceiling(events, ceiling):
     limits, clock = limiter(ceiling)
     tickets = []
     for event in events:
         clock.now += 1.0
         if event == "sent":
-            if limits.room_at() <= clock.now:
-                tickets.append(limits.sent())
+            if limits.free_at() <= clock.now:
+                tickets.append(limits.send())
         elif limits.in_flight:
-            limits.came_back()
-            if event == "too_many":
-                limits.too_many(tickets.pop(), None)
+            limits.finish()
+            if event == "throttle":
+                limits.throttle(tickets.pop(), None)
             else:
                 getattr(limits, event)()
         assert 1 <= limits.limit <= ceiling
