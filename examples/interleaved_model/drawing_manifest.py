@@ -1,4 +1,4 @@
-"""What lmms-eval is told when it starts; the model itself is imported only where it is used."""
+"""Registers the model with lmms-eval; the model's module is imported only when it is used."""
 
 from lmms_eval.models.registry_v2 import ModelManifest
 

@@ -1,6 +1,6 @@
-"""A tested model that answers with words and pictures, in the form MMIE's tasks read best.
+"""A tested model that answers with text and images, in the form that MMIE's tasks expect.
 
-An answer is text. Pictures go into files, and the text is JSON that says what stands where:
+An answer is a text. Images are saved to files, and the text is the JSON of all parts in order:
 ``{"content": [{"type": "text", "text": ...}, {"type": "image", "path": ...}, ...]}``.
 """
 
@@ -14,18 +14,18 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 from PIL import Image, ImageDraw, ImageFont
 
-SIZE = (512, 512)  # pixels; MMIE's judge looks at larger pictures in many tiles
+SIZE = (512, 512)  # pixels; MMIE's judge splits larger images into many tiles
 
 
 class Drawing(lmms):
     """``--model drawing --model_args output_dir=DIR``."""
 
-    is_simple = False  # it reads messages: text and images in their order
+    is_simple = False  # takes messages: text and images in order
 
     def __init__(self, output_dir: str = "drawings", **_settings: object) -> None:
         super().__init__()
         self.device = torch.device("cpu")
-        self.output_dir = Path(output_dir).absolute()  # so that a judge finds them from anywhere
+        self.output_dir = Path(output_dir).absolute()  # image paths are valid in any directory
         self.output_dir.mkdir(parents=True, exist_ok=True)
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
@@ -51,18 +51,18 @@ class Drawing(lmms):
     ) -> str:
         messages = doc_to_messages(self.task_dict[task][split][doc_id])
         parts = [part for message in messages for part in message["content"]]
-        images = [part["url"] for part in parts if part["type"] == "image"]  # opened, as Pillow's
+        images = [part["url"] for part in parts if part["type"] == "image"]  # Pillow images
         content: list[dict[str, str]] = []
-        for number in (1, 2):  # here a real model would write and draw
-            words = f"Part {number}, after a look at {len(images)} of your pictures."
-            path = self.output_dir / f"{task}-{doc_id}-{number}.png"  # a name for each picture
-            draw(words, path)
-            content += [{"type": "text", "text": words}, {"type": "image", "path": str(path)}]
+        for number in (1, 2):  # a real model would generate here
+            text = f"Part {number}: the question has {len(images)} images."
+            path = self.output_dir / f"{task}-{doc_id}-{number}.png"  # unique for each image
+            draw(text, path)
+            content += [{"type": "text", "text": text}, {"type": "image", "path": str(path)}]
         return json.dumps({"content": content}, ensure_ascii=False)
 
 
-def draw(words: str, path: Path) -> None:
-    """Write the words on a card."""
-    card = Image.new("RGB", SIZE, "white")
-    ImageDraw.Draw(card).text((20, 230), words, "black", ImageFont.load_default(size=24))
-    card.save(path)
+def draw(text: str, path: Path) -> None:
+    """Draw the text on a white image and save it."""
+    image = Image.new("RGB", SIZE, "white")
+    ImageDraw.Draw(image).text((20, 230), text, "black", ImageFont.load_default(size=24))
+    image.save(path)
