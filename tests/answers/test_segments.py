@@ -1,12 +1,17 @@
-"""Images of a list go to their placeholders in the text."""
+"""Images of a list go to their placeholders in the text; written answers are parsed back."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.segments import interleave
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.saved import failure_of
+from mmie_tasks.answers.segments import Segment, interleave, write_answer
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [
@@ -68,3 +73,24 @@ def test_every_image_is_shown_once_and_no_word_is_lost(pieces, images) -> None:
     words = "".join(s.text or "" for s in interleaved.segments)
     assert words.count("word") == pieces.count("word")
     assert interleaved.unfilled_placeholders <= len(pieces)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"])).filter(
+    lambda text: failure_of(text) is None  # an answer of `[ERROR] ...` is a failure, not an answer
+)
+PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).strip()))
+
+
+@given(st.lists(TEXTS | PATHS))
+def test_a_written_answer_is_parsed_back(parts) -> None:
+    assume(any(isinstance(part, Path) or part.strip() for part in parts))
+    parsed = parse_answer([write_answer(parts)])
+    segments = [
+        Segment(image=str(part)) if isinstance(part, Path) else Segment(text=part) for part in parts
+    ]
+    assert (list(parsed.segments), parsed.shape) == (segments, "json:content")
+
+
+def test_lone_surrogates_are_replaced_when_an_answer_is_written() -> None:
+    answer = write_answer(["a\ud800", Path("b\udcff.png")])
+    assert json.loads(answer.encode())["content"][0]["text"] == "a�"

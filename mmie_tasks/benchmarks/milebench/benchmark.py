@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
+from mmie_tasks.benchmarks.milebench import assets, task
 from mmie_tasks.benchmarks.milebench.metrics import (
     MEANS_OF_DATASETS,
     MEANS_OF_TASKS,
@@ -13,13 +14,10 @@ from mmie_tasks.benchmarks.milebench.metrics import (
 )
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
-from mmie_tasks.hub.asset import Asset
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
-    Doc,
-    Environment,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -51,15 +49,15 @@ def _weights(name: str) -> dict[str, float]:
         datasets = MEANS_OF_DATASETS[name]
         return {dataset: 1 / len(datasets) for dataset in datasets}
     tasks = MEANS_OF_TASKS[name]
-    members = {task: [d for d in DATASETS if TASK_OF[d] == task] for task in tasks}
-    return {d: 1 / len(tasks) / len(datasets) for datasets in members.values() for d in datasets}
+    members = [[d for d in DATASETS if TASK_OF[d] == member] for member in tasks]
+    return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}
 
 
 def _metrics() -> Iterator[Metric]:
     titles_by_kind = {
         "headline": _HEADLINES,
         "mean": _MEANS,
-        "task": {task: task for task in TASKS},
+        "task": {name: name for name in TASKS},
     }
     for kind, titles in titles_by_kind.items():
         for name, title in titles.items():
@@ -167,30 +165,6 @@ def _facts(
     return facts
 
 
-def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-    from mmie_tasks.benchmarks.milebench import assets
-
-    return assets.assets(tasks, environment)
-
-
-def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
-    from mmie_tasks.benchmarks.milebench import task
-
-    task.check_data(docs)
-
-
-def _provenance(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.milebench import task
-
-    return task.provenance(doc)
-
-
-def _signature(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.milebench import task
-
-    return task.signature(doc)
-
-
 BENCHMARK = Benchmark(
     name="milebench",
     title="MileBench",
@@ -200,8 +174,8 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     datasets=DATASETS,
-    assets=_assets,
-    check_data=_check_data,
-    provenance=_provenance,
-    signature=_signature,
+    assets=assets.assets,
+    check_data=task.check_data,
+    provenance=task.provenance,
+    signature=task.signature,
 )
