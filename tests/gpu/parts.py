@@ -24,7 +24,7 @@ from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 if TYPE_CHECKING:
     from bench.mmie_score_speed import Measurement, Setup
-    from mmie_tasks.judges.mmie_score.engine.model import Prompt
+    from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 
 LEAST_VARIANT_S = 60
 REAL_HEADS = {"heads": 32, "kv_heads": 32, "head_dim": 96}

@@ -10,7 +10,6 @@ of matrices never change, so a row does not depend on how many rows are alive.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
@@ -88,30 +87,26 @@ class PlainDecoder:
         return text.logits(hidden)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeInputs:
-    """The inputs of a decoding step, in tensors at fixed addresses.
+    """The inputs of a decoding step, in tensors at fixed addresses; at first all rows are absent.
+
+    Args:
+        rows: The most rows.
+        width: The most pages of a row.
+        page_tokens: Tokens of a page.
+        scratch_page: The page that absent rows read and write.
+        long_after: Tokens above which a generated token has the long rotary factors.
+        device: Device of the tensors.
 
     Attributes:
         longs: Token ids, positions, slots, and whether tokens have the long rotary factors,
             (4, rows), int64.
         lengths: Keys that each row sees, (rows,), int32.
         table: Pages of each row, (rows, width), int32.
-        page_tokens: Tokens of a page.
-        scratch_page: The page that absent rows read and write.
-        long_after: Tokens above which a generated token has the long rotary factors.
     """
 
-    longs: torch.Tensor
-    lengths: torch.Tensor
-    table: torch.Tensor
-    page_tokens: int
-    scratch_page: int
-    long_after: int
-
-    @classmethod
-    def empty(
-        cls,
+    def __init__(
+        self,
         *,
         rows: int,
         width: int,
@@ -119,18 +114,14 @@ class DecodeInputs:
         scratch_page: int,
         long_after: int,
         device: torch.device,
-    ) -> DecodeInputs:
-        """Inputs for `rows` rows of at most `width` pages, all of them absent."""
-        inputs = cls(
-            longs=torch.zeros(4, rows, dtype=torch.int64, device=device),
-            lengths=torch.zeros(rows, dtype=torch.int32, device=device),
-            table=torch.zeros(rows, width, dtype=torch.int32, device=device),
-            page_tokens=page_tokens,
-            scratch_page=scratch_page,
-            long_after=long_after,
-        )
-        inputs.write([])
-        return inputs
+    ) -> None:
+        self.longs = torch.zeros(4, rows, dtype=torch.int64, device=device)
+        self.lengths = torch.zeros(rows, dtype=torch.int32, device=device)
+        self.table = torch.zeros(rows, width, dtype=torch.int32, device=device)
+        self._page_tokens = page_tokens
+        self._scratch_page = scratch_page
+        self._long_after = long_after
+        self.write([])
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write the last tokens of some rows; the other rows are absent.
@@ -140,18 +131,18 @@ class DecodeInputs:
         """
         count, width = self.table.shape
         positions = [position(row) for row in rows]
-        pages = [last // self.page_tokens + 1 for last in positions]
+        pages = [last // self._page_tokens + 1 for last in positions]
         if len(rows) > count or max(pages, default=0) > width:
             raise ValueError(
                 f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}"
             )
         longs = np.zeros((4, count), dtype=np.int64)
-        longs[2] = self.scratch_page * self.page_tokens
+        longs[2] = self._scratch_page * self._page_tokens
         lengths = np.ones(count, dtype=np.int32)
-        table = np.full((count, width), self.scratch_page, dtype=np.int32)
+        table = np.full((count, width), self._scratch_page, dtype=np.int32)
         for index, (row, last, used) in enumerate(zip(rows, positions, pages, strict=True)):
-            is_long = generated_is_long(last, self.long_after)
-            longs[:, index] = row.output[-1], last, slot(row, last, self.page_tokens), is_long
+            is_long = generated_is_long(last, self._long_after)
+            longs[:, index] = row.output[-1], last, slot(row, last, self._page_tokens), is_long
             lengths[index] = last + 1
             table[index, :used] = row.pages[:used]
         self.longs.copy_(torch.from_numpy(longs))
@@ -245,7 +236,7 @@ class StaticDecoder:
         capture: Capture | None,
     ) -> None:
         self._text = text
-        inputs = DecodeInputs.empty(
+        inputs = DecodeInputs(
             rows=rows,
             width=-(-max_tokens // attention.page_tokens),
             page_tokens=attention.page_tokens,

@@ -71,7 +71,7 @@ def decoder(text, *, rows=5, max_tokens=512, capture=None):
 
 
 def empty_inputs(*, rows, page_tokens):
-    return DecodeInputs.empty(
+    return DecodeInputs(
         rows=rows,
         width=2,
         page_tokens=page_tokens,
