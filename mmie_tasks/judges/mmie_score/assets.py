@@ -21,7 +21,6 @@ from mmie_tasks.hub.asset import (
     local_asset,
 )
 from mmie_tasks.hub.download import download_errors
-from mmie_tasks.hub.revisions import commit_note
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
@@ -30,7 +29,13 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
     find_shards,
     require,
 )
-from mmie_tasks.judges.mmie_score.checkpoint.source import in_cache, is_repository, lacking, not_had
+from mmie_tasks.judges.mmie_score.checkpoint.source import (
+    checkpoint_note,
+    in_cache,
+    is_repository,
+    lacking,
+    not_had,
+)
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge
 
 PACKAGES = ("sentencepiece", "safetensors", "pillow", "psutil")
@@ -89,10 +94,7 @@ def _version(package: str) -> str:
 
 def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Asset:
     repo, requested = judge.model, judge.revision or "main"
-    note = commit_note(
-        cache_dir(environment) / "mmie_score", f"{repo.replace('/', '--')}@{requested}"
-    )
-    revision = note.read() or requested
+    revision = checkpoint_note(repo, requested, environment).read() or requested
     cached = _complete_in_cache(repo, revision)
     location = Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision))
 

@@ -10,23 +10,19 @@ To follow a branch that has moved, delete the text file. The files are in the Hu
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.core.files import atomic_write, file_lock
+from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.download import download_errors, without_urls
+from mmie_tasks.hub.download import Explanation, download_errors, explain, without_urls
+from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG
-
-if TYPE_CHECKING:
-    from huggingface_hub.errors import HfHubHTTPError
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
 LOCAL_NAME = "local folder"
@@ -40,10 +36,7 @@ FILE_PATTERNS = (
 SUBFOLDERS = "*/*"  # training states and other formats
 
 _METADATA_TIMEOUT_S = 10.0
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-_REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -107,46 +100,44 @@ def _local(model: str, folder: Path, revision: str | None) -> Located:
 
 
 def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Located:
-    if ".." in revision or not _REVISION.fullmatch(revision):
+    if not is_revision(revision):
         raise JudgeMisconfigured(
             f"`revision={revision}` is not a branch, tag or commit.",
             hint=f"name one that is listed on https://huggingface.co/{repo}/commits",
         )
     if _COMMIT.fullmatch(revision):
         return _downloaded(repo, revision)
-    name = f"{repo.replace('/', '--')}@{revision.replace('/', '%2F')}"
-    note = cache_dir(environment).absolute() / "mmie_score/commits" / f"{name}.txt"
-    if commit := _noted_commit(note):
-        logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note}`.")
+    note = checkpoint_note(repo, revision, environment)
+    folder = note.path.parent
+    if commit := note.read():
+        logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
         return _downloaded(repo, commit)
     try:
-        note.parent.mkdir(parents=True, exist_ok=True)
-        with file_lock(note.with_suffix(".lock"), f"downloading `{repo}`"):
-            located = _downloaded(repo, _noted_commit(note) or revision)
-            commit = located.folder.name
-            with atomic_write(note) as unfinished:
-                unfinished.write_text(f"{commit}\n", encoding="ascii")
+        folder.mkdir(parents=True, exist_ok=True)
+        with file_lock(note.path.with_suffix(".lock"), f"downloading `{repo}`"):
+            located = _downloaded(repo, note.read() or revision)
+            note.write(located.folder.name)
     except OSError as error:
         raise JudgeMisconfigured(
-            f"`{note.parent}` cannot be written: {error.strerror or error}.",
+            f"`{folder}` cannot be written: {error.strerror or error}.",
             hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
         ) from error
-    logger.info(f"`{repo}`: `{revision}` is commit {commit} from now on; see `{note}`.")
+    commit = located.folder.name
+    logger.info(f"`{repo}`: `{revision}` is commit {commit} from now on; see `{note.path}`.")
     return located
 
 
-def _noted_commit(note: Path) -> str:
-    """The commit in a note; empty without a note, or without a commit in it."""
-    if not note.is_file():
-        return ""
-    commit = note.read_text(encoding="ascii", errors="replace").strip()
-    return commit if _COMMIT.fullmatch(commit) else ""
+def checkpoint_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
+    """The note of the commit to which a branch or tag of a repository was resolved."""
+    root = cache_dir(environment).absolute() / "mmie_score"
+    return commit_note(root, f"{repo.replace('/', '--')}@{revision}")
 
 
 def _downloaded(repo: str, revision: str) -> Located:
     """The Hub's snapshot of a revision, complete."""
     from huggingface_hub.errors import EntryNotFoundError
 
+    failures: tuple[type[BaseException], ...]
     failures = (*download_errors(), EntryNotFoundError, ValueError)
     try:
         return _snapshot(repo, revision, local_files_only=False)
@@ -217,51 +208,27 @@ def lacking(repo: str, revision: str) -> Lacking:
 
 def not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
     """The error for a repository that could not be downloaded, with two remedies."""
-    reason, hint = _reason_and_hint(repo, revision, error)
-    return JudgeMisconfigured(
-        f"The judge's checkpoint `{repo}` could not be downloaded: {reason}.",
-        hint=f"{hint}, or set `model=` to a folder with the checkpoint",
-    )
-
-
-def _reason_and_hint(repo: str, revision: str, error: BaseException) -> tuple[str, str]:
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, OfflineModeIsEnabled
 
-    match error:
-        case HfHubHTTPError():
-            return _refusal(repo, revision, error)
-        case OfflineModeIsEnabled() | EntryNotFoundError():
-            if isinstance(error.__cause__, HfHubHTTPError):
-                return _refusal(repo, revision, error.__cause__)
-            reason = f"revision `{revision}` is not in the Hub's cache, and the Hub did not answer"
-            hint = "connect (with `HF_HUB_OFFLINE` unset), or copy the cache (`HF_HOME`)"
-            return f"{reason} ({without_urls(error.__cause__ or error)})", hint
-        case OSError(errno=number) if number in _DISK_FULL:
-            return "the disk is full", "free 9 GB, or point `HF_HOME` to a bigger disk"
-        case OSError(errno=number, filename=str(path)) if number in _NOT_WRITABLE:
-            reason = f"`{path}` cannot be written ({error.strerror})"
-            return reason, "point `HF_HOME` to a folder that can be written"
-        case _:
-            reason = f"the download failed ({type(error).__name__}: {without_urls(error)})"
-            return reason, "run again: complete files are not downloaded again"
-
-
-def _refusal(repo: str, revision: str, error: HfHubHTTPError) -> tuple[str, str]:
-    from huggingface_hub import errors as hub
-
-    page = f"https://huggingface.co/{repo}"
-    status = f"the Hub answered HTTP {error.response.status_code}"
-    match error:
-        case hub.GatedRepoError():
-            hint = f"accept the terms on {page}, then `hf auth login`"
-            return f"it is gated and {status}", hint
-        case hub.RepositoryNotFoundError():
-            hint = f"`hf auth login` with an account that may open {page}"
-            return f"{status}: no such repository, or no access for this account", hint
-        case hub.RevisionNotFoundError():
-            hint = f"name a branch, tag or commit listed on {page}/commits"
-            return f"there is no revision `{revision}`", hint
-        case _ if error.response.status_code in (401, 403):
-            return status, f"`hf auth login` with an account that may open {page}"
-        case _:
-            return status, "try again later"
+    cause = error.__cause__ if isinstance(error.__cause__, HfHubHTTPError) else error
+    if isinstance(cause, HfHubHTTPError) or not isinstance(
+        error, OfflineModeIsEnabled | EntryNotFoundError
+    ):
+        explanation = explain(
+            cause,
+            repo=repo,
+            revision=revision,
+            kind="model",
+            storage="HF_HOME",
+            is_downloading=True,
+        )
+    else:
+        explanation = Explanation(
+            reason=f"revision `{revision}` is not in the Hub's cache, and the Hub did not answer "
+            f"({without_urls(error.__cause__ or error)})",
+            hint="connect (with `HF_HUB_OFFLINE` unset), or copy the cache (`HF_HOME`)",
+        )
+    return JudgeMisconfigured(
+        f"The judge's checkpoint `{repo}` could not be downloaded: {explanation.reason}.",
+        hint=f"{explanation.hint}, or set `model=` to a folder with the checkpoint",
+    )

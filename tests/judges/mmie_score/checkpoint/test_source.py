@@ -168,7 +168,7 @@ def test_two_processes_use_the_same_files(hub, tmp_path):
         pytest.param(403, "GatedRepo", "gated and the Hub answered HTTP 403", id="gated"),
         pytest.param(401, "GatedRepo", "gated and the Hub answered HTTP 401", id="no-token"),
         pytest.param(401, "", "HTTP 401.\n\nhint: `hf auth login` with an", id="wrong-token"),
-        pytest.param(404, "RepoNotFound", "HTTP 404: no such repository", id="no-repository"),
+        pytest.param(404, "RepoNotFound", "HTTP 404: no such model", id="no-repository"),
         pytest.param(404, "RevisionNotFound", "no revision `main`", id="no-revision"),
         pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
     ],
@@ -206,7 +206,7 @@ def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more)
     [
         pytest.param(OSError(errno.ENOSPC, "full"), "the disk is full", id="full"),
         pytest.param(OSError(errno.EACCES, "no", "/hub"), "`/hub` cannot be written", id="right"),
-        pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…)", id="address"),
+        pytest.param(RuntimeError("closed https://a.b/c?key=1"), "https://…", id="address"),
     ],
 )
 def test_local_errors_have_their_own_reasons(error, reason):
