@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -80,54 +80,46 @@ class Access(Protocol):
 
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
     """An asynchronous client of one server. Open and close it in the loop that uses it."""
-    address, arguments = _address(url), _arguments(access, access.timeout_s)
     if access.api_type == "azure":
         return openai.AsyncAzureOpenAI(
-            azure_endpoint=address.url,
+            azure_endpoint=_without_credentials(url),
             api_version=access.api_version,
-            default_headers=address.headers,
-            **arguments,
+            **_options(access, url, access.timeout_s),
         )
-    return openai.AsyncOpenAI(base_url=address.url, default_headers=address.headers, **arguments)
+    return openai.AsyncOpenAI(
+        base_url=_without_credentials(url), **_options(access, url, access.timeout_s)
+    )
 
 
 def blocking_client(access: Access, url: str, timeout_s: float) -> openai.OpenAI:
     """A blocking client of one server, for a few requests."""
-    address, arguments = _address(url), _arguments(access, timeout_s)
     if access.api_type == "azure":
         return openai.AzureOpenAI(
-            azure_endpoint=address.url,
+            azure_endpoint=_without_credentials(url),
             api_version=access.api_version,
-            default_headers=address.headers,
-            **arguments,
+            **_options(access, url, timeout_s),
         )
-    return openai.OpenAI(base_url=address.url, default_headers=address.headers, **arguments)
+    return openai.OpenAI(base_url=_without_credentials(url), **_options(access, url, timeout_s))
 
 
-def _arguments(access: Access, timeout_s: float) -> dict[str, Any]:
-    timeout = openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s))
-    return {"api_key": access.api_key or _NO_KEY, "timeout": timeout, "max_retries": 0}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Address:
-    """An address whose user and password are in a header instead.
-
-    The HTTP library would send them too, but log the whole address.
-    """
-
-    url: str
-    headers: Mapping[str, str] = field(repr=False)
-
-
-def _address(url: str) -> _Address:
+def _without_credentials(url: str) -> str:
+    """The address without user and password, which the HTTP library would log."""
     parts = urlsplit(url)
-    if parts.username is None:
-        return _Address(url=url, headers={})
-    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    encoded = base64.b64encode(credentials.encode()).decode("ascii")
-    bare_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return _Address(url=bare_url, headers={"Authorization": f"Basic {encoded}"})
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
+    parts, headers = urlsplit(url), {}
+    if parts.username is not None:
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        encoded = base64.b64encode(credentials.encode()).decode("ascii")
+        headers["Authorization"] = f"Basic {encoded}"
+    return {
+        "api_key": access.api_key or _NO_KEY,
+        "timeout": openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
+        "max_retries": 0,
+        "default_headers": headers,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +244,7 @@ def parse_json(content: bytes | str) -> object:
 
 
 def server_error_of(error: BaseException, secrets: Sequence[str]) -> ServerError | None:
-    """The error response behind an exception; None if there was no response or a success."""
+    """The error response behind an exception; None if there was no error response."""
     if not isinstance(error, openai.APIStatusError):
         return None
     # Not the SDK's reading of the body, which knows only one shape of errors.

@@ -1,0 +1,282 @@
+"""The limiter, the health of a server and waiting times, on a virtual clock without sockets."""
+
+from datetime import datetime, timezone
+from email.utils import format_datetime
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmie_tasks.http.rate_limit import (
+    FAILURES_BEFORE_COOLDOWN,
+    START,
+    Health,
+    Limiter,
+    Pace,
+    duration_s,
+    quota_reset_s,
+    retry_after_s,
+)
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+
+
+class Clock:
+    def __init__(self, now):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+def limiter(ceiling=100):
+    clock = Clock(0.0)
+    return Limiter(ceiling=ceiling, no_growth_s=5.0, clock=clock), clock
+
+
+def fill(limits, capacity):
+    """Send as many as allowed to a server that turns away what is beyond its capacity."""
+    tickets = []
+    while limits.free_at() == 0:
+        tickets.append(limits.send())
+    for ticket in tickets[capacity:]:
+        limits.finish()
+        limits.throttle(ticket, None)
+
+
+def answer_all(limits):
+    for _ in range(limits.in_flight):
+        limits.finish()
+        limits.succeed()
+
+
+def test_it_begins_modest_and_doubles_until_the_ceiling():
+    limits, _ = limiter(ceiling=30)
+    seen = []
+    for _ in range(4):
+        seen.append(limits.limit)
+        fill(limits, capacity=1000)
+        answer_all(limits)
+    assert seen == [START, 2 * START, 30, 30]
+
+
+@pytest.mark.parametrize("capacity", [1, 5, 20, 63])
+def test_it_settles_at_what_a_server_serves_at_once(capacity):
+    limits, _ = limiter()
+    for _ in range(5):
+        fill(limits, capacity)
+        answer_all(limits)
+    assert limits.limit == capacity
+
+
+def test_after_a_429_it_grows_by_one_a_round_and_only_after_a_rest():
+    limits, clock = limiter()
+    fill(limits, capacity=4)
+    answer_all(limits)
+    assert limits.limit == 4
+    clock.now = 5.0
+    fill(limits, capacity=100)
+    answer_all(limits)
+    assert 4.5 < limits._limit <= 5.0
+
+
+def test_a_wave_of_answers_before_a_429_is_no_reason_to_ask_less():
+    limits, _ = limiter()
+    tickets = [limits.send() for _ in range(START)]
+    for _ in range(START - 1):
+        limits.finish()
+        limits.succeed()
+    limits.finish()
+    limits.throttle(tickets[-1], None)
+    assert limits.limit == START - 1
+
+
+def test_a_retry_after_makes_the_rest_longer():
+    limits, clock = limiter()
+    limits.send()
+    ticket = limits.send()
+    limits.finish()
+    limits.throttle(ticket, 60.0)
+    clock.now = 59.0
+    answer_all(limits)
+    assert limits.limit == 1
+
+
+def test_other_trouble_only_stops_the_growth():
+    limits, _ = limiter()
+    limits.fail()
+    fill(limits, capacity=100)
+    answer_all(limits)
+    assert limits.limit == START
+
+
+def test_nothing_is_sent_before_a_pause_ends():
+    limits, clock = limiter()
+    limits.pause(3.0)
+    limits.pause(1.0)
+    assert limits.free_at() == 3.0
+    clock.now = 3.0
+    assert limits.free_at() <= clock.now
+
+
+def test_where_nothing_at_all_fits_everything_waits():
+    limits, _ = limiter()
+    ticket = limits.send()
+    limits.finish()
+    limits.throttle(ticket, 7.0)
+    assert limits.free_at() == 7.0
+
+
+@given(st.lists(st.sampled_from(["sent", "succeed", "throttle", "fail"])), st.integers(1, 50))
+def test_the_limit_stays_between_one_and_the_ceiling(events, ceiling):
+    limits, clock = limiter(ceiling)
+    tickets = []
+    for event in events:
+        clock.now += 1.0
+        if event == "sent":
+            if limits.free_at() <= clock.now:
+                tickets.append(limits.send())
+        elif limits.in_flight:
+            limits.finish()
+            if event == "throttle":
+                limits.throttle(tickets.pop(), None)
+            else:
+                getattr(limits, event)()
+        assert 1 <= limits.limit <= ceiling
+
+
+@pytest.fixture
+def clock():
+    return Clock(1.0)
+
+
+@pytest.fixture
+def health(clock):
+    return Health(pace=Pace(base_s=1.0, cap_s=8.0, fraction=lambda: 1.0), clock=clock)
+
+
+def fail(health, clock, times=1):
+    return [health.fail(sent_at=clock.now) for _ in range(times)]
+
+
+def test_a_few_failures_are_put_up_with(health, clock):
+    assert not any(fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1))
+    assert (health.on_probation, health.ready_at()) == (False, 0.0)
+
+
+def test_failures_with_answers_between_them_never_add_up(health, clock):
+    for _ in range(20):
+        fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1)
+        health.reply()
+    assert not health.on_probation
+
+
+def test_more_failures_in_a_row_begin_a_rest_and_only_the_first_is_news(health, clock):
+    assert fail(health, clock, FAILURES_BEFORE_COOLDOWN)[-1]
+    assert (health.on_probation, health.ready_at()) == (True, 2.0)
+    clock.now = 2.0
+    assert fail(health, clock) == [False]
+
+
+def test_rests_grow_up_to_the_cap(health, clock):
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    rests = []
+    for _ in range(5):
+        rests.append(health.ready_at() - clock.now)
+        clock.now = health.ready_at()
+        fail(health, clock)
+    assert rests == [1.0, 2.0, 4.0, 8.0, 8.0]
+
+
+def test_what_was_sent_before_a_rest_makes_it_no_longer(health, clock):
+    clock.now = 5.0
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    assert not health.fail(sent_at=4.0)
+    health.deny(4.0, "401")
+    assert (health.ready_at(), health.closed) == (6.0, None)
+
+
+def test_an_answer_ends_the_rest(health, clock):
+    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    health.reply()
+    assert (health.on_probation, health.ready_at(), health.replied_at) == (False, 0.0, 1.0)
+
+
+def test_the_third_refusal_is_the_end_and_many_at_once_are_one(health, clock):
+    for sent_at in (1.0, 2.0, 4.0):
+        assert health.closed is None
+        clock.now = sent_at + 0.5
+        health.deny(sent_at, "HTTP 401")
+        health.deny(sent_at, "HTTP 401")
+    assert (health.closed, health.ready_at()) == ("HTTP 401", inf)
+
+
+def test_an_answer_between_refusals_begins_the_count_anew(health, clock):
+    for _ in range(5):
+        health.deny(clock.now, "HTTP 403")
+        health.deny(clock.now, "HTTP 403")
+        health.reply()
+    assert health.closed is None
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_a_wait_is_never_longer_than_the_cap(tries, fraction):
+    assert 0 <= Pace(fraction=lambda: fraction).wait_s(tries) <= 30
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"retry-after": "1.5"}, 1.5, id="seconds"),
+        pytest.param({"retry-after-ms": "250", "retry-after": "1"}, 0.25, id="milliseconds-first"),
+        pytest.param({"retry-after": format_datetime(NOW.replace(minute=2))}, 120.0, id="date"),
+        pytest.param({"retry-after": format_datetime(NOW.replace(hour=2))}, 0.0, id="past"),
+        pytest.param({"retry-after": "soon"}, None, id="word"),
+        pytest.param({"retry-after": "-3"}, None, id="negative"),
+        pytest.param({"retry-after": "nan"}, None, id="nan"),
+        pytest.param({"retry-after": "inf"}, None, id="inf"),
+        pytest.param({"retry-after": ""}, None, id="empty"),
+    ],
+)
+def test_a_retry_after_is_read_in_every_form(headers, seconds):
+    assert retry_after_s(headers, NOW.timestamp()) == seconds
+
+
+@given(st.text())
+def test_any_header_is_read_or_ignored(text):
+    headers = {"retry-after": text, "retry-after-ms": text}
+    assert (retry_after_s(headers, 0.0) or 0) >= 0
+    assert (duration_s(text) or 0) >= 0
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param(
+            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"},
+            None,
+            id="one-remains",
+        ),
+        pytest.param(
+            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"},
+            90.5,
+            id="requests",
+        ),
+        pytest.param(
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "120ms",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "2s",
+            },
+            2.0,
+            id="the-longer",
+        ),
+        pytest.param({"x-ratelimit-remaining-tokens": "0"}, None, id="no-reset"),
+    ],
+)
+def test_what_remains_is_read(headers, seconds):
+    assert quota_reset_s(headers) == seconds
