@@ -106,7 +106,7 @@ def milebench_lines(
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
             said = gold if lots.random() < skill else "a green bar"
-            verdicts = mile_metrics.score_answer(sample, [said])
+            verdicts = mile_metrics.score(sample, said)
             record = mile_metrics.sample_record(sample, verdicts, signature)
             rows = mile_metrics.benchmark_rows(sample, verdicts, record)
             hidden = f"The number is {gold}. " if needle else ""

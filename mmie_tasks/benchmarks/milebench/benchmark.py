@@ -6,12 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
 from mmie_tasks.benchmarks.milebench import assets, task
-from mmie_tasks.benchmarks.milebench.metrics import (
-    MEANS_OF_DATASETS,
-    MEANS_OF_TASKS,
-    Verdicts,
-    score_answer,
-)
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Verdicts
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import log_line
@@ -132,7 +127,7 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
         return stored
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None
-    return score_answer(_sample(record), [line["filtered_resps"]])
+    return task.score_answer(_sample(record), [line["filtered_resps"]])
 
 
 def _sample(record: Record) -> Sample:

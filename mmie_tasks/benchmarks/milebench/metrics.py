@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench.official import (
     score_choice,
     score_needle,
@@ -116,24 +115,8 @@ def robust(sample: Sample, answer: object) -> Verdict:
     return _ROBUST[sample.rule](sample.gold, answer)
 
 
-def score_answer(
-    sample: Sample, results: Sequence[object], image_problem: str | None = None
-) -> Verdicts:
-    """Score the answer to one sample with both readers.
-
-    Args:
-        sample: The question.
-        results: What the runner got from the tested model. Several results (a model that answers
-            in rounds) are not a text.
-        image_problem: Why the model could not be shown an image; None if it saw all of them.
-    """
-    answer = results[0] if len(results) == 1 else list(results)
-    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
-        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
-    if image_problem:
-        return Verdicts.unscored("bad_image", image_problem)
-    if failure := failure_of(answer):
-        return Verdicts.unscored("no_answer", failure)
+def score(sample: Sample, answer: object) -> Verdicts:
+    """Both verdicts on an answer of the tested model."""
     return Verdicts(official(sample, answer), robust(sample, answer))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks import __version__
+from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data
 from mmie_tasks.benchmarks.milebench.metrics import (
     Row,
@@ -22,7 +23,7 @@ from mmie_tasks.benchmarks.milebench.metrics import (
     by_dataset,
     dataset_rows,
     sample_record,
-    score_answer,
+    score,
     summary,
     total,
 )
@@ -147,6 +148,27 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, Row]:
     sample = Sample.from_doc(doc)
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
     return sample, verdicts, sample_record(sample, verdicts, signature(doc), _logged_images(doc))
+
+
+def score_answer(
+    sample: Sample, results: Sequence[object], image_problem: str | None = None
+) -> Verdicts:
+    """Score the answer to one sample with both readers.
+
+    Args:
+        sample: The question.
+        results: What the runner got from the tested model. Several results (a model that answers
+            in rounds) are not a text.
+        image_problem: Why the model could not be shown an image; None if it saw all of them.
+    """
+    answer = results[0] if len(results) == 1 else list(results)
+    if isinstance(answer, str) and answer.startswith(NOT_TEXT):
+        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+    if image_problem:
+        return Verdicts.unscored("bad_image", image_problem)
+    if failure := failure_of(answer):
+        return Verdicts.unscored("no_answer", failure)
+    return score(sample, answer)
 
 
 def _logged_images(doc: Doc) -> list[str]:
