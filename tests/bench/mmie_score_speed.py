@@ -33,7 +33,7 @@ from support.random_checkpoint import write
 from support.stock_internvl import generate
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
@@ -216,7 +216,7 @@ def prepared(
 ) -> tuple[Setup, list[JudgeRequest]]:
     """A checkpoint with random weights below a folder, and requests for it."""
     folder = write(root / "checkpoint", size.shape, seed=seed, ends=False)
-    checkpoint = open_checkpoint(Located(folder=folder, name="random weights"))
+    checkpoint = open_checkpoint(CheckpointLocation(folder=folder, name="random weights"))
     setup = Setup(checkpoint=checkpoint, device=device, dtype=dtype)
     return setup, requests(size, samples, seed, root)
 
@@ -237,7 +237,7 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     if single.replies:
         print_speed("one by one", single)
     judge = MmieScoreJudge(
-        model=str(setup.checkpoint.located.folder),
+        model=str(setup.checkpoint.location.folder),
         device=str(device),
         dtype=str(dtype).removeprefix("torch."),  # type: ignore[arg-type]
         max_rows=rows,

@@ -230,7 +230,7 @@ def speed(context: Context) -> Iterator[Row]:
 
     def measured(count: int, **options: object) -> Measurement:
         options = {"attention": attention, "max_rows": min(size.rows, count), **options}
-        model = setup.checkpoint.located.folder
+        model = setup.checkpoint.location.folder
         compared = judge(context, model, setup.dtype, **options)  # type: ignore[arg-type]
         return together(setup, compared, all_requests[:count])
 

@@ -18,7 +18,7 @@ import torch
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
@@ -58,7 +58,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def checkpoint() -> Checkpoint:
-    return open_checkpoint(Located(folder=golden.CHECKPOINT, name="golden"))
+    return open_checkpoint(CheckpointLocation(folder=golden.CHECKPOINT, name="golden"))
 
 
 @cache

@@ -22,7 +22,12 @@ from mmie_tasks.hub.asset import (
 )
 from mmie_tasks.hub.download import download_errors
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import (
+    Checkpoint,
+    CheckpointLocation,
+    locate,
+    open_checkpoint,
+)
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
     CONFIG,
     TOKENIZER,
@@ -30,11 +35,11 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
     require,
 )
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
+    cached_snapshot,
     checkpoint_note,
-    in_cache,
+    hub_failure,
     is_repository,
-    lacking,
-    not_had,
+    missing_files,
 )
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge
 
@@ -58,12 +63,12 @@ def assets(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Sequence[As
     packages = installed_asset(_PACKAGES, ", ".join(PACKAGES), _describe_packages)
     if is_repository(judge.model):
         return [packages, _hub_checkpoint(judge, environment)]
-    located = locate(judge.model, judge.revision, environment)
+    location = locate(judge.model, judge.revision, environment)
     checks = (
-        Check(subject=_CHECKPOINT, describe=lambda: f"the folder `{located.folder}`"),
-        *_checkpoint_checks(lambda: located, judge, environment),
+        Check(subject=_CHECKPOINT, describe=lambda: f"the folder `{location.folder}`"),
+        *_checkpoint_checks(lambda: location, judge, environment),
     )
-    local = local_asset(_CHECKPOINT, MODEL_VARIABLE, {MODEL_VARIABLE: str(located.folder)}, checks)
+    local = local_asset(_CHECKPOINT, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
     return [packages, local] if local else [packages]
 
 
@@ -96,10 +101,10 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
     repo, requested = judge.model, judge.revision or "main"
     revision = checkpoint_note(repo, requested, environment).read() or requested
     cached = _complete_in_cache(repo, revision)
-    location = Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision))
+    comparison = Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision))
 
-    def cached_checkpoint() -> Located:
-        return in_cache(repo, revision) or locate(repo, judge.revision, environment)
+    def cached_checkpoint() -> CheckpointLocation:
+        return cached_snapshot(repo, revision) or locate(repo, judge.revision, environment)
 
     return Asset(
         name=_CHECKPOINT,
@@ -109,36 +114,36 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
         plan=lambda: _plan(repo, revision),
         fetch=lambda: locate(repo, judge.revision, environment).name,
         copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
-        checks=(location, *_checkpoint_checks(cached_checkpoint, judge, environment)),
+        checks=(comparison, *_checkpoint_checks(cached_checkpoint, judge, environment)),
     )
 
 
-def _complete_in_cache(repo: str, revision: str) -> Located | None:
+def _complete_in_cache(repo: str, revision: str) -> CheckpointLocation | None:
     """The checkpoint in the Hub's cache, if no file of it is missing."""
-    located = in_cache(repo, revision)
-    if located is None:
+    location = cached_snapshot(repo, revision)
+    if location is None:
         return None
     try:
-        require(located.folder, (CONFIG, TOKENIZER))
-        find_shards(located.folder)
+        require(location.folder, (CONFIG, TOKENIZER))
+        find_shards(location.folder)
     except JudgeMisconfigured:
         return None
-    return located
+    return location
 
 
 def _compare_with_hub(repo: str, revision: str) -> str:
     """Where the checkpoint is; logs a warning if it could not be compared with the Hub."""
     from huggingface_hub.errors import OfflineModeIsEnabled
 
-    located = in_cache(repo, revision)
-    name = located.name if located else f"{repo}@{revision}"
+    location = cached_snapshot(repo, revision)
+    name = location.name if location else f"{repo}@{revision}"
     message = f"{name} is in the Hub's cache"
     try:
-        lacking(repo, revision)
+        missing_files(repo, revision)
     except OfflineModeIsEnabled:
         return f"{message}; `HF_HUB_OFFLINE` is set, so the Hub is not contacted"
     except download_errors() as error:
-        reason = str(not_had(repo, revision, error)).partition("\n")[0]
+        reason = str(hub_failure(repo, revision, error, is_downloading=False)).partition("\n")[0]
         logger.warning(f"{message}, and the Hub cannot be reached. {reason}")
         return ""
     return message
@@ -146,9 +151,9 @@ def _compare_with_hub(repo: str, revision: str) -> str:
 
 def _plan(repo: str, revision: str) -> DownloadPlan:
     try:
-        missing = lacking(repo, revision)
+        missing = missing_files(repo, revision)
     except download_errors() as error:
-        raise not_had(repo, revision, error) from error
+        raise hub_failure(repo, revision, error, is_downloading=False) from error
     plan = DownloadPlan(
         source=f"{repo}@{missing.commit}", file_bytes=tuple(missing.size_bytes.values()) or (0,)
     )
@@ -162,11 +167,13 @@ def _plan(repo: str, revision: str) -> DownloadPlan:
 
 
 def _checkpoint_checks(
-    located: Callable[[], Located], judge: MmieScoreJudge, environment: Mapping[str, str]
+    location: Callable[[], CheckpointLocation],
+    judge: MmieScoreJudge,
+    environment: Mapping[str, str],
 ) -> tuple[Check, ...]:
     @cache
     def checkpoint() -> Checkpoint:
-        return open_checkpoint(located())
+        return open_checkpoint(location())
 
     return (
         Check(subject="mmie_score: files", describe=lambda: _describe_files(checkpoint())),

@@ -166,7 +166,7 @@ class MmieScoreJudge:
         """
         with self._open_lock:
             check_transformers(version("transformers"))
-            name = self._checkpoint.located.name
+            name = self._checkpoint.location.name
             device = choose_device(self.device, self._environment)
         logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
         if device.type == "cpu":

@@ -140,7 +140,7 @@ class LoadedJudge:
         )
 
     def _load(self) -> InternVLForConditionalGeneration:
-        name, placement = self._checkpoint.located.name, self._placement
+        name, placement = self._checkpoint.location.name, self._placement
         size = self._checkpoint.facts.weight_bytes / GIB
         logger.info(
             f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {placement.dtype_name} on "

@@ -22,7 +22,7 @@ from support.stock_internvl import generate
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def checkpoint(folder: Path) -> Checkpoint:
-    return open_checkpoint(Located(folder=folder, name="random"))
+    return open_checkpoint(CheckpointLocation(folder=folder, name="random"))
 
 
 @pytest.fixture(scope="module")

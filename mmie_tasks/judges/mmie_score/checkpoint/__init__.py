@@ -26,13 +26,20 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
 )
 from mmie_tasks.judges.mmie_score.checkpoint.files import Shards, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.names import Weight, expected_shapes, weights_of
-from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, Located, locate
+from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
 from mmie_tasks.judges.mmie_score.prompt import END, IMAGE_CONTEXT, MARKS
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
-__all__ = ["DEFAULT_MODEL", "Checkpoint", "Facts", "Located", "locate", "open_checkpoint"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "Checkpoint",
+    "CheckpointLocation",
+    "Facts",
+    "locate",
+    "open_checkpoint",
+]
 
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 
@@ -42,7 +49,7 @@ class Checkpoint:
     """A checkpoint whose files were checked; its weights have not been read.
 
     Attributes:
-        located: Its folder and name.
+        location: Its folder and name.
         digest: 12 hex digits that identify its content; see `files.digest_of`.
         facts: Its dimensions and token ids.
         tokenizer: Its tokenizer.
@@ -52,7 +59,7 @@ class Checkpoint:
         notes: Harmless differences from the official model, as clauses.
     """
 
-    located: Located
+    location: CheckpointLocation
     digest: str
     facts: Facts
     tokenizer: SlowLlamaTokenizer = field(repr=False)
@@ -62,7 +69,7 @@ class Checkpoint:
     notes: tuple[str, ...] = ()
 
 
-def open_checkpoint(located: Located) -> Checkpoint:
+def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the weights.
 
     Raises:
@@ -71,7 +78,7 @@ def open_checkpoint(located: Located) -> Checkpoint:
     """
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
-    folder = located.folder
+    folder = location.folder
     config_path = folder / files.CONFIG
     files.require(folder, [files.CONFIG])
     content = files.read_object(config_path)
@@ -92,7 +99,7 @@ def open_checkpoint(located: Located) -> Checkpoint:
         small_files.append(message_file(content))
     existing = [folder / name for name in small_files if (folder / name).is_file()]
     return Checkpoint(
-        located=located,
+        location=location,
         digest=files.digest_of(existing, shards.paths),
         facts=_facts(config, tensors.values(), ids, message),
         tokenizer=tokenizer,

@@ -19,7 +19,7 @@ from loguru import logger
 
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.download import Explanation, download_errors, explain, without_urls
+from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG
@@ -41,7 +41,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class CheckpointLocation:
     """A checkpoint on this machine.
 
     Attributes:
@@ -53,7 +53,7 @@ class Located:
     name: str
 
 
-def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> Located:
+def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
     `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
@@ -84,7 +84,7 @@ def is_repository(model: str) -> bool:
     return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
 
 
-def _local(model: str, folder: Path, revision: str | None) -> Located:
+def _local(model: str, folder: Path, revision: str | None) -> CheckpointLocation:
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "does not exist"
         raise JudgeMisconfigured(
@@ -96,10 +96,10 @@ def _local(model: str, folder: Path, revision: str | None) -> Located:
             f"`revision={revision}` is set for the folder `{folder}`, which has no revisions.",
             hint="leave `revision=` out, or name the repository on the Hub as `model=`",
         )
-    return Located(folder=folder.absolute(), name=LOCAL_NAME)
+    return CheckpointLocation(folder=folder.absolute(), name=LOCAL_NAME)
 
 
-def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Located:
+def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> CheckpointLocation:
     if not is_revision(revision):
         raise JudgeMisconfigured(
             f"`revision={revision}` is not a branch, tag or commit.",
@@ -108,44 +108,46 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Locat
     if _COMMIT.fullmatch(revision):
         return _downloaded(repo, revision)
     note = checkpoint_note(repo, revision, environment)
-    folder = note.path.parent
     if commit := note.read():
         logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
         return _downloaded(repo, commit)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        note.path.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(note.path.with_suffix(".lock"), f"downloading `{repo}`"):
-            located = _downloaded(repo, note.read() or revision)
-            note.write(located.folder.name)
+            location = _downloaded(repo, note.read() or revision)
+            note.write(location.folder.name)
     except OSError as error:
         raise JudgeMisconfigured(
-            f"`{folder}` cannot be written: {error.strerror or error}.",
+            f"`{note.path.parent}` cannot be written: {error.strerror or error}.",
             hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
         ) from error
-    commit = located.folder.name
-    logger.info(f"`{repo}`: `{revision}` is commit {commit} from now on; see `{note.path}`.")
-    return located
+    logger.info(
+        f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`."
+    )
+    return location
 
 
 def checkpoint_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
-    """The note of the commit to which a branch or tag of a repository was resolved."""
+    """The note with the commit of a branch or tag."""
     root = cache_dir(environment).absolute() / "mmie_score"
     return commit_note(root, f"{repo.replace('/', '--')}@{revision}")
 
 
-def _downloaded(repo: str, revision: str) -> Located:
+def _downloaded(repo: str, revision: str) -> CheckpointLocation:
     """The Hub's snapshot of a revision, complete."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    failures: tuple[type[BaseException], ...]
-    failures = (*download_errors(), EntryNotFoundError, ValueError)
+    failures: tuple[type[BaseException], ...] = (
+        *(*download_errors(), EntryNotFoundError),
+        ValueError,
+    )
     try:
         return _snapshot(repo, revision, local_files_only=False)
     except failures as error:
-        raise not_had(repo, revision, error) from error
+        raise hub_failure(repo, revision, error) from error
 
 
-def in_cache(repo: str, revision: str) -> Located | None:
+def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
     """The snapshot in the Hub's cache; None without one.
 
     `huggingface_hub` refuses a snapshot in which it knows that files are missing; it may not know.
@@ -156,7 +158,7 @@ def in_cache(repo: str, revision: str) -> Located | None:
         return None
 
 
-def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Located:
+def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
     from huggingface_hub import snapshot_download
 
     snapshot = snapshot_download(
@@ -167,11 +169,11 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Located:
         local_files_only=local_files_only,
     )
     folder = Path(snapshot)
-    return Located(folder=folder, name=f"{repo}@{folder.name}")
+    return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lacking:
+class MissingFiles:
     """The files of a checkpoint on the Hub that this machine does not have.
 
     Attributes:
@@ -183,7 +185,7 @@ class Lacking:
     size_bytes: Mapping[str, int | None]
 
 
-def lacking(repo: str, revision: str) -> Lacking:
+def missing_files(repo: str, revision: str) -> MissingFiles:
     """The missing files and their sizes; requests one file, so that a gated repository is noticed.
 
     Raises:
@@ -203,32 +205,34 @@ def lacking(repo: str, revision: str) -> Lacking:
     )
     listed = files if isinstance(files, list) else []
     sizes = {file.filename: file.file_size for file in listed if file.will_download}
-    return Lacking(commit=metadata.commit_hash or revision, size_bytes=sizes)
+    return MissingFiles(commit=metadata.commit_hash or revision, size_bytes=sizes)
 
 
-def not_had(repo: str, revision: str, error: BaseException) -> JudgeMisconfigured:
-    """The error for a repository that could not be downloaded, with two remedies."""
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, OfflineModeIsEnabled
+def hub_failure(
+    repo: str, revision: str, error: BaseException, *, is_downloading: bool = True
+) -> JudgeMisconfigured:
+    """The error for a checkpoint that the Hub did not provide, with two remedies.
 
-    cause = error.__cause__ if isinstance(error.__cause__, HfHubHTTPError) else error
-    if isinstance(cause, HfHubHTTPError) or not isinstance(
-        error, OfflineModeIsEnabled | EntryNotFoundError
-    ):
-        explanation = explain(
-            cause,
-            repo=repo,
-            revision=revision,
-            kind="model",
-            storage="HF_HOME",
-            is_downloading=True,
-        )
-    else:
-        explanation = Explanation(
-            reason=f"revision `{revision}` is not in the Hub's cache, and the Hub did not answer "
-            f"({without_urls(error.__cause__ or error)})",
-            hint="connect (with `HF_HUB_OFFLINE` unset), or copy the cache (`HF_HOME`)",
-        )
+    Args:
+        repo: The requested repository.
+        revision: The requested branch, tag or commit.
+        error: One of `download_errors`.
+        is_downloading: Whether files were to be transferred, and not only their sizes asked for.
+    """
+    from huggingface_hub.errors import EntryNotFoundError
+
+    if isinstance(error, EntryNotFoundError) and error.__cause__ is not None:
+        error, is_downloading = error.__cause__, False  # not in the cache, and no connection
+    explanation = explain(
+        error,
+        repo=repo,
+        revision=revision,
+        kind="model",
+        storage="HF_HOME",
+        is_downloading=is_downloading,
+    )
     return JudgeMisconfigured(
-        f"The judge's checkpoint `{repo}` could not be downloaded: {explanation.reason}.",
+        f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: "
+        f"{explanation.reason}.",
         hint=f"{explanation.hint}, or set `model=` to a folder with the checkpoint",
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.tiny_checkpoint import INTERNVL, REMOVED, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
@@ -24,7 +24,7 @@ def tiny(tmp_path):
 
 def error_of(tiny):
     with pytest.raises(JudgeMisconfigured) as caught:
-        open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+        open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
     message = str(caught.value)
     assert f"{tiny.folder}/config.json" in message
     return message
@@ -157,7 +157,7 @@ def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
 )
 def test_a_field_may_be_left_out_or_have_an_equivalent_value(tiny, field, value):
     tiny.set_field(field, value)
-    facts = open_checkpoint(Located(folder=tiny.folder, name="local folder")).facts
+    facts = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder")).facts
     assert facts.kv_heads == 4
     assert facts.pad_token_id == (980 if "pad" not in field else facts.end_token_id)
 

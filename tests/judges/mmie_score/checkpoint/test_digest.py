@@ -5,7 +5,7 @@ from os import SEEK_END, SEEK_SET
 import pytest
 from support.tiny_checkpoint import REMOVED, SHARDS, TinyCheckpoint, safetensors_file
 
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
     DIGEST_BLOCK_BYTES,
     DIGEST_BLOCKS,
@@ -25,7 +25,7 @@ Conversation(
 
 
 def digest(tiny):
-    return open_checkpoint(Located(folder=tiny.folder, name="local folder")).digest
+    return open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder")).digest
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.tiny_checkpoint import INTERNVL, SHARDS, TinyCheckpoint, safetensors_file
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
     MAX_HEADER_BYTES,
     read_header,
@@ -112,7 +112,7 @@ def test_a_truncated_shard_is_named_when_the_checkpoint_is_opened(tmp_path, shar
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
     tiny.truncate(shard)
     with pytest.raises(JudgeMisconfigured, match=f"{shard}` is cut off"):
-        open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+        open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
 
 
 @given(

@@ -5,7 +5,7 @@ import torch
 from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 
 RANK = 4
@@ -53,7 +53,7 @@ def tiny(tmp_path):
 
 
 def open_tiny(tiny):
-    return open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+    return open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
 
 
 def loaded(tiny):

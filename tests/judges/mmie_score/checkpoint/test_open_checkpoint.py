@@ -9,7 +9,7 @@ import torch
 from support.tiny_checkpoint import INDEX, INTERNVL, REMOVED, SHARDS, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 
 EMBEDDINGS = "language_model.model.embed_tokens.weight"
 HEAD = "language_model.lm_head.weight"
@@ -28,7 +28,7 @@ def tiny(tmp_path):
 
 
 def open_tiny(tiny):
-    return open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+    return open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
 
 
 def error_of(tiny):

@@ -11,7 +11,7 @@ from support.tiny_checkpoint import INTERNVL
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import not_had
+from mmie_tasks.judges.mmie_score.checkpoint.source import hub_failure
 
 NEWER = "beef" * 10
 
@@ -169,7 +169,7 @@ def test_two_processes_use_the_same_files(hub, tmp_path):
         pytest.param(401, "GatedRepo", "gated and the Hub answered HTTP 401", id="no-token"),
         pytest.param(401, "", "HTTP 401.\n\nhint: `hf auth login` with an", id="wrong-token"),
         pytest.param(404, "RepoNotFound", "HTTP 404: no such model", id="no-repository"),
-        pytest.param(404, "RevisionNotFound", "no revision `main`", id="no-revision"),
+        pytest.param(404, "RevisionNotFound", "there is no revision `main`", id="no-revision"),
         pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
     ],
 )
@@ -197,7 +197,7 @@ def test_gated_files_have_their_own_error(hub, tmp_path):
 )
 def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more):
     message = failure(hub, tmp_path, **more)
-    assert "revision `main` is not in the Hub's cache, and the Hub did not answer" in message
+    assert "at revision `main` could not be downloaded: it is not in the Hub's cache and" in message
     assert "copy the cache (`HF_HOME`)" in message
 
 
@@ -210,7 +210,7 @@ def test_without_a_hub_and_a_cache_the_hint_names_the_cache(hub, tmp_path, more)
     ],
 )
 def test_local_errors_have_their_own_reasons(error, reason):
-    message = str(not_had(REPO, "main", error))
+    message = str(hub_failure(REPO, "main", error))
     assert reason in message
     assert "key=1" not in message
 

@@ -4,7 +4,7 @@ import pytest
 from support.tiny_checkpoint import REMOVED, TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 
 OURS = """
 from enum import IntEnum
@@ -33,7 +33,7 @@ def tiny(tmp_path):
 
 
 def message_of(tiny):
-    located = Located(folder=tiny.folder, name="local folder")
+    located = CheckpointLocation(folder=tiny.folder, name="local folder")
     return open_checkpoint(located).facts.system_message
 
 

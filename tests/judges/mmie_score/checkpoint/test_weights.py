@@ -8,7 +8,7 @@ from support.stock_internvl import generate, generate_with_logits
 from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Located, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.images import read_tiles
@@ -28,7 +28,7 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def checkpoint():
-    return open_checkpoint(Located(folder=CHECKPOINT, name="local folder"))
+    return open_checkpoint(CheckpointLocation(folder=CHECKPOINT, name="local folder"))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_weights_have_the_requested_type(checkpoint):
 
 def test_the_loaded_weights_do_not_depend_on_the_files(tmp_path):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
-    checkpoint = open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+    checkpoint = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
     model = load_model(checkpoint, device=CPU, dtype=torch.bfloat16)
     before = model.lm_head.weight.clone()
     for shard in tiny.folder.glob("*.safetensors"):
@@ -115,7 +115,7 @@ def test_the_loaded_weights_do_not_depend_on_the_files(tmp_path):
 
 def test_a_file_that_is_truncated_after_the_check_is_an_error(tmp_path):
     tiny = TinyCheckpoint.copied_to(tmp_path / "checkpoint")
-    checkpoint = open_checkpoint(Located(folder=tiny.folder, name="local folder"))
+    checkpoint = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
     tiny.truncate("model-00002-of-00004.safetensors")
     with pytest.raises(JudgeMisconfigured, match="cannot be read from"):
         load_model(checkpoint, device=CPU, dtype=torch.float32)
