@@ -1,1 +1,1 @@
-"""Getting files: Hub downloads, archives, images, and the `Asset` a run needs."""
+"""Files from the Hugging Face Hub: downloads, archives, images, and the assets of a run."""

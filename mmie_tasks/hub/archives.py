@@ -1,8 +1,8 @@
-"""Unpacking a downloaded archive: safely, whole or not at all, once.
+"""Unpacks downloaded archives: safely, completely or not at all, and once.
 
-A finished folder is one that exists under its final name. While an archive is being unpacked, its
-members lie in ``<name>.unpacking`` beside it; a process that dies leaves that folder, and the next
-one removes it and begins again.
+A folder that exists under its final name is complete. While an archive is unpacked, its members are
+in ``<name>.unpacking`` beside it. A killed process leaves that folder; the next one deletes it and
+starts again.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 def unpack_once(
     archive: Path, destination: Path, check: Callable[[Path], None] | None = None
 ) -> Path:
-    """Unpack a tar archive into `destination`, unless that folder is there already.
+    """Unpack a tar archive into `destination`, unless that folder exists.
 
-    One process unpacks while others that want the same folder wait for it.
+    One process unpacks; others that need the same folder wait.
 
     Args:
         archive: A tar file, plain or compressed (gzip, bzip2, xz).
-        destination: The folder to make. That it exists means that it is complete.
-        check: Called with `archive` right before unpacking, by the process that unpacks; what it
-            raises comes out and nothing is unpacked.
+        destination: The folder to create. If it exists, it is complete.
+        check: Called with `archive` right before unpacking, by the process that unpacks. If it
+            raises, nothing is unpacked.
 
     Returns:
         `destination`.
 
     Raises:
-        DataBroken: The archive is cut off or damaged, absurdly large, or has a member that would
-            be written, or would point, outside the folder.
-        DataMissing: There is no such archive, or no room or no right to write.
+        DataBroken: The archive is truncated, damaged or absurdly large, or has a member that would
+            be written, or would link, outside the folder.
+        DataMissing: There is no such archive, the disk is full, or the folder is not writable.
     """
     if destination.is_dir():
         return destination
@@ -61,14 +61,14 @@ def unpack_once(
                     check(archive)
                 _unpack(archive, destination)
     except OSError as error:
-        raise _disk_trouble(error, archive, destination) from error
+        raise _disk_error(error, archive, destination) from error
     return destination
 
 
 def _unpack(archive: Path, destination: Path) -> None:
     unfinished = destination.with_name(f"{destination.name}.unpacking")
     if unfinished.exists():
-        logger.info(f"Removing `{unfinished}`, which was left half unpacked.")
+        logger.info(f"Deleting `{unfinished}` of an interrupted run.")
         shutil.rmtree(unfinished)
     logger.info(f"Unpacking `{archive}` into `{destination}`.")
     unfinished.mkdir()
@@ -81,18 +81,22 @@ def _unpack(archive: Path, destination: Path) -> None:
 
 
 def _extract_all(archive: Path, folder: Path) -> None:
-    rules = _Rules(archive)
+    rules = _MemberRules(archive)
     size_bytes = archive.stat().st_size
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")
     try:
-        with bar, archive.open("rb") as raw, tarfile.open(fileobj=raw, tarinfo=_Member) as tar:
+        with (
+            bar,
+            archive.open("rb") as raw,
+            tarfile.open(fileobj=raw, tarinfo=_StrictHeader) as tar,
+        ):
             for member in tar:
                 rules.check(member)
                 _extract(tar, member, folder)
                 bar.update(raw.tell() - bar.n)
-            _read_to_the_end(tar)
+            _read_to_end(tar)
             bar.update(raw.tell() - bar.n)
-    except _Refused as error:
+    except _UnsafeMember as error:
         raise _unsafe(archive, error.name, str(error)) from error
     except _BROKEN as error:
         raise _damaged(archive, error) from error
@@ -102,8 +106,8 @@ def _extract_all(archive: Path, folder: Path) -> None:
         raise
 
 
-class _Refused(Exception):
-    """A member that would be written, or would point, outside the folder, or is no file."""
+class _UnsafeMember(Exception):
+    """A member that would be written, or would link, outside the folder, or is not a file."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(reason)
@@ -111,19 +115,19 @@ class _Refused(Exception):
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write a member that `_Rules` let pass.
+    """Write a member that passed `_MemberRules`.
 
-    Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) knows no filter. There a link is
-    refused, and without links a name that `_Rules` let pass stays inside.
+    Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters. There, links
+    are refused; without links, a name that passed `_MemberRules` stays inside the folder.
 
     Raises:
-        _Refused: It is unsafe.
+        _UnsafeMember: It is unsafe.
     """
     if hasattr(tarfile, "data_filter"):
         try:
             tar.extract(member, folder, filter="data")
         except tarfile.FilterError as error:
-            raise _Refused(error.tarinfo.name, str(error)) from error
+            raise _UnsafeMember(error.tarinfo.name, str(error)) from error
         return
     target = folder / member.name
     if member.isdir():
@@ -131,39 +135,41 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
         return
     content = tar.extractfile(member) if member.isreg() else None
     if content is None:
-        raise _Refused(member.name, "it is no file, and this Python unpacks only files safely")
+        raise _UnsafeMember(
+            member.name, "it is not a file, and this version of Python unpacks only files safely"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with content, target.open("wb") as file:
         shutil.copyfileobj(content, file)
 
 
-def _read_to_the_end(tar: tarfile.TarFile) -> None:
-    """Past the last member, where gzip keeps its checksum."""
+def _read_to_end(tar: tarfile.TarFile) -> None:
+    """Read past the last member, where gzip stores its checksum."""
     while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
         pass
 
 
-class _Member(tarfile.TarInfo):
-    """A header; one that is damaged or missing is an error.
+class _StrictHeader(tarfile.TarInfo):
+    """A header that raises if it is damaged or missing.
 
-    `tarfile` takes a bad header after the first member for the end of the archive.
+    `tarfile` itself takes a damaged header behind the first member for the end of the archive.
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _StrictHeader:
         if not buf:
-            raise tarfile.ReadError("it stops without an end mark")
-        is_end_mark = len(buf) == tarfile.BLOCKSIZE and not any(buf)
+            raise tarfile.ReadError("it ends without an end marker")
+        is_end_marker = len(buf) == tarfile.BLOCKSIZE and not any(buf)
         try:
             return super().frombuf(buf, encoding, errors)
         except tarfile.HeaderError as error:
-            if is_end_mark:
+            if is_end_marker:
                 raise
             raise tarfile.ReadError(f"a member's header is damaged ({error})") from error
 
 
-class _Rules:
-    """What a member must satisfy beyond `tarfile`'s ``data`` filter, which knows one at a time."""
+class _MemberRules:
+    """Rules beyond `tarfile`'s ``data`` filter, which sees one member at a time."""
 
     def __init__(self, archive: Path) -> None:
         self._archive = archive
@@ -172,17 +178,21 @@ class _Rules:
         self._bytes = 0
 
     def check(self, member: tarfile.TarInfo) -> None:
-        """Raise `DataBroken` unless this member may be unpacked after those before it."""
+        """Check a member, given the members before it.
+
+        Raises:
+            DataBroken: It must not be unpacked.
+        """
         self._count(member)
         name = PurePosixPath(member.name)
         if "\0" in member.name + member.linkname:
-            raise _unsafe(self._archive, member.name, "its name holds a NUL")
+            raise _unsafe(self._archive, member.name, "its name contains a NUL")
         if name.is_absolute():
             raise _unsafe(self._archive, member.name, "its name is absolute")
-        ways = [name, PurePosixPath(member.linkname)] if member.islnk() else [name]
-        if any(".." in way.parts for way in ways):
-            raise _unsafe(self._archive, member.name, "its path has `..`")
-        if any(self._passes_a_link(way) for way in ways):
+        paths = [name, PurePosixPath(member.linkname)] if member.islnk() else [name]
+        if any(".." in path.parts for path in paths):
+            raise _unsafe(self._archive, member.name, "its path contains `..`")
+        if any(self._is_below_link(path) for path in paths):
             raise _unsafe(self._archive, member.name, "its path leads through a link")
         if member.issym():
             self._links.add(name)
@@ -194,36 +204,36 @@ class _Rules:
             raise DataBroken(
                 f"The archive `{self._archive.resolve()}` would unpack to more than"
                 f" {MAX_MEMBERS:,} files or {readable_size(MAX_UNPACKED_BYTES)}.",
-                hint="this is not the dataset's archive: delete that file and run again",
+                hint="this is not the dataset's archive: delete it and run again",
             )
 
-    def _passes_a_link(self, name: PurePosixPath) -> bool:
+    def _is_below_link(self, name: PurePosixPath) -> bool:
         return not self._links.isdisjoint((name, *name.parents))
 
 
 def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
     return DataBroken(
-        f"The archive `{archive.resolve()}` holds {member!r}, which is not unpacked: {reason}.",
+        f"The archive `{archive.resolve()}` contains {member!r}, which is not unpacked: {reason}.",
         hint="this is not the dataset's archive as published: delete that file and run again",
     )
 
 
 def _damaged(archive: Path, error: Exception) -> DataBroken:
-    whole = archive.resolve()
-    size, found = readable_size(whole.stat().st_size), " ".join(str(error).split())
+    path, reason = archive.resolve(), " ".join(str(error).split())
     return DataBroken(
-        f"The archive `{whole}` ({size}) is cut off or damaged: {found}.",
-        hint=f"delete that file and run again: `rm '{whole}'`",
+        f"The archive `{path}` ({readable_size(path.stat().st_size)}) is truncated or damaged: "
+        f"{reason}.",
+        hint=f"delete that file and run again: `rm '{path}'`",
     )
 
 
-def _disk_trouble(error: OSError, archive: Path, destination: Path) -> DataMissing:
+def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing:
     if not archive.is_file():
         message = f"There is no archive `{archive}` to unpack."
         return DataMissing(message, hint="run again, so that it is downloaded")
     size = readable_size(archive.stat().st_size)
     return DataMissing(
         f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",
-        hint=f"that folder's disk needs at least {size} free (what is packed is mostly images,"
-        " which take as much room unpacked) and must be writable; `MMIE_TASKS_CACHE` names another",
+        hint=f"make the folder writable, with at least {size} free (images need as much space "
+        "unpacked as packed), or set `MMIE_TASKS_CACHE` to another folder",
     )

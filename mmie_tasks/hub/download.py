@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 Kind: TypeAlias = Literal["dataset", "model"]
-Place: TypeAlias = Callable[[Path, Path, Callable[[Path], None]], object]
-"""Turns a downloaded file into a destination: ``place(file, destination, check)``.
+Installer: TypeAlias = Callable[[Path, Path, Callable[[Path], None]], object]
+"""Turns a downloaded file into a destination: ``installer(file, destination, check)``.
 
 Calls ``check(file)`` first, and does nothing if the destination exists; such as `copy_once` and
 `mmie_tasks.hub.archives.unpack_once`.
@@ -368,17 +368,17 @@ def _delete_hint(path: Path) -> str:
 # Downloading
 
 
-def install(file: HubFile, root: Path, name: str, place: Place) -> str:
+def install(file: HubFile, root: Path, name: str, installer: Installer) -> str:
     """Store a file as ``<root>/<commit>/<name>``, unless it is there already.
 
     A file in the Hub's own cache is used from there and stays. Any other is downloaded to
-    ``<root>/downloads``, verified, and deleted there once it is placed.
+    ``<root>/downloads``, verified, and deleted there after use.
 
     Args:
         file: The file.
         root: The folder of the dataset.
         name: The name of the destination in the commit's folder.
-        place: Turns the file into the destination.
+        installer: Turns the file into the destination.
 
     Returns:
         The commit.
@@ -392,17 +392,17 @@ def install(file: HubFile, root: Path, name: str, place: Place) -> str:
     check = partial(verify, file, sha256=location.sha256)
     match location:
         case CachedFile(path=path):
-            place(path, destination, check)
+            installer(path, destination, check)
         case RemoteFile():
             with download_lock(file, downloads):
                 if not destination.exists():
-                    place(download(location, downloads), destination, check)
+                    installer(download(location, downloads), destination, check)
                 remove_downloads(file, downloads)
     return location.commit
 
 
 def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
-    """Copy a file to `destination` in one step, unless that exists; a `Place`.
+    """Copy a file to `destination` in one step, unless that exists; an `Installer`.
 
     Raises:
         DataMissing: It cannot be written.

@@ -1,4 +1,4 @@
-"""Image files of a benchmark: where they may lie, and how one is opened."""
+"""Image files of benchmarks: safe paths, and opening with bounds."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from PIL import Image, ImageFile, UnidentifiedImageError
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
-# What Pillow's decoders raise on bytes that are not what their header promises.
-_UNREADABLE = (
+# What Pillow's decoders raise on data that does not match its header.
+_DECODE_ERRORS = (
     *(OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error),
     RuntimeError,  # AVIF
 )
 
-_FETCH_AGAIN = "unpack or download the dataset again, or look at the file with an image viewer"
-_bomb_check = threading.Lock()
+_HINT = "unpack or download the dataset again, or open the file in an image viewer"
+_pillow_limit_lock = threading.Lock()
 
 
 def inside(folder: Path, relative: str) -> Path:
-    r"""The file `relative` names below `folder`; it need not exist.
+    r"""The path of `relative` below `folder`; the file need not exist.
 
-    The name comes from a dataset's file and is not trusted. Slash and backslash both separate.
-    Links are followed, and must end inside `folder`.
+    The name comes from a dataset and is not trusted. Slash and backslash both separate. Links are
+    followed, and must end inside `folder`.
 
     Raises:
         DataBroken: An absolute name, a drive, a NUL, an empty name, or one that leaves `folder`
-            by ``..`` or through a link.
+            through ``..`` or a link.
 
     >>> inside(Path("images"), r"left\0.jpg").as_posix()
     'images/left/0.jpg'
     """
     slashed = relative.replace("\\", "/")
-    named = posixpath.normpath(slashed)
+    name = posixpath.normpath(slashed)
     drive_or_root = PureWindowsPath(relative).anchor
-    if "\0" in relative or drive_or_root or named in (".", "..") or named.startswith("../"):
+    if "\0" in relative or drive_or_root or name in (".", "..") or name.startswith("../"):
         raise _outside(folder, relative)
-    path = folder / named
+    path = folder / name
     try:
         is_inside = path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError) as error:  # a loop of links (RuntimeError before Python 3.13)
@@ -63,58 +63,53 @@ def _outside(folder: Path, relative: str) -> DataBroken:
 
 
 def open_rgb(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
-    """The image as 8-bit RGB, fully loaded, the file closed.
+    """The image as 8-bit RGB, fully loaded, with the file closed.
 
-    What Pillow's ``convert("RGB")`` does, as the official scripts open images: alpha is dropped,
-    not blended. Two exceptions, where that call would give white or a warning: grey values of 16
-    bits are divided by 256 (not clipped), and a palette with transparency goes through RGBA.
-    Nothing else is applied: no rotation from EXIF, no colour profile. Of an animation, the first
-    frame.
+    Converted by Pillow's ``convert("RGB")``, like the official scripts: alpha is dropped, not
+    blended. Two exceptions, where that call would give white or a warning: grey values of 16 bits
+    are divided by 256 (not clipped), and a palette with transparency is converted through RGBA. No
+    rotation from EXIF and no colour profile is applied. An animation gives its first frame.
 
     Args:
         path: The image file.
-        max_pixels: Width times height, in pixels, above which the file is not decoded.
+        max_pixels: The largest width times height that is decoded.
 
     Raises:
-        DataMissing: No such file, or no right to read it.
-        DataBroken: Not an image, cut off, or too many pixels.
+        DataMissing: No such file, or no permission to read it.
+        DataBroken: Not an image, truncated, or too many pixels.
     """
     image = open_bounded(path, max_pixels)
     try:
         return _as_rgb(image)
     except ValueError as error:
-        raise _broken(path, f"its colour mode {image.mode} has no way to RGB") from error
+        raise _broken(path, f"its colour mode {image.mode} cannot be converted to RGB") from error
 
 
 def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
-    """The image in the colour mode of its file, fully loaded, the file closed.
-
-    Args:
-        path: The image file.
-        max_pixels: Width times height, in pixels, above which the file is not decoded.
+    """The image in the colour mode of its file; otherwise like `open_rgb`.
 
     Raises:
-        DataMissing: No such file, or no right to read it.
-        DataBroken: Not an image, cut off, or too many pixels.
+        DataMissing: No such file, or no permission to read it.
+        DataBroken: Not an image, truncated, or too many pixels.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         image = _bounded(_header(file, path), path, max_pixels)
         try:
             with whole_images_only:
                 image.load()
-        except _UNREADABLE as error:
+        except _DECODE_ERRORS as error:
             raise _broken(path, str(error)) from error
     return image
 
 
-def problem_with(path: Path, max_pixels: int = 200_000_000) -> str | None:
-    """What is wrong with an image by its header, in a sentence; None for nothing.
+def image_problem(path: Path, max_pixels: int = 200_000_000) -> str | None:
+    """The problem that an image's header shows, as one sentence; None if there is none.
 
-    Nothing is decoded, so it is cheap enough for every image of a run. A file that is cut off
-    behind its header is not noticed here.
+    Cheap enough for every image of a run, because nothing is decoded. A file that is truncated
+    behind its header is not noticed.
     """
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             _bounded(_header(file, path), path, max_pixels)
     except (DataMissing, DataBroken) as error:
         return str(error).partition("\n")[0]
@@ -122,56 +117,56 @@ def problem_with(path: Path, max_pixels: int = 200_000_000) -> str | None:
 
 
 def size_px(path: Path) -> tuple[int, int]:
-    """Width and height by the image's header, in pixels; nothing is decoded.
+    """Width and height in the image's header, in pixels; nothing is decoded.
 
     Raises:
-        DataMissing: No such file, or no right to read it.
+        DataMissing: No such file, or no permission to read it.
         DataBroken: Not an image.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         return _header(file, path).size
 
 
-def require(benchmark: str, owners: Mapping[str, str], hint: str) -> None:
-    """Look at the header of every image of a run, before anything is asked.
+def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
+    """Check the header of every image of a run, before anything is generated.
 
     Args:
-        benchmark: Whose images, in words.
-        owners: Path to the id of a sample that has it.
-        hint: What helps where some are not there.
+        benchmark: Name of the benchmark, for the message.
+        sample_ids: Path of each image to the id of a sample that uses it.
+        hint: What to do if images are missing.
 
     Raises:
-        DataMissing: Files are not there or are no images; says how many and names the first.
+        DataMissing: Files are missing or not images; gives their number and names the first.
     """
-    unusable = {path: problem for path in owners if (problem := problem_with(Path(path)))}
+    unusable = {path: problem for path in sample_ids if (problem := image_problem(Path(path)))}
     if unusable:
         path, problem = next(iter(unusable.items()))
         raise DataMissing(
-            f"{len(unusable)} of the {len(owners)} images of {benchmark} cannot be used. "
-            f"The first, of sample {owners[path]}: {problem}",
+            f"{len(unusable)} of the {len(sample_ids)} images of {benchmark} cannot be used. "
+            f"The first, of sample {sample_ids[path]}: {problem}",
             hint=hint,
         )
 
 
-class Opener:
-    """Opens images for a tested model without ever ending its run.
+class ImageOpener:
+    """Opens images for a tested model without ending its run.
 
-    An image that cannot be opened is replaced by a blank one, and the sample is remembered: it has
-    no score, because the model did not see what was asked about.
+    An image that cannot be opened is replaced by a blank one, and its sample is recorded: it has no
+    score, because the model did not see the image.
     """
 
     def __init__(self) -> None:
         self._failures: dict[str, str] = {}
 
-    def open(self, sample_id: str, find: Callable[[], Path]) -> Image.Image:
-        """The image as `open_rgb` gives it, or a blank.
+    def open(self, sample_id: str, find_path: Callable[[], Path]) -> Image.Image:
+        """The image as `open_rgb` returns it, or a blank image.
 
         Args:
-            sample_id: Whose image it is.
-            find: Gives the file; what it raises counts as well.
+            sample_id: The sample with the image.
+            find_path: Returns the file; its `DataMissing` and `DataBroken` are handled as well.
         """
         try:
-            return open_rgb(find())
+            return open_rgb(find_path())
         except (DataMissing, DataBroken) as error:
             if sample_id not in self._failures:
                 logger.warning(f"Sample {sample_id} will have no score. {error}")
@@ -179,32 +174,33 @@ class Opener:
             return Image.new("RGB", (64, 64))
 
     def failure(self, sample_id: str) -> str | None:
-        """Why an image of the sample could not be opened, or None."""
+        """Why an image of the sample could not be opened; None if all could."""
         return self._failures.get(sample_id)
 
 
-def opened(path: Path) -> BinaryIO:
-    """The image's file, open for reading bytes.
+def open_file(path: Path) -> BinaryIO:
+    """An image file, open for reading bytes.
 
     Raises:
-        DataMissing: No such file, or no right to read it.
+        DataMissing: No such file, or no permission to read it.
     """
     try:
         return path.open("rb")
     except OSError as error:
-        found = os.strerror(error.errno or 0)
-        message = f"The image `{path}` cannot be read: {found}."
-        raise DataMissing(message, hint=_FETCH_AGAIN) from error
+        message = f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}."
+        raise DataMissing(message, hint=_HINT) from error
 
 
 def _header(file: BinaryIO, path: Path) -> Image.Image:
-    """Size and mode, nothing decoded yet."""
+    """The image with size and mode, not decoded."""
     try:
-        with _no_bomb_warning():
+        with _without_pillow_limit():
             return Image.open(file)
     except UnidentifiedImageError as error:
-        raise _broken(path, "it is not an image, or of a kind Pillow does not know") from error
-    except _UNREADABLE as error:
+        raise _broken(
+            path, "it is not an image, or has a format that Pillow does not support"
+        ) from error
+    except _DECODE_ERRORS as error:
         raise _broken(path, str(error)) from error
 
 
@@ -216,9 +212,9 @@ def _bounded(image: Image.Image, path: Path, max_pixels: int) -> Image.Image:
 
 
 @contextmanager
-def _no_bomb_warning() -> Iterator[None]:
-    """Pillow's own limit off while a header is read: `max_pixels` is checked right after."""
-    with _bomb_check:
+def _without_pillow_limit() -> Iterator[None]:
+    """Disable Pillow's own limit while a header is read; `max_pixels` is checked right after."""
+    with _pillow_limit_lock:
         limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
             yield
@@ -227,34 +223,34 @@ def _no_bomb_warning() -> Iterator[None]:
 
 
 class _WholeImagesOnly:
-    """While it is entered, an image that is cut off is an error, whatever the process puts up with.
+    """A context in which a truncated image is an error, whatever the process allows.
 
-    ``lmms_eval/api/task.py`` switches ``LOAD_TRUNCATED_IMAGES`` on for the whole process; a model
-    would be shown grey where the picture ends. May be entered by several threads at once: the first
-    switches it off, the last puts it back.
+    ``lmms_eval/api/task.py`` sets ``LOAD_TRUNCATED_IMAGES`` for the whole process; a model would be
+    shown grey in place of the missing part. Several threads may enter at once: the first clears the
+    flag, the last restores it.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inside = 0
-        self._before = False
+        self._entered = 0
+        self._flag = False
 
     def __enter__(self) -> None:
         with self._lock:
-            if not self._inside:
-                self._before = ImageFile.LOAD_TRUNCATED_IMAGES
+            if not self._entered:
+                self._flag = ImageFile.LOAD_TRUNCATED_IMAGES
                 ImageFile.LOAD_TRUNCATED_IMAGES = False
-            self._inside += 1
+            self._entered += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._inside -= 1
-            if not self._inside:
-                ImageFile.LOAD_TRUNCATED_IMAGES = self._before
+            self._entered -= 1
+            if not self._entered:
+                ImageFile.LOAD_TRUNCATED_IMAGES = self._flag
 
 
 whole_images_only = _WholeImagesOnly()
-"""Entered while an image is decoded: see there."""
+"""Entered while an image is decoded: see `_WholeImagesOnly`."""
 
 
 def _as_rgb(image: Image.Image) -> Image.Image:
@@ -273,5 +269,5 @@ def _brightest(image: Image.Image) -> float:
     return max(value for value in extrema if isinstance(value, (int, float)))
 
 
-def _broken(path: Path, found: str) -> DataBroken:
-    return DataBroken(f"The image `{path}` cannot be used: {found}.", hint=_FETCH_AGAIN)
+def _broken(path: Path, reason: str) -> DataBroken:
+    return DataBroken(f"The image `{path}` cannot be used: {reason}.", hint=_HINT)

@@ -269,10 +269,10 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _unknown_name(name: str, benchmarks: Iterable[BenchmarkEntry]) -> SettingWrong:
-    known = {known.lower(): known for entry in benchmarks for known in _names_of(entry)}
+    lowered = {valid.lower(): valid for entry in benchmarks for valid in _names_of(entry)}
     # `DocVQA` stands for `milebench_DocVQA`.
-    close = [known[lower] for lower in sorted(known) if lower.endswith(f"_{name.lower()}")]
-    close += [known[lower] for lower in difflib.get_close_matches(name.lower(), known)]
+    close = [lowered[valid] for valid in sorted(lowered) if valid.endswith(f"_{name.lower()}")]
+    close += [lowered[valid] for valid in difflib.get_close_matches(name.lower(), lowered)]
     listed = ", ".join(f"`{match}`" for match in dict.fromkeys(close)) or entry_names(entries())
     return SettingWrong(f"There is no benchmark or task `{name}`.", hint=f"there is {listed}")
 
@@ -300,14 +300,14 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) ->
 
 
 def _row(entry: PlannedAsset) -> tuple[str, ...]:
-    here = "yes" if entry.is_here else "?" if entry.error else "no"
+    state = "yes" if entry.is_here else "?" if entry.error else "no"
     size_bytes = entry.plan.size_bytes
     size = "unknown" if size_bytes is None else readable_size(size_bytes)
     source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
     return (
         entry.asset.name,
         source,
-        here,
+        state,
         str(entry.asset.folder),
         "-" if entry.is_here else size,
     )
@@ -317,9 +317,9 @@ def _sum(planned: Iterable[PlannedAsset]) -> str:
     sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
     if not sizes:
         return "Everything is here."
-    known = [size_bytes for size_bytes in sizes if size_bytes is not None]
-    unknown = len(sizes) - len(known)
-    texts = [readable_size(sum(known))] if known else []
+    known_sizes = [size_bytes for size_bytes in sizes if size_bytes is not None]
+    unknown = len(sizes) - len(known_sizes)
+    texts = [readable_size(sum(known_sizes))] if known_sizes else []
     texts += [f"{unknown} of unknown size"] if unknown else []
     return f"To fetch: {', and '.join(texts)}."
 

@@ -20,13 +20,13 @@ SLOW = """
 import sys
 from pathlib import Path
 from mmie_tasks.hub import archives
-check_next = archives._Rules.check
+check_next = archives._MemberRules.check
 def check(rules, member):
     if rules._members == 1:
         print("half way", flush=True)
         sys.stdin.readline()
     check_next(rules, member)
-archives._Rules.check = check
+archives._MemberRules.check = check
 archive, destination, count = map(Path, sys.argv[1:])
 archives.unpack_once(archive, destination, lambda _: count.open("a").write("x"))
 print("done", flush=True)
@@ -140,7 +140,7 @@ def test_a_member_that_leaves_the_folder_or_is_no_file_is_refused(tmp_path, memb
     archive = packed(tmp_path / "a.tar.gz", *members)
     with pytest.raises(DataBroken) as caught:
         unpack_once(archive, tmp_path / "out" / "a")
-    assert f"`{archive}` holds {name!r}" in str(caught.value)
+    assert f"`{archive}` contains {name!r}" in str(caught.value)
     assert (tmp_path / "x").read_text() == "mine"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
 

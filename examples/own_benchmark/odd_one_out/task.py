@@ -20,7 +20,7 @@ from mmie_tasks.core import verdict
 from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, verdict_of
-from mmie_tasks.hub.images import Opener, require
+from mmie_tasks.hub.images import ImageOpener, check_images
 from odd_one_out import __version__
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ QUESTION = "Which of the six shapes is the odd one out? Answer with its letter o
 VERSION = "1-A"  # the number moves with the scores, the letter otherwise
 
 _FOLDER = Path(__file__).resolve().parent
-_OPENER = Opener()  # of this process: what a model could not be shown is not scored
+_OPENER = ImageOpener()  # of this process: what a model could not be shown is not scored
 _LETTER = re.compile(r"(?<![\w'])(?!A (?!is\b)[a-z])[A-F](?![\w'])")  # `A circle` names no letter
 
 
@@ -79,7 +79,7 @@ def picture(sample_id: str) -> Path:
 def check_data(docs: Sequence[Doc]) -> None:
     """Look at every picture before anything is generated; DataMissing where one is not there."""
     owners = {str(picture(doc["id"])): doc["id"] for doc in docs}
-    require("odd_one_out", owners, "install `own-benchmark` again")
+    check_images("odd_one_out", owners, "install `own-benchmark` again")
 
 
 def doc_to_messages(doc: Doc, _kwargs: object = None) -> list[dict[str, object]]:

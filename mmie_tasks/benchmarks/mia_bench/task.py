@@ -24,7 +24,7 @@ from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import mean_of, tally, verdict_of
-from mmie_tasks.hub.images import Opener, require
+from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
@@ -40,7 +40,7 @@ VERSION = "1-A"
 """``N-X``: N changes with the scores, X with the interface."""
 
 _PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated
-_OPENER = Opener()  # of this process: a sample whose image could not be opened is not scored
+_OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 _NO_IMAGE = "the address does not identify the image file"
 _SKIPPED = "error"  # the notebook leaves out an answer that is only this word (cell 11)
 
@@ -90,7 +90,7 @@ def check_data(docs: datasets.Dataset) -> None:
         DataMissing: Files are missing or are no images; gives their number and the first name.
     """
     hint = "complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub"
-    require("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
+    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
 
 
 def doc_to_messages(

@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
 )
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import inside, open_bounded, open_rgb, opened
+from mmie_tasks.hub.images import inside, open_bounded, open_file, open_rgb
 
 if TYPE_CHECKING:
     import datasets
@@ -216,7 +216,7 @@ def _fingerprint(images: Sequence[Path]) -> str:
     """A hash of the layout and of the images' bytes, in hex."""
     digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
     for path in images:
-        with opened(path) as file:
+        with open_file(path) as file:
             digest.update(hashlib.sha256(file.read()).digest())
     return digest.hexdigest()
 

@@ -34,7 +34,7 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.verdict import Mean, mean_of, tally, verdict_of
-from mmie_tasks.hub.images import Opener, require
+from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.runs.benchmark import Doc
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 VERSION = "1-A"  # of every task of MileBench: the number moves with the scores
 
-_OPENER = Opener()  # remembers the samples with an image that the model could not be shown
+_OPENER = ImageOpener()  # remembers the samples with an image that the model could not be shown
 _drawn_images: dict[str, Path] = {}  # sample id to its combined image, drawn in this process
 
 
@@ -71,7 +71,7 @@ def check_data(docs: datasets.Dataset) -> None:
         for path in _published_image(doc) or doc["images"]:
             owners.setdefault(path, doc["id"])
     hint = "unpack the archive with its images, or unset `MILEBENCH_DATA` to download it"
-    require("this MileBench task", owners, hint)
+    check_images("this MileBench task", owners, hint)
 
 
 def doc_to_messages(
@@ -110,7 +110,7 @@ def _prompt(doc: Doc) -> Prompt:
 
 
 def _open(doc: Doc, index: int) -> Image.Image:
-    """The image of a prompt; a blank one if it cannot be opened (see `Opener`)."""
+    """The image of a prompt; a blank one if it cannot be opened (see `ImageOpener`)."""
     return _OPENER.open(doc["id"], lambda: _files(doc)[index])
 
 

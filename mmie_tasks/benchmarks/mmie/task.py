@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.hub.images import Opener
+from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
 
@@ -43,7 +43,7 @@ TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "
 """What ``dataset_name`` may say, and the task that says it."""
 
 _MISSING = "MMIE_MISSING_IMAGES"
-_OPENER = Opener()  # of this process: what a model could not be shown is not scored
+_OPENER = ImageOpener()  # of this process: what a model could not be shown is not scored
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -130,7 +130,7 @@ def _around(specific: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def _open(doc: Doc, path: Path) -> Image.Image:
-    """The image; a blank where it cannot be opened (see `Opener`)."""
+    """The image; a blank where it cannot be opened (see `ImageOpener`)."""
     return _OPENER.open(doc["id"], lambda: path)
 
 

@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.hub.images import Opener
+from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import content_key
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
@@ -34,7 +34,7 @@ YAML = task_dir() / "mia_bench" / "mia_bench.yaml"
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"replay:path={EXAMPLE / 'replies.jsonl'}")
-    monkeypatch.setattr(task, "_OPENER", Opener())
+    monkeypatch.setattr(task, "_OPENER", ImageOpener())
     for name in ("MMIE_TASKS_SYNC", "MODEL_VERSION", "JUDGE_MODEL_NAME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -138,7 +138,7 @@ def test_a_sample_whose_picture_cannot_be_told_costs_itself_and_not_the_run(docs
     task.check_data(Dataset.from_list([*docs, unknown]))
     assert task.doc_to_visual(unknown)
     assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
-    task._OPENER = Opener()
+    task._OPENER = ImageOpener()
     assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
 
 

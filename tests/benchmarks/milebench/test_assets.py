@@ -163,7 +163,7 @@ def test_what_the_hint_says_to_delete_is_downloaded_again(hub, tmp_path):
 def test_a_damaged_archive_stays_until_it_is_deleted(hub, tmp_path):
     hub.holds(REPO, "MileBench_part5.tar.gz", archive("TQA")[:-20])
     message = unpinned(hub, tmp_path, "TQA")["message"]
-    assert "is cut off or damaged" in message
+    assert "is truncated or damaged" in message
     [damaged] = left_of_downloads(tmp_path)
     assert f"`rm '{damaged}'`" in message
 

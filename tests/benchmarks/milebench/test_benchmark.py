@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
 from mmie_tasks.benchmarks.milebench.sample import TASKS
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.hub.images import Opener
+from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -195,7 +195,7 @@ def docs(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
     for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
-    monkeypatch.setattr(task, "_OPENER", Opener())
+    monkeypatch.setattr(task, "_OPENER", ImageOpener())
     monkeypatch.setattr(task, "_drawn_images", {})
     return lambda selection: dataset(selection, {"MILEBENCH_DATA": str(DATA)})
 

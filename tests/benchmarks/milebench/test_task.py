@@ -11,14 +11,14 @@ from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.hub.images import Opener
+from mmie_tasks.hub.images import ImageOpener
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
-    monkeypatch.setattr(task, "_OPENER", Opener())
+    monkeypatch.setattr(task, "_OPENER", ImageOpener())
     for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
         monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
 

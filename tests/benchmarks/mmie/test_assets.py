@@ -229,7 +229,7 @@ def test_wrong_bytes_are_never_used_and_can_be_had_again(name, hub, tmp_path):
 def test_a_damaged_archive_is_broken_data(hub, tmp_path):
     hub.holds(REPO, ARCHIVE, hub.files[REPO, ARCHIVE][:-20])
     answer = ask(hub.url, tmp_path, FETCH)
-    assert (answer["error"], "cut off or damaged" in answer["message"]) == ("DataBroken", True)
+    assert (answer["error"], "truncated or damaged" in answer["message"]) == ("DataBroken", True)
     assert not (folder_of(tmp_path) / "images").exists()
 
 

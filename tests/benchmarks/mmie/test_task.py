@@ -22,7 +22,7 @@ from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.hub.images import Opener
+from mmie_tasks.hub.images import ImageOpener
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 
@@ -36,7 +36,7 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off")
-    monkeypatch.setattr(task, "_OPENER", Opener())
+    monkeypatch.setattr(task, "_OPENER", ImageOpener())
 
 
 @pytest.fixture
