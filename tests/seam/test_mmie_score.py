@@ -80,7 +80,7 @@ def test_two_processes_have_a_judge_each(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("break_it", "found"),
     [
-        pytest.param(lambda folder: shutil.rmtree(folder), "is not there", id="no-folder"),
+        pytest.param(lambda folder: shutil.rmtree(folder), "does not exist", id="no-folder"),
         pytest.param(lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model", id="tokenizer"),
         pytest.param(
             lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"
