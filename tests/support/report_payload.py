@@ -175,7 +175,7 @@ def hostile() -> Json:
     """Two runs of two tasks, in which every text is an attack."""
     labels = ["alike", "alike", MARKUP, *HOSTILE]
     signatures = [f"judge:a|model:m|note:{ATTACK}", "judge:b|model:m|note:"]
-    spent = {"replies": 8, "remembered": 3, "models": {ATTACK: 8}, "input_tokens": 9000}
+    spent = {"replies": 8, "cached": 3, "models": {ATTACK: 8}, "input_tokens": 9000}
     details = [detail(place, *points) for place, points in enumerate(POINTS)]
     stored = row("", "Overall", 48.11, None)
     stored["cells"][0]["official"]["stored"] = 47.0

@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks report``."""
+"""The command ``mmie-tasks report``: one HTML file with the scores and samples of runs."""
 
 from __future__ import annotations
 
@@ -8,92 +8,75 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
+from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.results.report.page import Json, cut, finite
-from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, ScoreKind
+from mmie_tasks.core.files import atomic_write, readable_size
+from mmie_tasks.results.alignment import mixed_keys, scored_signatures
+from mmie_tasks.results.commands import listed_names, open_runs, result_parser
+from mmie_tasks.results.report.page import Json, counted, cut, finite, pack, plain, render
+from mmie_tasks.results.report.samples import (
+    BUDGET_BYTES,
+    MAX_SIGNATURE,
+    SAMPLES_WITH_THUMBNAILS,
+    JoinedTask,
+    TaskThumbnails,
+    join_tasks,
+    make_thumbnails,
+    sample_columns,
+    sample_detail,
+    shown_images,
+    thumbnail_priority,
+)
+from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, tables_json
 from mmie_tasks.runs.log_files import Run, TaskRun
 
-_MOST_NOTES = 3
+_MAX_NOTES = 3  # that the command prints; the report has all
+_MAX_MODEL = 100  # characters of a model's name
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Obey ``mmie-tasks report ARGUMENTS``: write the report, and say where.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Options of the report.
+
+    Attributes:
+        title: Of the page.
+        made: Date and time, for the page's head.
+        samples_with_thumbnails: At most this many of each task.
+        budget_bytes: Of all thumbnails.
+    """
+
+    title: str
+    made: str
+    samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS
+    budget_bytes: int = BUDGET_BYTES
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Write a report.
+
+    Args:
+        arguments: Behind ``report``.
+        environment: Not read.
+
+    Returns:
+        The file, its size and content, and notes on the runs.
 
     Raises:
-        MmieTasksError: A run cannot be read, or the report cannot be written.
+        AnswersUnusable: A run cannot be read.
+        SettingWrong: The report cannot be written.
     """
-    del environment  # nothing in it matters to a report
-    from mmie_tasks.results.commands import open_runs
-    from mmie_tasks.results.report.page import render
-    from mmie_tasks.results.report.payload import Settings, payload
-
-    asked = _parser().parse_args(arguments)
-    target = _target(asked.output)
-    runs = open_runs(asked.runs, [name for name in asked.tasks.split(",") if name])
-    settings = Settings(
-        title=asked.title or f"Results of {', '.join(run.name for run in runs)}",
+    options = _parser().parse_args(arguments)
+    target = _target(options.output)
+    runs = open_runs(options.runs, listed_names(options.tasks))
+    report_options = ReportOptions(
+        title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-        samples_with_thumbnails=0 if asked.no_thumbnails else asked.thumbnails,
+        samples_with_thumbnails=0 if options.no_thumbnails else options.thumbnails,
     )
-    _write(target, render(payload(runs, settings)))
-    return "\n".join([_in_words(target, runs), *_notes(runs)])
-
-
-def _parser() -> argparse.ArgumentParser:
-    from mmie_tasks.results.report.details import SAMPLES_WITH_THUMBNAILS
-
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks report",
-        description="One HTML file of what runs saved, with every sample; it opens offline.",
-    )
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="a folder that `--output_path` named, a results file or a sample log; or NAME=PATH",
-    )
-    parser.add_argument(
-        *("-o", "--output"), metavar="FILE", default="report.html", help="report.html if not given"
-    )
-    parser.add_argument("--tasks", metavar="A,B", default="", help="only these tasks")
-    parser.add_argument("--title", metavar="TEXT", default="", help="of the page")
-    pictures = parser.add_mutually_exclusive_group()
-    pictures.add_argument(
-        "--thumbnails",
-        metavar="N",
-        type=_count,
-        default=SAMPLES_WITH_THUMBNAILS,
-        help="show the images of at most N samples of a task, the worst and most disputed first, "
-        "as far as there is room; %(default)s if not given",
-    )
-    pictures.add_argument("--no_thumbnails", action="store_true", help="show no images")
-    return parser
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
-
-
-def _target(named: str) -> Path:
-    """The file to write: one that ends like a page, so that no log is written over by mistake."""
-    target = Path(named).expanduser()
-    if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
-        raise SettingWrong(
-            f"The report cannot be written to `{named}`: it is a page.",
-            hint="name a file that ends in .html: `-o report.html`",
-        )
-    return target
-
-
-def _write(target: Path, page: str) -> None:
-    from mmie_tasks.core.files import atomic_write
-
+    page = render(payload(runs, report_options))
     try:
         with atomic_write(target) as part:
             part.write_text(page, encoding="utf-8")
@@ -102,139 +85,178 @@ def _write(target: Path, page: str) -> None:
             f"The report cannot be written to `{target}`: {error.strerror}.",
             hint="name another file with `-o`",
         ) from error
+    return "\n".join([_summary(target, runs), *_first_notes(runs)])
 
 
-def _in_words(target: Path, runs: Sequence[Run]) -> str:
-    from mmie_tasks.core.files import readable_size
-    from mmie_tasks.results.report.page import counted
-
-    tasks = {task for run in runs for task in run.tasks}
-    samples = sum(len(task.samples) for run in runs for task in run.tasks.values())
-    size = readable_size(target.stat().st_size)
-    found = (
-        f"{counted(len(runs), 'run')}, {counted(len(tasks), 'task')}, {counted(samples, 'sample')}"
+def _parser() -> argparse.ArgumentParser:
+    parser = result_parser(
+        "report",
+        "One HTML file with the scores, charts and samples of saved runs; it opens offline.",
+        tasks="several",
     )
-    return f"{target}: {size}; {found}"
+    parser.add_argument(
+        *("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s"
+    )
+    parser.add_argument("--title", metavar="TEXT", default="", help="of the page")
+    thumbnails = parser.add_mutually_exclusive_group()
+    thumbnails.add_argument(
+        "--thumbnails",
+        metavar="N",
+        type=_whole_number,
+        default=SAMPLES_WITH_THUMBNAILS,
+        help="show the images of at most N samples of a task, the worst and most disputed first, "
+        f"up to {readable_size(BUDGET_BYTES)} of thumbnails; default: %(default)s",
+    )
+    thumbnails.add_argument("--no_thumbnails", action="store_true", help="show no images")
+    return parser
 
 
-def _notes(runs: Sequence[Run]) -> list[str]:
-    """The first notes on the runs; all are in the report."""
-    notes = [f"{run.name}: {note}" for run in runs for note in run.notes]
+def _whole_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(text)
+
+
+def _target(output: str) -> Path:
+    """The file to write; only HTML files, so that no log is overwritten by mistake."""
+    target = Path(output).expanduser()
+    if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
+        raise SettingWrong(
+            f"The report cannot be written to `{output}`: it is an HTML file.",
+            hint="name a file that ends in .html: `-o report.html`",
+        )
+    return target
+
+
+def _summary(target: Path, runs: Sequence[Run]) -> str:
+    tasks = {task for run_ in runs for task in run_.tasks}
+    samples = sum(len(task.samples) for run_ in runs for task in run_.tasks.values())
+    counts = [counted(len(runs), "run"), counted(len(tasks), "task"), counted(samples, "sample")]
+    return f"{target}: {readable_size(target.stat().st_size)}; {', '.join(counts)}"
+
+
+def _first_notes(runs: Sequence[Run]) -> list[str]:
+    notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     notes += [
-        f"{run.name}, {task.task}: {note}"
-        for run in runs
-        for task in run.tasks.values()
+        f"{run_.name}, {task.task}: {note}"
+        for run_ in runs
+        for task in run_.tasks.values()
         for note in task.notes
     ]
-    more = ["and more notes, in the report"]
-    return [*notes[:_MOST_NOTES], *(more if len(notes) > _MOST_NOTES else [])]
+    more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
+    return [*notes[:_MAX_NOTES], *more]
 
 
-# The samples of several runs, side by side.
+def payload(runs: Sequence[Run], options: ReportOptions) -> Json:
+    """Everything that the page shows, ready for JSON; `page.render` takes it."""
+    return {
+        "title": plain(options.title),
+        "made": options.made,
+        "package": __version__,
+        "method": METHOD,
+        "runs": [
+            {
+                "name": plain(run_.name),
+                "folder": plain(str(run_.folder)),
+                "date": plain(run_.date),
+                "notes": [plain(note) for note in run_.notes],
+            }
+            for run_ in runs
+        ],
+        "tasks": list(_tasks_json(join_tasks(runs), options)),
+    }
 
-Row: TypeAlias = tuple[LoggedSample | None, ...]
-"""One sample in each run; None where a run does not have it."""
+
+def _tasks_json(tasks: Sequence[JoinedTask], options: ReportOptions) -> Iterator[Json]:
+    """Each task; the budget that one task leaves is available to the next."""
+    left_bytes = options.budget_bytes
+    for index, task in enumerate(tasks):
+        budget_bytes = left_bytes // (len(tasks) - index)
+        thumbnails = _thumbnails(task, options.samples_with_thumbnails, budget_bytes)
+        left_bytes -= thumbnails.used_bytes
+        yield _task_json(task, thumbnails, options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Joined:
-    """One task of several runs.
+def _thumbnails(task: JoinedTask, max_samples: int, budget_bytes: int) -> TaskThumbnails:
+    full_marks = task.benchmark.scale.full_marks
+    priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
+    order = sorted(range(len(task.rows)), key=lambda row: -priorities[row])
+    samples = ((row, shown_images(task.rows[row])) for row in order)
+    return make_thumbnails(samples, max_samples, budget_bytes)
 
-    Attributes:
-        task: Its name in lmms-eval.
-        benchmark: What the benchmark knows of its logs.
-        runs: Every run of the report; None where it does not have the task.
-        rows: Every sample, in the order of the first run, then those that only later runs have.
+
+def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions) -> Json:
+    scale = task.benchmark.scale
+    signatures = {signature: index for index, signature in enumerate(task.signatures)}
+    tables = metric_tables(task)
+    chunks = pack(
+        sample_detail(row, signatures, partial(thumbnails.find, index))
+        for index, row in enumerate(task.rows)
+    )
+    return {
+        "task": plain(task.task),
+        "title": plain(task.title),
+        "unit": scale.unit,
+        "full_marks": scale.full_marks,
+        "whole": scale.whole,
+        "judged": any(_names_judge(signature) for signature in signatures),
+        "present": [index for index, _ in task.present],
+        "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
+        "notes": [*_task_notes(task), *_thumbnail_notes(thumbnails, options)],
+        "spend": spend(task),
+        "tables": tables_json(tables),
+        "charts": charts(task, tables),
+        "samples": {**sample_columns(task), "chunk_starts": list(chunks.starts)},
+        "chunks": list(chunks.packed),
+    }
+
+
+def _names_judge(signature: str) -> bool:
+    return any(part.startswith("judge:") for part in signature.split("|"))
+
+
+def _task_notes(task: JoinedTask) -> Iterator[list[object]]:
+    """Notes on the scores, with the index of the run."""
+    for index, task_run in task.present:
+        yield from ([index, plain(note)] for note in task_run.notes)
+        if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
+            yield [index, f"its samples were not all scored alike: they differ in {plain(keys)}"]
+        if absent := len(task.rows) - len(task_run.samples):
+            yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
+
+
+def _thumbnail_notes(thumbnails: TaskThumbnails, options: ReportOptions) -> Iterator[list[object]]:
+    """A note on images without thumbnails, unless the user disabled thumbnails."""
+    if thumbnails.left_out and options.samples_with_thumbnails:
+        samples = counted(options.samples_with_thumbnails, "sample")
+        budget = readable_size(options.budget_bytes)
+        hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
+        limit = f"the limit is {samples} of a task, and {budget} of thumbnails in all"
+        yield [None, f"{hidden}: {limit}"]
+
+
+def spend(task: JoinedTask) -> list[list[object]]:
+    """Tokens and cost of the judge's replies: index and usage of each run that has replies.
+
+    Cached replies count as when they were new.
     """
-
-    task: str
-    benchmark: Benchmark
-    runs: tuple[TaskRun | None, ...]
-    rows: tuple[Row, ...]
-
-    @property
-    def title(self) -> str:
-        """For people; with the task's name where the task is a part of the benchmark."""
-        whole = all(run is None or run.benchmark.name == self.task for run in self.runs)
-        return self.benchmark.title if whole else f"{self.benchmark.title} ({self.task})"
-
-    @property
-    def present(self) -> Iterator[tuple[int, TaskRun]]:
-        """The runs that have the task, with their place in the report."""
-        return ((index, run) for index, run in enumerate(self.runs) if run is not None)
-
-    @property
-    def signatures(self) -> list[str]:
-        """Every signature of every run."""
-        return list(dict.fromkeys(s for _, run in self.present for s in run.signatures))
-
-
-def join(runs: Sequence[Run]) -> list[Joined]:
-    """The tasks of the runs, in the order of the runs."""
-    names = dict.fromkeys(name for run in runs for name in run.tasks)
-    return [_joined(name, [run.tasks.get(name) for run in runs]) for name in names]
-
-
-def _joined(task: str, runs: Sequence[TaskRun | None]) -> Joined:
-    samples = [{} if run is None else run.by_id for run in runs]
-    ids = dict.fromkeys(name for each in samples for name in each)
-    rows = tuple(tuple(each.get(name) for each in samples) for name in ids)
-    benchmark = next(run.benchmark for run in runs if run is not None)
-    return Joined(task=task, benchmark=benchmark, runs=tuple(runs), rows=rows)
-
-
-def any_of(row: Row) -> LoggedSample:
-    """The sample as the first run that has it logged it."""
-    return next(sample for sample in row if sample is not None)
-
-
-def disputed(row: Row, full_marks: float) -> float:
-    """How far runs or readings are apart, as a fraction of full marks; 0 to 1.
-
-    Where one has points and another has none, it is 1.
-    """
-    verdicts = list(verdicts_of(row, SCORE_KINDS))
-    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
-    if not points:
-        return 0.0
-    return (max(points) - min(points)) / full_marks if len(points) == len(verdicts) else 1.0
-
-
-def worth_a_look(row: Row, full_marks: float) -> float:
-    """Higher for the worst and the most disputed samples; 0 to 2."""
-    points = [v.points if isinstance(v, Scored) else 0.0 for v in verdicts_of(row, SCORE_KINDS)]
-    return disputed(row, full_marks) + 1 - min(points) / full_marks
-
-
-def verdicts_of(row: Row, readings: Sequence[ScoreKind]) -> Iterator[Verdict]:
-    """The verdicts on a sample in every run that has it."""
-    return (s.verdict(reading) for s in row if s is not None for reading in readings)
-
-
-# What the judge's replies of a run took: tokens and money.
-
-_NAME = 100  # characters of a model's name
-
-
-def spend(task: Joined) -> list[list[object]]:
-    """Of each run with replies: its place, and what they took when they were new."""
     return [
-        [index, _of(run)]
-        for index, run in task.present
-        if any(sample.replies for sample in run.samples)
+        [index, _usage_json(task_run)]
+        for index, task_run in task.present
+        if any(sample.replies for sample in task_run.samples)
     ]
 
 
-def _of(run: TaskRun) -> Json:
-    replies = [reply for sample in run.samples for reply in sample.replies]
+def _usage_json(task_run: TaskRun) -> Json:
+    replies = [reply for sample in task_run.samples for reply in sample.replies]
     costs = [reply.usage.cost_usd for reply in replies]
-    known = [cost for cost in costs if cost is not None and math.isfinite(cost)]
-    models = Counter(cut(reply.model, _NAME) for reply in replies)
+    finite_costs = [cost for cost in costs if cost is not None and math.isfinite(cost)]
+    models = Counter(cut(reply.model, _MAX_MODEL) for reply in replies)
     return {
         "replies": len(replies),
-        "remembered": sum(reply.cached for reply in replies),
+        "cached": sum(reply.cached for reply in replies),
         "models": dict(models.most_common()),
         "input_tokens": sum(reply.usage.input_tokens for reply in replies),
         "output_tokens": sum(reply.usage.output_tokens for reply in replies),
-        "cost_usd": finite(math.fsum(known)) if len(known) == len(costs) else None,
+        "cost_usd": finite(math.fsum(finite_costs)) if len(finite_costs) == len(costs) else None,
     }

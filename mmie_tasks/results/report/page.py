@@ -1,7 +1,7 @@
-"""The report's page: one HTML file that opens offline and asks nothing of the network.
+"""The report's page: one HTML file that opens offline and makes no network requests.
 
-What models and judges said is hostile text. It reaches the page as JSON in which no tag can begin,
-or through the template's own escaping; the scripts put it into text nodes only. A policy in the
+The texts of models and judges are untrusted. They reach the page as JSON in which no tag can begin,
+or through the template's escaping; the scripts put them into text nodes only. A policy in the
 page's head allows these scripts by their hash, and no other script, request or form.
 """
 
@@ -24,9 +24,41 @@ from plotly.offline import get_plotlyjs
 
 from mmie_tasks.results.alignment import mixed_keys
 
-# Numbers and signatures in words, for the report's template.
+CHUNK_BYTES = 300_000
+"""Of the JSON of one chunk, before it is packed; a single sample may be larger."""
 
-NONE = "n/a"
+Json: TypeAlias = dict[str, object]
+"""An object of the payload."""
+
+_NO_VALUE = "n/a"
+_ASSETS = Path(__file__).resolve().parent / "assets"
+_SCRIPTS = (  # joined in this order; they share one scope
+    "elements.js",
+    "details.js",
+    "index.js",
+    "search.js",
+    "sample.js",
+    "controls.js",
+    "browser.js",
+    "shapes.js",
+    "charts.js",
+    "start.js",
+)
+_SCRIPT_KEYS = (  # of a task, that the scripts read
+    "task",
+    "full_marks",
+    "whole",
+    "present",
+    "signatures",
+    "charts",
+    "samples",
+)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_BREAK = re.compile("\r\n?")
+_DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
+_GZIP_LEVEL = 6  # higher levels are slower and save little
 
 
 def percent(value: float | None) -> str:
@@ -35,11 +67,11 @@ def percent(value: float | None) -> str:
     >>> percent(48.1), percent(None)
     ('48.10', 'n/a')
     """
-    return NONE if value is None else f"{value:.2f}"
+    return _NO_VALUE if value is None else f"{value:.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Both ends of an interval in percent; empty where there is none.
+    """Both ends of an interval in percent; empty for None.
 
     >>> interval(45, 51.234), interval(None, None)
     ('45.00 – 51.23', '')
@@ -57,25 +89,25 @@ def count(value: int) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """US dollars; four decimals below one dollar, where a judge's reply costs cents.
+    """US dollars; four decimals below one dollar, since a judge's reply costs cents.
 
     >>> dollars(12.5), dollars(0.0312), dollars(None)
     ('$12.50', '$0.0312', 'n/a')
     """
     if value is None:
-        return NONE
+        return _NO_VALUE
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
 def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
-    """Signatures side by side: of each key its values, and whether they differ.
+    """A row for each key of the signatures: its values, and whether they differ.
 
     >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
     {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
     """
-    read = [_fields(signature) for signature in signatures]
-    keys = dict.fromkeys(key for fields in read for key in fields)
-    rows = {key: [fields.get(key, "") for fields in read] for key in keys}
+    by_signature = [_fields(signature) for signature in signatures]
+    keys = dict.fromkeys(key for fields in by_signature for key in fields)
+    rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
     return [
         {"key": key, "values": values, "differs": len(set(values)) > 1}
         for key, values in rows.items()
@@ -91,7 +123,7 @@ def _fields(signature: str) -> dict[str, str]:
 
 
 def differing(signatures: Sequence[str]) -> str:
-    """The keys in which signatures differ, of those that move a score.
+    """The keys that move a score and in which the signatures differ.
 
     >>> differing(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
     'judge'
@@ -106,13 +138,13 @@ def headlines(task: Mapping[str, Sequence[Mapping[str, object]]]) -> object:
 
 
 def day(date: str) -> str:
-    """The runner's date as people write it; anything else as it is.
+    """The runner's date in ISO style; other texts unchanged.
 
     >>> day("20261121_140509"), day("today")
     ('2026-11-21 14:05', 'today')
     """
-    found = re.fullmatch(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)", date)
-    return "{}-{}-{} {}:{}".format(*found.groups()[:5]) if found else date
+    match = _DATE.fullmatch(date)
+    return "{}-{}-{} {}:{}".format(*match.groups()[:5]) if match else date
 
 
 FILTERS: Mapping[str, Callable[..., object]] = {
@@ -127,38 +159,12 @@ FILTERS: Mapping[str, Callable[..., object]] = {
 }
 
 
-_ASSETS = Path(__file__).resolve().parent / "assets"
-_SCRIPTS = (  # joined in this order; they share one scope
-    "making.js",
-    "details.js",
-    "index.js",
-    "search.js",
-    "sample.js",
-    "controls.js",
-    "browser.js",
-    "shapes.js",
-    "charts.js",
-    "start.js",
-)
-_CHUNK = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_FOR_SCRIPTS = (
-    "task",
-    "full_marks",
-    "whole",
-    "present",
-    "signatures",
-    "charts",
-    "samples",
-)
-
-
 def render(payload: Mapping[str, object]) -> str:
-    """The whole page, to be written as UTF-8.
+    """The page, to be written as UTF-8.
 
     Args:
-        payload: ``{"title", "made", "package", "method", "runs", "tasks"}``; its texts
-            hold no lone surrogates. Percent are of full marks, points on the benchmark's own
-            scale.
+        payload: ``{"title", "made", "package", "method", "runs", "tasks"}``, without lone
+            surrogates. Percentages are of full marks, points on the benchmark's own scale.
 
     Raises:
         ValueError: A chunk is not base64, or a number is NaN or infinite.
@@ -189,9 +195,9 @@ def _script() -> str:
 
 
 def _policy(*scripts: str) -> str:
-    """What the page may do: run these scripts, and show pictures that are in it.
+    """The content security policy: these scripts and embedded images only.
 
-    Styles may stand in attributes, which the charts need; they too can fetch nothing.
+    Style attributes are allowed, which the charts need; they cannot load anything.
     """
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
@@ -202,16 +208,16 @@ def _policy(*scripts: str) -> str:
 
 
 def _data(payload: Mapping[str, object]) -> list[Markup]:
-    """What the scripts need: the names of the runs, then each task."""
+    """The data of the scripts: the names of the runs, then each task."""
     runs = [{"name": run["name"]} for run in _mappings(payload["runs"])]
-    tasks = [{key: task[key] for key in _FOR_SCRIPTS} for task in _mappings(payload["tasks"])]
-    return [_inert(each) for each in (runs, *tasks)]
+    tasks = [{key: task[key] for key in _SCRIPT_KEYS} for task in _mappings(payload["tasks"])]
+    return [_inert_json(block) for block in (runs, *tasks)]
 
 
-def _inert(value: object) -> Markup:
+def _inert_json(value: object) -> Markup:
     r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
 
-    >>> print(_inert("</script>"))
+    >>> print(_inert_json("</script>"))
     "\u003c/script\u003e"
     """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
@@ -221,10 +227,10 @@ def _inert(value: object) -> Markup:
 
 
 def _chunks(task: object) -> list[Markup]:
-    found = [str(chunk) for chunk in _sequence(_mapping(task)["chunks"])]
-    if not all(map(_CHUNK.fullmatch, found)):
+    chunks = [str(chunk) for chunk in _sequence(_mapping(task)["chunks"])]
+    if not all(map(_BASE64.fullmatch, chunks)):
         raise ValueError("a chunk of samples is not base64")
-    return [Markup(chunk) for chunk in found]  # noqa: S704  # no character of it needs escaping
+    return [Markup(chunk) for chunk in chunks]  # noqa: S704  # base64 needs no escaping
 
 
 def _sequence(value: object) -> Sequence[object]:
@@ -240,80 +246,63 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:
-    return [_mapping(each) for each in _sequence(value)]
-
-
-# Strangers' texts and numbers, made fit for JSON in UTF-8.
-
-Json: TypeAlias = dict[str, object]
-"""An object of the payload."""
-
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_NEW_LINE = re.compile("\r\n?")
-_DIGITS = 6  # of a number in the payload: far more than is shown, far less than a float has
+    return [_mapping(element) for element in _sequence(value)]
 
 
 def plain(text: str) -> str:
-    r"""A text without what JSON in UTF-8 or a page cannot hold.
+    r"""A text without characters that JSON in UTF-8 or a page cannot hold.
 
-    Control characters become their pictures, half of a surrogate pair the replacement character.
+    Control characters become their symbols, lone surrogates the replacement character.
 
     >>> plain("a\x00b\r\nc\ud83d")
     'a␀b\nc�'
     """
-    if _UNFIT.search(text) is None:
+    if _CONTROL.search(text) is None:
         return text
-    return _UNFIT.sub(_picture, _NEW_LINE.sub("\n", text))
+    return _CONTROL.sub(_symbol, _LINE_BREAK.sub("\n", text))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _symbol(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
 
 
-def cut(text: str, most: int) -> str:
-    """A text, as `plain` gives it, of at most `most` characters, and how many more there are.
+def cut(text: str, max_characters: int) -> str:
+    """A text, as `plain` gives it, shortened, with the number of characters left out.
 
     >>> cut("abcdef", 4)
     'abcd … (2 more characters in the log)'
     """
-    if len(text) <= most:
+    left_out = len(text) - max_characters
+    if left_out <= 0:
         return plain(text)
-    return f"{plain(text[:most])} … ({counted(len(text) - most, 'more character')} in the log)"
+    return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
 
 
-def counted(count: int, what: str) -> str:
-    """So many of something.
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
 
     >>> counted(1, "run"), counted(20_000, "sample")
     ('1 run', '20,000 samples')
     """
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def finite(value: float | None) -> float | None:
-    """A number, rounded to what can matter; None where it is none that JSON knows.
+    """A rounded number; None for None and for values that JSON does not have.
 
     >>> finite(1 / 3), finite(float("nan"))
     (0.333333, None)
     """
-    return round(value, _DIGITS) if value is not None and math.isfinite(value) else None
-
-
-# Details in pieces that a browser unpacks when they are looked at.
-
-CHUNK_BYTES = 300_000
-"""Of the JSON of one chunk, before it is packed; a single sample may be larger."""
-
-_LEVEL = 6  # of gzip: from here on it gets slower and hardly smaller
+    return round(value, _DECIMALS) if value is not None and math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Details, in order.
+    """Details of samples, in order, in compressed chunks that the browser unpacks when needed.
 
     Attributes:
-        starts: Of each chunk, the place of its first sample.
+        starts: For each chunk, the index of its first sample.
         packed: Base64 of gzip of a JSON list of details.
     """
 
@@ -322,30 +311,30 @@ class Chunks:
 
 
 def pack(details: Iterable[Json]) -> Chunks:
-    """Pack details as they come; no more than a chunk of them is held at once.
+    """Pack details; no more than one chunk of them is in memory at a time.
 
     Raises:
-        ValueError: A detail holds what JSON in UTF-8 cannot: see `plain`.
+        ValueError: A detail holds what JSON in UTF-8 cannot hold: see `plain`.
     """
     starts: list[int] = []
     packed: list[str] = []
-    held: list[bytes] = []
-    held_bytes = 0
-    for place, detail in enumerate(details):
+    chunk: list[bytes] = []
+    chunk_bytes = 0
+    for index, detail in enumerate(details):
         text = json.dumps(detail, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        written = text.encode()
-        if held and held_bytes + len(written) > CHUNK_BYTES:
-            packed.append(_packed(held))
-            held, held_bytes = [], 0
-        if not held:
-            starts.append(place)
-        held.append(written)
-        held_bytes += len(written)
-    if held:
-        packed.append(_packed(held))
+        encoded = text.encode()
+        if chunk and chunk_bytes + len(encoded) > CHUNK_BYTES:
+            packed.append(_packed(chunk))
+            chunk, chunk_bytes = [], 0
+        if not chunk:
+            starts.append(index)
+        chunk.append(encoded)
+        chunk_bytes += len(encoded)
+    if chunk:
+        packed.append(_packed(chunk))
     return Chunks(tuple(starts), tuple(packed))
 
 
 def _packed(details: list[bytes]) -> str:
-    listed = b"[" + b",".join(details) + b"]"
-    return base64.b64encode(gzip.compress(listed, _LEVEL, mtime=0)).decode()
+    json_list = b"[" + b",".join(details) + b"]"
+    return base64.b64encode(gzip.compress(json_list, _GZIP_LEVEL, mtime=0)).decode()

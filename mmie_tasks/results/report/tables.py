@@ -1,14 +1,17 @@
-"""The numbers of a task, of every run beside each other."""
+"""Tables and charts of a task: the metrics of all runs, histograms, and needle retrieval."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mmie_tasks.core.verdict import differ
-from mmie_tasks.results.report.command import Joined
+from mmie_tasks.core.bootstrap import bootstrap_interval
+from mmie_tasks.core.verdict import Scored, Verdict, differ
 from mmie_tasks.results.report.page import Json, finite
-from mmie_tasks.runs.benchmark import Metric, ScoreKind
+from mmie_tasks.results.report.samples import JoinedTask
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import (
     LEVEL,
@@ -21,21 +24,35 @@ from mmie_tasks.runs.metric_values import (
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "
-    f"{RESAMPLES:,} resamples, fixed seed; within groups where a number is a mean of groups."
+    f"{RESAMPLES:,} resamples, fixed seed; within groups where a score is a mean of groups."
 )
 
-_SHOWN = 0.005  # half of the last digit that is shown of a percentage
+NEEDLE_LENGTH = "needle_length"
+"""The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
+
+NEEDLE_DEPTH = "needle_depth"
+"""The fact of a sample that holds the depth of the needle, if known; 0 is the beginning, 1 the
+end."""
+
+NO_SCORE = "no score"
+"""The last bar of a histogram."""
+
+_RADAR_KINDS = ("category", "component")
+_ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars
+_HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
+_DEPTH_ROWS = 5  # of the heat map
+_MAX_LENGTH_COLUMNS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One number of one run.
+    """One metric of one run.
 
     Attributes:
-        official: By the official reading.
-        robust: By the robust reading.
-        differ: Samples on which the readings differ.
-        stored: What the results file says of each reading where it says anything else.
+        official: By official score.
+        robust: By robust score.
+        differ: Samples whose two scores differ.
+        stored: The value in the results file, by score, where it is another.
     """
 
     official: MetricValue
@@ -43,117 +60,326 @@ class Cell:
     differ: int
     stored: dict[ScoreKind, float]
 
-    def metric_value(self, reading: ScoreKind) -> MetricValue:
-        """By one of the readings."""
-        return self.official if reading == "official" else self.robust
+    def metric_value(self, kind: ScoreKind) -> MetricValue:
+        """The value by official or by robust score."""
+        return self.official if kind == "official" else self.robust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A number, and its cell in each run; None where a run has none of its samples."""
+class TableRow:
+    """A metric, and its cell in each run; None where a run has none of its samples."""
 
-    number: Metric
+    metric: Metric
     cells: tuple[Cell | None, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The numbers of one kind, in the order of the benchmark."""
+    """The metrics of one kind, in the order of the benchmark."""
 
     kind: str
-    lines: tuple[Line, ...]
+    rows: tuple[TableRow, ...]
 
     @property
     def title(self) -> str:
-        """For people."""
-        known = {"headline": "Headline", "mean": "Means of groups"}
-        return known.get(self.kind, f"By {self.kind}")
+        """The heading of the table."""
+        titles = {"headline": "Headline", "mean": "Means of groups"}
+        return titles.get(self.kind, f"By {self.kind}")
 
 
-def tables(task: Joined) -> list[Table]:
-    """Every number that a run has samples for, kind by kind; the headline first."""
-    lines = [
-        Line(number=number, cells=tuple(_cell(run, number) for run in task.runs))
-        for number in metrics_of([run for _, run in task.present])
+def metric_tables(task: JoinedTask) -> list[Table]:
+    """Every metric that a run has samples for, kind by kind; the headline first."""
+    rows = [
+        TableRow(metric=metric, cells=tuple(_cell(run, metric) for run in task.runs))
+        for metric in metrics_of([run for _, run in task.present])
     ]
-    shown = [line for line in lines if any(line.cells)]
-    kinds = dict.fromkeys(line.number.kind for line in shown)
+    with_cells = [row for row in rows if any(row.cells)]
+    kinds = dict.fromkeys(row.metric.kind for row in with_cells)
     return [
-        Table(kind=kind, lines=tuple(line for line in shown if line.number.kind == kind))
+        Table(kind=kind, rows=tuple(row for row in with_cells if row.metric.kind == kind))
         for kind in kinds
     ]
 
 
-def _cell(run: TaskRun | None, number: Metric) -> Cell | None:
+def _cell(run: TaskRun | None, metric: Metric) -> Cell | None:
     if run is None:
         return None
     scale = run.benchmark.scale
-    official = metric_value(run.samples, number, "official", scale)
-    robust = metric_value(run.samples, number, "robust", scale)
+    official = metric_value(run.samples, metric, "official", scale)
+    robust = metric_value(run.samples, metric, "robust", scale)
     if official is None or robust is None:
         return None
-    both = (
-        (number.verdict(sample, "official", scale), number.verdict(sample, "robust", scale))
-        for members in samples_by_stratum(run.samples, number).values()
+    verdicts = (
+        (metric.verdict(sample, "official", scale), metric.verdict(sample, "robust", scale))
+        for members in samples_by_stratum(run.samples, metric).values()
         for sample in members
     )
     return Cell(
         official=official,
         robust=robust,
-        differ=sum(differ(one, other) for one, other in both),
-        stored=_stored(run, number, {"official": official, "robust": robust}),
+        differ=sum(differ(official, robust) for official, robust in verdicts),
+        stored=_stored(run, metric, {"official": official, "robust": robust}),
     )
 
 
 def _stored(
-    run: TaskRun, number: Metric, found: dict[ScoreKind, MetricValue]
+    run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue]
 ) -> dict[ScoreKind, float]:
-    """What the runner saved, in percent, where it is another number than the one computed now."""
-    other: dict[ScoreKind, float] = {}
-    for reading, now in found.items():
-        metric = f"{reading}_{number.name}" if number.name else reading
-        if metric not in run.stored:
+    """What the runner saved, in percent, where it differs from the value of the samples."""
+    stored: dict[ScoreKind, float] = {}
+    for kind, value in values.items():
+        name = f"{kind}_{metric.name}" if metric.name else kind
+        if name not in run.stored:
             continue
-        saved = run.stored[metric] * 100 / run.benchmark.scale.tabled
-        if now.percent is None or abs(saved - now.percent) > _SHOWN:
-            other[reading] = saved
-    return other
+        percent = run.stored[name] * 100 / run.benchmark.scale.tabled
+        if value.percent is None or abs(percent - value.percent) > _HALF_DIGIT:
+            stored[kind] = percent
+    return stored
 
 
-def as_json(found: Iterable[Table]) -> list[Json]:
-    """The tables as the page reads them."""
+def tables_json(tables: Iterable[Table]) -> list[Json]:
+    """The tables for the page."""
     return [
         {
             "kind": table.kind,
             "title": table.title,
             "rows": [
                 {
-                    "name": line.number.name,
-                    "title": line.number.title,
-                    "cells": [None if cell is None else _cell_json(cell) for cell in line.cells],
+                    "name": row.metric.name,
+                    "title": row.metric.title,
+                    "cells": [None if cell is None else _cell_json(cell) for cell in row.cells],
                 }
-                for line in table.lines
+                for row in table.rows
             ],
         }
-        for table in found
+        for table in tables
     ]
 
 
 def _cell_json(cell: Cell) -> Json:
     return {
-        "official": _figure_json(cell.official, cell.stored.get("official")),
-        "robust": _figure_json(cell.robust, cell.stored.get("robust")),
+        "official": _value_json(cell.official, cell.stored.get("official")),
+        "robust": _value_json(cell.robust, cell.stored.get("robust")),
         "differ": cell.differ,
     }
 
 
-def _figure_json(found: MetricValue, stored: float | None) -> Json:
+def _value_json(value: MetricValue, stored: float | None) -> Json:
     return {
-        "percent": finite(found.percent),
-        "low": finite(found.interval.low) if found.interval else None,
-        "high": finite(found.interval.high) if found.interval else None,
-        "scored": found.scored,
-        "total": found.total,
-        "why_not": found.why_not,
+        "percent": finite(value.percent),
+        "low": finite(value.interval.low) if value.interval else None,
+        "high": finite(value.interval.high) if value.interval else None,
+        "scored": value.scored,
+        "total": value.total,
+        "why_not": value.why_not,
         "stored": finite(stored),
     }
+
+
+def charts(task: JoinedTask, tables: Sequence[Table]) -> list[Json]:
+    """Every chart of a task, for the page."""
+    charts = [chart for table in tables for chart in _table_charts(table)]
+    if task.benchmark.scale.whole:
+        charts.append(_histogram(task))
+    return [*charts, *needle_charts(task)]
+
+
+def _table_charts(table: Table) -> Iterator[Json]:
+    if len(table.rows) < 2:
+        return
+    title = table.title if table.kind != "headline" else "Headlines"
+    titles = {"lines" if table.kind in _ORDERED_KINDS else "bars": title}
+    if table.kind in _RADAR_KINDS and len(table.rows) > 2:
+        titles["radar"] = f"{title}, radar"
+    for shape, shape_title in titles.items():
+        yield {
+            "id": f"{table.kind}-{shape}",
+            "title": shape_title,
+            "type": shape,
+            "unit": "percent",
+            "x": [row.metric.title for row in table.rows],
+            "series": list(_metric_series(table)),
+        }
+
+
+def _metric_series(table: Table) -> Iterator[Json]:
+    for run in range(len(table.rows[0].cells)):
+        cells = [row.cells[run] for row in table.rows]
+        for kind in SCORE_KINDS if any(cells) else ():
+            values = [None if cell is None else cell.metric_value(kind) for cell in cells]
+            intervals = [value.interval if value else None for value in values]
+            yield {
+                "run": run,
+                "reading": kind,
+                "values": [None if value is None else finite(value.percent) for value in values],
+                "low": [finite(interval.low) if interval else None for interval in intervals],
+                "high": [finite(interval.high) if interval else None for interval in intervals],
+            }
+
+
+def _histogram(task: JoinedTask) -> Json:
+    """How many samples have how many points: for scales of whole points."""
+    full_marks = int(task.benchmark.scale.full_marks)
+    labels = [*map(str, range(full_marks + 1)), NO_SCORE]
+    no_ends = [None] * len(labels)
+    return {
+        "id": "points",
+        "title": f"Samples by points, 0 to {full_marks}",
+        "type": "histogram",
+        "unit": "samples",
+        "x": labels,
+        "series": [
+            {
+                "run": index,
+                "reading": kind,
+                "values": _point_counts(run, kind, labels),
+                "low": no_ends,
+                "high": no_ends,
+            }
+            for index, run in task.present
+            for kind in SCORE_KINDS
+        ],
+    }
+
+
+def _point_counts(run: TaskRun, kind: ScoreKind, labels: Sequence[str]) -> list[int]:
+    verdicts = (sample.verdict(kind) for sample in run.samples)
+    counts = Counter(str(round(v.points)) if isinstance(v, Scored) else NO_SCORE for v in verdicts)
+    return [counts[label] for label in labels]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needle:
+    """A sample with a needle."""
+
+    run: int
+    length: float
+    depth: float | None
+    sample: LoggedSample
+
+
+def needle_charts(task: JoinedTask) -> list[Json]:
+    """How often needles in haystacks are retrieved, by their depth and the haystack's length.
+
+    A heat map for each run where depths are known, and lines where only lengths are. A benchmark
+    states them as the facts `NEEDLE_LENGTH` and `NEEDLE_DEPTH` of a sample.
+    """
+    needles = [
+        needle
+        for index, run in task.present
+        for sample in run.samples
+        if (needle := _needle(index, sample)) is not None
+    ]
+    with_depth = [needle for needle in needles if needle.depth is not None]
+    without_depth = [needle for needle in needles if needle.depth is None]
+    scale = task.benchmark.scale
+    maps = [_heat_map(run, with_depth, scale) for run in sorted({n.run for n in with_depth})]
+    return [*maps, _length_chart(without_depth, scale)] if without_depth else maps
+
+
+def _needle(run: int, sample: LoggedSample) -> _Needle | None:
+    length, depth = (_number(sample.facts.get(name)) for name in (NEEDLE_LENGTH, NEEDLE_DEPTH))
+    if length is None:
+        return None
+    return _Needle(run=run, length=length, depth=depth, sample=sample)
+
+
+def _number(fact: object) -> float | None:
+    if isinstance(fact, bool) or not isinstance(fact, (int, float)) or not math.isfinite(fact):
+        return None
+    return float(fact)
+
+
+@dataclass(frozen=True, slots=True)
+class _LengthBins:
+    """Lengths in bins of about as many needles each.
+
+    Attributes:
+        tops: The greatest length of each bin, ascending.
+        labels: Of each bin.
+    """
+
+    tops: tuple[float, ...]
+    labels: tuple[str, ...]
+
+    def index(self, length: float) -> int:
+        """The bin of a length that is among those the bins were made of."""
+        return next(index for index, top in enumerate(self.tops) if length <= top)
+
+
+def _length_bins(needles: Iterable[_Needle]) -> _LengthBins:
+    lengths = sorted(needle.length for needle in needles)
+    tops = sorted(set(lengths))
+    if len(tops) > _MAX_LENGTH_COLUMNS:
+        parts = range(1, _MAX_LENGTH_COLUMNS + 1)
+        tops = sorted({lengths[len(lengths) * n // _MAX_LENGTH_COLUMNS - 1] for n in parts})
+    bottoms = [min(n for n in lengths if n > below) for below in (-math.inf, *tops[:-1])]
+    labels = [
+        f"{bottom:g}" if bottom == top else f"{bottom:g} to {top:g}"
+        for bottom, top in zip(bottoms, tops, strict=True)
+    ]
+    return _LengthBins(tuple(tops), tuple(labels))
+
+
+def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
+    bins = _length_bins(needles)  # of all runs, so that their maps have the same columns
+    verdicts: defaultdict[tuple[int, int], list[Verdict]] = defaultdict(list)
+    for needle in needles:
+        if needle.run == run and needle.depth is not None:
+            depth = min(_DEPTH_ROWS - 1, max(0, int(needle.depth * _DEPTH_ROWS)))
+            verdicts[depth, bins.index(needle.length)].append(needle.sample.official)
+    step = 100 // _DEPTH_ROWS
+    cells = [
+        [verdicts.get((depth, length), []) for length in range(len(bins.tops))]
+        for depth in range(_DEPTH_ROWS)
+    ]
+    return {
+        "id": f"needles-heat-{run}",
+        "title": "Needles retrieved, by depth and length of the haystack (official score)",
+        "type": "heat",
+        "unit": "percent",
+        "run": run,
+        "x": list(bins.labels),
+        "y": [f"{depth * step} to {(depth + 1) * step} %" for depth in range(_DEPTH_ROWS)],
+        "z": [[_mean_percent(cell, scale) for cell in row] for row in cells],
+        "counts": [[len(_points(cell)) for cell in row] for row in cells],
+    }
+
+
+def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
+    bins = _length_bins(needles)
+    return {
+        "id": "needles-lines",
+        "title": "Needles retrieved, by length of the haystack",
+        "type": "lines",
+        "unit": "percent",
+        "x": list(bins.labels),
+        "series": list(_length_series(needles, bins, scale)),
+    }
+
+
+def _length_series(needles: Sequence[_Needle], bins: _LengthBins, scale: Scale) -> Iterator[Json]:
+    percent = 100 / scale.full_marks
+    for run in sorted({needle.run for needle in needles}):
+        for kind in SCORE_KINDS:
+            cells: list[list[Verdict]] = [[] for _ in bins.tops]
+            for needle in needles:
+                if needle.run == run:
+                    cells[bins.index(needle.length)].append(needle.sample.verdict(kind))
+            intervals = [bootstrap_interval(_points(cell)) for cell in cells]
+            yield {
+                "run": run,
+                "reading": kind,
+                "values": [_mean_percent(cell, scale) for cell in cells],
+                "low": [finite(i.low * percent) if i else None for i in intervals],
+                "high": [finite(i.high * percent) if i else None for i in intervals],
+            }
+
+
+def _points(verdicts: Iterable[Verdict]) -> list[float]:
+    return [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+
+
+def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
+    points = _points(verdicts)
+    return finite(scale.percent(sum(points) / len(points))) if points else None

@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.results.report.charts import charts
-from mmie_tasks.results.report.command import join
-from mmie_tasks.results.report.tables import tables
+from mmie_tasks.results.report.samples import join_tasks
+from mmie_tasks.results.report.tables import charts, metric_tables
 
 
 def drawn(*runs: object) -> dict[str, Any]:
-    (task,) = join(runs)  # type: ignore[arg-type]
-    return {str(chart["id"]): chart for chart in charts(task, tables(task))}
+    (task,) = join_tasks(runs)  # type: ignore[arg-type]
+    return {str(chart["id"]): chart for chart in charts(task, metric_tables(task))}
 
 
 def needle(name: str, points: float | None, length: object, depth: object = None) -> Any:

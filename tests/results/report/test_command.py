@@ -54,7 +54,7 @@ def test_what_the_log_left_out_is_said(folder: Path) -> None:
 
 @pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
 def test_only_a_page_is_written_over(folder: Path, output: str) -> None:
-    with pytest.raises(SettingWrong, match="it is a page"):
+    with pytest.raises(SettingWrong, match="it is an HTML file"):
         run([str(folder / "good"), "-o", str(folder / output)], {})
 
 

@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
-from mmie_tasks.results.report.command import Row
-from mmie_tasks.results.report.details import (
-    MOST_IMAGES,
-    MOST_REPLY,
-    MOST_TEXT,
-    Thumbnail,
-    detail,
-    images_of,
-)
 from mmie_tasks.results.report.page import CHUNK_BYTES, pack
+from mmie_tasks.results.report.samples import (
+    MAX_IMAGES,
+    MAX_REPLY,
+    MAX_TEXT,
+    SampleRow,
+    Thumbnail,
+    sample_detail,
+    shown_images,
+)
 from mmie_tasks.runs.benchmark import LoggedSegment
 
 SEEN = Thumbnail("data:image/webp;base64,AAAA")
 
 
 def told(*row: Any, thumbnail: Thumbnail = SEEN) -> Any:
-    return detail(tuple(row), {SIGNATURE: 0}, lambda _: thumbnail)
+    return sample_detail(tuple(row), {SIGNATURE: 0}, lambda _: thumbnail)
 
 
 def kinds(segments: list[dict[str, Any]]) -> list[str]:
@@ -60,15 +60,15 @@ def test_an_image_without_a_thumbnail_says_why() -> None:
 
 def test_a_problem_is_told_with_what_was_written_and_never_looked_up() -> None:
     row = (sample("1", answer=(LoggedSegment(image="/etc/passwd", problem="outside"),)),)
-    assert images_of(row) == []
+    assert shown_images(row) == []
     assert kinds(told(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
 def test_after_six_images_the_others_are_counted_at_their_places() -> None:
     many = [LoggedSegment(image=f"{place}.png") for place in range(9)]
     question = (*many[:8], LoggedSegment("between"), many[8])
-    row: Row = (sample("1", question=question),)
-    assert images_of(row) == [f"{place}.png" for place in range(MOST_IMAGES)]
+    row: SampleRow = (sample("1", question=question),)
+    assert shown_images(row) == [f"{place}.png" for place in range(MAX_IMAGES)]
     assert kinds(told(*row)["question"])[6:] == [
         "and 2 more images",
         "between",
@@ -88,8 +88,8 @@ def test_what_is_looked_up_is_what_is_shown() -> None:
         return SEEN
 
     row = (sample("1", question=question, answer=question),)
-    detail(row, {SIGNATURE: 0}, look_up)
-    assert images_of(row) == asked == [*"01234"] * 2
+    sample_detail(row, {SIGNATURE: 0}, look_up)
+    assert shown_images(row) == asked == [*"01234"] * 2
 
 
 def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
@@ -101,11 +101,11 @@ def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
     assert found["runs"][1] is None
 
 
-@pytest.mark.parametrize("length", [MOST_TEXT, MOST_TEXT + 1])
+@pytest.mark.parametrize("length", [MAX_TEXT, MAX_TEXT + 1])
 def test_a_long_text_is_cut_and_says_how_much_is_missing(length: int) -> None:
     (piece,) = told(sample("1", question=(LoggedSegment("x" * length),)))["question"]
-    ending = "" if length == MOST_TEXT else " … (1 more character in the log)"
-    assert piece["text"] == "x" * MOST_TEXT + ending
+    ending = "" if length == MAX_TEXT else " … (1 more character in the log)"
+    assert piece["text"] == "x" * MAX_TEXT + ending
 
 
 def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
@@ -119,7 +119,7 @@ def test_a_reply_is_shown_whole_with_what_it_took() -> None:
     usage = Usage(input_tokens=9, output_tokens=2, cost_usd=0.5)
     replies = [
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
-        JudgeReply(text="y" * (MOST_REPLY + 7), model="m", usage=Usage(cost_usd=float("nan"))),
+        JudgeReply(text="y" * (MAX_REPLY + 7), model="m", usage=Usage(cost_usd=float("nan"))),
     ]
     first, second = told(sample("1", replies=tuple(replies)))["runs"][0]["replies"]
     assert first == {

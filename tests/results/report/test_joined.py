@@ -3,24 +3,31 @@ from __future__ import annotations
 import pytest
 from support.report_runs import run, sample
 
-from mmie_tasks.results.report.command import disputed, join, worth_a_look
-from mmie_tasks.results.report.payload import columns
+from mmie_tasks.results.report.samples import (
+    dispute,
+    join_tasks,
+    sample_columns,
+    thumbnail_priority,
+)
 
 
 def test_samples_come_in_the_order_of_the_first_run_then_those_only_later_runs_have() -> None:
     one = run("one", [sample("b"), sample("a")])
     two = run("two", [sample("c"), sample("a"), sample("0")])
-    (task,) = join([one, two])
-    assert columns(task)["ids"] == ["b", "a", "c", "0"]
-    assert columns(task)["missing"] == [[False, False, True, True], [True, False, False, False]]
+    (task,) = join_tasks([one, two])
+    assert sample_columns(task)["ids"] == ["b", "a", "c", "0"]
+    assert sample_columns(task)["missing"] == [
+        [False, False, True, True],
+        [True, False, False, False],
+    ]
 
 
 def test_runs_that_lack_a_task_keep_their_place() -> None:
     one, two = run("one", [sample("a")], task="sketch_x"), run("two", [sample("a")])
-    first, second = join([one, two])
+    first, second = join_tasks([one, two])
     assert [index for index, _ in first.present] == [0]
     assert [index for index, _ in second.present] == [1]
-    assert columns(second)["points"]["official"] == [[None], [2]]
+    assert sample_columns(second)["points"]["official"] == [[None], [2]]
     assert (first.title, second.title) == ("Sketch (sketch_x)", "Sketch")
 
 
@@ -40,17 +47,17 @@ def test_how_far_runs_and_readings_are_apart(
     row: list[tuple[float | None, float | None] | None], expected: float
 ) -> None:
     samples = tuple(None if each is None else sample("a", each[0], each[1]) for each in row)
-    assert disputed(samples, 4) == expected
+    assert dispute(samples, 4) == expected
 
 
-def test_the_worst_and_most_disputed_are_worth_a_look() -> None:
+def test_the_worst_and_most_disputed_get_thumbnails_first() -> None:
     rows = [(sample("a", 4),), (sample("b", 0),), (sample("c", 4, 0),), (sample("d", 2),)]
-    assert [worth_a_look(row, 4) for row in rows] == [0, 1, 2, 0.5]
+    assert [thumbnail_priority(row, 4) for row in rows] == [0, 1, 2, 0.5]
 
 
 def test_reasons_stand_where_points_are_missing_and_nowhere_else() -> None:
-    (task,) = join([run("one", [sample("a", None, 3), sample("b", 1)]), run("two", [])])
-    found = columns(task)
+    (task,) = join_tasks([run("one", [sample("a", None, 3), sample("b", 1)]), run("two", [])])
+    found = sample_columns(task)
     assert found["reasons"]["official"] == [["unparsed", ""], ["", ""]]
     assert found["reasons"]["robust"] == [["", ""], ["", ""]]
     assert found["points"]["official"] == [[None, 1], [None, None]]
@@ -59,6 +66,6 @@ def test_reasons_stand_where_points_are_missing_and_nowhere_else() -> None:
 
 def test_groups_come_in_the_order_of_the_benchmark_and_unknown_ones_last() -> None:
     samples = [sample(name, category=name) for name in "zaybxcw"]
-    (task,) = join([run("one", samples)])
-    category = columns(task)["groups"]["category"]
+    (task,) = join_tasks([run("one", samples)])
+    category = sample_columns(task)["groups"]["category"]
     assert category == {"names": [*"cabwxyz"], "of": [[6], [1], [5], [2], [4], [0], [3]]}

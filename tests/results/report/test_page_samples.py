@@ -23,8 +23,8 @@ IDS: list[str] = made.hostile()["tasks"][0]["samples"]["ids"]
         pytest.param("Category", "even (4)", "0246", id="a group"),
         pytest.param("Run", "first", "35021467", id="a run"),
         pytest.param("Run", made.NAMES[1], "3502467", id="a run that lacks a sample"),
-        pytest.param("Without score", "only without score", "3", id="without score"),
-        pytest.param("Without score", "unparsed (1)", "3", id="without score, and why"),
+        pytest.param("Unscored", "only unscored", "3", id="without score"),
+        pytest.param("Unscored", "unparsed (1)", "3", id="without score, and why"),
     ],
 )
 def test_a_choice_changes_which_samples_are_shown(
@@ -39,7 +39,7 @@ def test_a_choice_changes_which_samples_are_shown(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        pytest.param("Only where readings differ (1)", "2", id="readings"),
+        pytest.param("Only where official and robust differ (1)", "2", id="readings"),
         pytest.param("Only where runs differ (3)", "350", id="runs"),
     ],
 )
@@ -62,11 +62,11 @@ def test_a_sample_without_score_is_neither_worst_nor_best(opened: Open, hostile:
 
 def test_a_range_of_points_is_of_the_run_that_is_looked_at(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie")
-    section(page).get_by_label("most official points").fill("1")
+    section(page).get_by_label("highest official points").fill("1")
     expect_samples(page, "516")
     choice_of(page, "Run").select_option(label="first")
     expect_samples(page, "16")
-    section(page).get_by_label("least official points").fill("1")
+    section(page).get_by_label("lowest official points").fill("1")
     expect_samples(page, "6")
     section(page).get_by_role("button", name="Clear filters").click()
     expect_samples(page, "35021467")
@@ -86,7 +86,7 @@ def test_a_search_finds_what_is_in_the_details(
     opened: Open, hostile: Path, words: str, expected: str
 ) -> None:
     page = opened(hostile, "#mmie")
-    section(page).get_by_label("Search in everything said").fill(words)
+    section(page).get_by_label("Search in all texts").fill(words)
     expect(section(page).get_by_role("status")).to_contain_text(f"{len(expected)} of 8 samples")
     expect_samples(page, expected)
 
@@ -94,7 +94,7 @@ def test_a_search_finds_what_is_in_the_details(
 def test_a_search_of_many_samples_can_be_stopped(opened: Open, large: Path) -> None:
     page = opened(large)
     page.evaluate("() => { Response.prototype.json = () => new Promise(() => {}); }")  # never done
-    section(page).get_by_label("Search in everything said").fill("word-1")
+    section(page).get_by_label("Search in all texts").fill("word-1")
     stop = section(page).get_by_role("button", name="Stop the search")
     stop.click()
     expect(stop).to_be_hidden()
@@ -106,7 +106,7 @@ def test_twenty_thousand_samples_are_shown_a_page_at_a_time(opened: Open, large:
     shown, status = section(page).locator(".sample"), section(page).get_by_role("status")
     expect(shown).to_have_count(25)
     expect(status).to_have_text("20,000 of 20,000 samples match")
-    section(page).get_by_label("Search in everything said").fill("word-1999")
+    section(page).get_by_label("Search in all texts").fill("word-1999")
     expect(status).to_have_text("11 of 20,000 samples match")
     section(page).get_by_role("button", name="Clear filters").click()
     choice_of(page, "Order").select_option(label="best first")
@@ -141,7 +141,7 @@ def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
 
 def test_an_address_of_no_sample_says_so(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie/%F0%28")
-    expect(section(page).get_by_role("status")).to_have_text("There is no sample %F0%28 here.")
+    expect(section(page).get_by_role("status")).to_have_text("No sample has the id %F0%28.")
     expect_samples(page, "35021467")
 
 
@@ -154,7 +154,7 @@ def test_a_sample_opens_with_the_keyboard_and_shows_every_run(opened: Open, host
     expect(runs).to_have_count(2)
     expect(runs.nth(0)).to_contain_text("n/a unparsed")
     expect(runs.nth(1)).to_contain_text("2 of 6")
-    expect(runs.nth(1)).to_contain_text("remembered, not asked again")
+    expect(runs.nth(1)).to_contain_text("from the cache")
     expect(runs.nth(1)).to_contain_text("1,234 tokens in, 56 out · $0.00210")
     expect(runs.nth(1)).to_contain_text("judge:b|model:m|note:")
 
@@ -168,7 +168,7 @@ def test_a_picture_that_is_not_there_says_why(opened: Open, hostile: Path) -> No
     page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
     sample = section(page).locator(".sample[open]")
     expect(sample.locator(".absent")).to_have_text(
-        [f"no such file {made.HOSTILE[2]}", "picture not shown "]
+        [f"no such file {made.HOSTILE[2]}", "image not shown "]
     )
     expect(sample.locator("img")).to_have_count(2)  # the answers', whose addresses are data
 

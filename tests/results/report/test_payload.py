@@ -15,20 +15,20 @@ from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.report.payload import Settings, payload
+from mmie_tasks.results.report.command import ReportOptions, payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
 
-SETTINGS = Settings(title="Made up", made="2026-11-21 14:00 UTC")
+SETTINGS = ReportOptions(title="Made up", made="2026-11-21 14:00 UTC")
 
 
-def of(*runs: Run, settings: Settings = SETTINGS) -> Any:
+def of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
     found = payload(runs, settings)
     json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
     return found
 
 
-def task(*runs: Run, settings: Settings = SETTINGS) -> Any:
+def task(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
     (found,) = of(*runs, settings=settings)["tasks"]
     return found
 
@@ -122,7 +122,7 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     found = task(judged, run("two", [sample("1")]))
     assert found["signatures"] == [SIGNATURE, "judge:other|t:1"]
     assert [each["runs"][0]["signature"] for each in details(found)] == [0, 1]
-    spent = {"replies": 2, "remembered": 2, "models": {"m": 2}, "input_tokens": 20}
+    spent = {"replies": 2, "cached": 2, "models": {"m": 2}, "input_tokens": 20}
     assert found["spend"] == [[0, {**spent, "output_tokens": 10, "cost_usd": 0.5}]]
     assert found["notes"] == [
         [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
@@ -166,8 +166,8 @@ def test_the_budget_is_for_all_tasks_together(tmp_path: Path) -> None:
 
 
 NOTE = (
-    "images of 2 samples are not shown: the report has room for those of 1 sample of a task, "
-    "and for 9.0 MiB of thumbnails in all"
+    "images of 2 samples are not shown: the limit is 1 sample of a task, "
+    "and 9.0 MiB of thumbnails in all"
 )
 
 

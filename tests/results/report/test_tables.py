@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from support.report_runs import SCALE, SKETCH, run, sample
 
-from mmie_tasks.results.report.command import join
-from mmie_tasks.results.report.tables import as_json, tables
+from mmie_tasks.results.report.samples import join_tasks
+from mmie_tasks.results.report.tables import metric_tables, tables_json
 from mmie_tasks.runs.benchmark import Scale
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -16,8 +16,8 @@ SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a"
 
 
 def shown(*runs: object) -> list[dict]:
-    (task,) = join(runs)  # type: ignore[arg-type]
-    return as_json(tables(task))  # type: ignore[return-value]
+    (task,) = join_tasks(runs)  # type: ignore[arg-type]
+    return tables_json(metric_tables(task))  # type: ignore[return-value]
 
 
 def test_every_number_is_the_figure_of_its_run() -> None:

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from mmie_tasks.results.report.details import SIDE_PX, Album, Thumbnail, album, name_of, thumbnail
+from mmie_tasks.results.report.samples import (
+    SIDE_PX,
+    TaskThumbnails,
+    Thumbnail,
+    file_name,
+    make_thumbnails,
+    thumbnail,
+)
 
 
 def drawn(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
@@ -84,28 +91,26 @@ def pipe(path: Path) -> str:
 @pytest.mark.parametrize(
     ("make", "note"),
     [
-        pytest.param(str, "the file is not here any more", id="missing"),
-        pytest.param(lambda p: f"{p}/x.png/y", "the file is not here any more", id="no-folder"),
+        pytest.param(str, "the file no longer exists", id="missing"),
+        pytest.param(lambda p: f"{p}/x.png/y", "the file no longer exists", id="no-folder"),
         pytest.param(lambda p: str(p.parent), "not a file", id="folder"),
         pytest.param(lambda _: "/dev/zero", "not a file", id="device"),
         pytest.param(pipe, "not a file", id="pipe"),
         pytest.param(lambda _: "a\0b", "the file cannot be read", id="nul"),
         pytest.param(lambda _: "a\ud83d.png", "the file cannot be read", id="surrogate"),
         pytest.param(lambda _: "a" * 9999, "the file cannot be read", id="too-long-a-name"),
+        pytest.param(lambda p: written(p, b""), "the file is not a readable image", id="empty"),
         pytest.param(
-            lambda p: written(p, b""), "the file is no image that can be read", id="empty"
+            lambda p: written(p, b"<html>"), "the file is not a readable image", id="text"
         ),
-        pytest.param(
-            lambda p: written(p, b"<html>"), "the file is no image that can be read", id="text"
-        ),
-        pytest.param(broken, "the file is no image that can be read", id="cut-png"),
+        pytest.param(broken, "the file is not a readable image", id="cut-png"),
         pytest.param(
             lambda p: broken(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"
         ),
         pytest.param(
             lambda p: drawn(p.with_suffix(".pcx")),
-            "the file is no image that can be read",
-            id="a-kind-nobody-uses",
+            "the file is not a readable image",
+            id="a-rare-format",
         ),
     ],
 )
@@ -124,20 +129,22 @@ def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
 def test_images_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
     images = [drawn(tmp_path / f"{place}.png", (192, 192)) for place in range(3)]
     size = thumbnail(images[0]).size_bytes
-    found = album([(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size))
+    found = make_thumbnails(
+        [(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size)
+    )
     assert found.rows == {7, 3}
     assert found.left_out == 1
     assert found.used_bytes <= 2.5 * size
-    assert found.look_up(7, images[0]).address
-    assert found.look_up(5, images[2]).note == "no thumbnail"
+    assert found.find(7, images[0]).address
+    assert found.find(5, images[2]).note == "no thumbnail"
 
 
 def test_an_image_counts_as_often_as_it_is_shown_and_is_made_once(tmp_path: Path) -> None:
     image = drawn(tmp_path / "a.png")
     size = thumbnail(image).size_bytes
-    found = album([(0, [image, image]), (1, [image])], 9, 10 * size)
+    found = make_thumbnails([(0, [image, image]), (1, [image])], 9, 10 * size)
     assert found.used_bytes == 3 * size
-    assert list(found.made) == [image]
+    assert list(found.by_image) == [image]
 
 
 def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,25 +154,25 @@ def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) 
         made.append(image)
         return Thumbnail("x")
 
-    monkeypatch.setattr("mmie_tasks.results.report.details.thumbnail", note)
-    album([(row, ["a.png"]) for row in range(100)], 100, 100)
+    monkeypatch.setattr("mmie_tasks.results.report.samples.thumbnail", note)
+    make_thumbnails([(row, ["a.png"]) for row in range(100)], 100, 100)
     assert made == ["a.png"]
 
 
 def test_missing_files_take_no_room_and_samples_without_images_are_not_counted() -> None:
-    found = album([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
+    found = make_thumbnails([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
     assert (found.rows, found.left_out, found.used_bytes) == ({0, 2}, 0, 0)
-    assert found.look_up(0, "gone.png").note == "the file is not here any more"
+    assert found.find(0, "gone.png").note == "the file no longer exists"
 
 
 def test_no_more_samples_than_asked_have_thumbnails(tmp_path: Path) -> None:
     image = drawn(tmp_path / "a.png")
-    found = album([(2, []), (1, [image]), (0, [image])], 1, 10**6)
+    found = make_thumbnails([(2, []), (1, [image]), (0, [image])], 1, 10**6)
     assert (found.rows, found.left_out) == ({1}, 1)
 
 
-def test_nothing_wanted_gives_an_empty_album() -> None:
-    assert album([], 9, 100) == Album()
+def test_nothing_wanted_gives_an_no_thumbnails() -> None:
+    assert make_thumbnails([], 9, 100) == TaskThumbnails()
 
 
 @pytest.mark.parametrize(
@@ -178,7 +185,7 @@ def test_nothing_wanted_gives_an_empty_album() -> None:
     ],
 )
 def test_the_name_of_a_file_is_short_and_plain(image: str, expected: str) -> None:
-    assert name_of(image) == expected
+    assert file_name(image) == expected
 
 
 def test_an_image_that_is_cut_off_is_no_image_whatever_the_process_puts_up_with(

@@ -1,28 +1,28 @@
-// Charts are drawn when they come into view, by a library that is unpacked for the first of them.
+// Charts, drawn when they scroll into view; the charting library is unpacked for the first one.
 
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
 
 let library = null;
 
 /** The library as a script of this page: its hash is allowed in the page's policy. */
-function loaded() {
+function loadLibrary() {
   library ??= unpacked("x-library")
     .text()
     .then((text) => {
-      document.head.append(make("script", {}, text));
+      document.head.append(element("script", {}, text));
       return window.Plotly;
     });
   return library;
 }
 
-/** A colour of the style sheet, as it is in the present theme. */
+/** A colour of the style sheet, in the current theme. */
 function colour(name) {
-  const probe = make("span", { hidden: true });
+  const probe = element("span", { hidden: true });
   probe.style.color = `var(--${name})`;
   document.body.append(probe);
-  const found = getComputedStyle(probe).color;
+  const value = getComputedStyle(probe).color;
   probe.remove();
-  return found;
+  return value;
 }
 
 function palette() {
@@ -41,7 +41,7 @@ class Plots {
 
   constructor(runs) {
     this.runs = runs;
-    this.observer = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: "300px" });
+    this.observer = new IntersectionObserver((entries) => this.#onVisible(entries), { rootMargin: "300px" });
   }
 
   watch(section, task) {
@@ -50,12 +50,12 @@ class Plots {
       const chart = task.charts[Number(figure.dataset.chart)];
       this.#charts.set(plot, { ...chart, full_marks: task.full_marks });
       plot.style.height = `${heightOf(chart)}px`;
-      figure.style.gridRow = `span ${Math.ceil(heightOf(chart) / 420)}`; // small ones stand beside it
+      figure.style.gridRow = `span ${Math.ceil(heightOf(chart) / 420)}`; // small charts go beside it
       this.observer.observe(plot);
     }
   }
 
-  #seen(entries) {
+  #onVisible(entries) {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       this.observer.unobserve(target);
@@ -65,7 +65,7 @@ class Plots {
   }
 
   async #draw(plot, colours) {
-    const plotly = await loaded();
+    const plotly = await loadLibrary();
     const { data, layout } = shapeOf(this.#charts.get(plot), this.runs, colours, plot.clientWidth);
     await plotly.react(plot, data, layout, CONFIG);
     plot.dataset.drawn = "";

@@ -1,4 +1,4 @@
-// The bar of filters above the samples.
+// The filters above the list of samples.
 
 const SORTS = [
   ["disputed", "most disputed first"],
@@ -8,71 +8,71 @@ const SORTS = [
 ];
 
 class Controls {
-  /** `changed()` is called when other samples are wanted, `searched(words)` when other words are. */
-  constructor(index, runs, changed, searched) {
+  /** `onFilter()` is called when filters or order change, `onSearch(query)` when the query changes. */
+  constructor(index, runs, onFilter, onSearch) {
     this.index = index;
     this.runs = runs;
-    this.changed = changed;
-    this.searched = searched;
+    this.onFilter = onFilter;
+    this.onSearch = onSearch;
     this.reset();
-    this.element = make("div", { class: "controls", role: "search", "aria-label": "Samples" });
+    this.element = element("div", { class: "controls", role: "search", "aria-label": "Samples" });
     this.fill();
   }
 
   reset() {
-    this.wanted = structuredClone(WANTED);
+    this.filters = structuredClone(NO_FILTERS);
     const disputed = this.index.disputed.some((value) => value > 0);
     this.sort = disputed || this.index.task.present.length > 1 ? "disputed" : "worst";
-    this.words = "";
+    this.query = "";
   }
 
   fill() {
     const fields = [
-      this.#words(),
-      this.#several() ? this.#run() : null,
+      this.#search(),
+      this.#hasSeveralRuns() ? this.#run() : null,
       ...Object.keys(this.index.groups).map((kind) => this.#group(kind)),
       this.#points(),
       this.#unscored(),
-      this.#check("readings", "Only where readings differ", this.index.readingsDiffer),
-      this.#several() ? this.#check("runs", "Only where runs differ", this.index.runsDiffer) : null,
+      this.#check("scoresDiffer", "Only where official and robust differ", this.index.scoresDiffer),
+      this.#hasSeveralRuns() ? this.#check("runsDiffer", "Only where runs differ", this.index.runsDiffer) : null,
       labelled("Order", choice(SORTS, this.sort, (value) => this.#set(() => (this.sort = value)))),
-      make("button", { type: "button", click: () => this.#clear() }, "Clear filters"),
+      element("button", { type: "button", click: () => this.#clear() }, "Clear filters"),
     ];
     this.element.replaceChildren(...fields.filter((field) => field !== null));
   }
 
-  #several() {
+  #hasSeveralRuns() {
     return this.index.task.present.length > 1;
   }
 
   #set(change) {
     change();
-    this.changed();
+    this.onFilter();
   }
 
   #clear() {
     this.reset();
     this.fill();
-    this.searched("");
+    this.onSearch("");
     this.element.querySelector("input").focus();
   }
 
-  #words() {
-    let waiting = 0;
-    const look = (event) => {
-      clearTimeout(waiting);
-      const words = event.target.value.trim();
-      waiting = setTimeout(() => {
-        if (words !== this.words) this.searched((this.words = words));
+  #search() {
+    let timer = 0;
+    const onInput = (event) => {
+      clearTimeout(timer);
+      const query = event.target.value.trim();
+      timer = setTimeout(() => {
+        if (query !== this.query) this.onSearch((this.query = query));
       }, 200);
     };
-    const input = make("input", { type: "search", input: look, autocomplete: "off", spellcheck: "false" });
-    return labelled("Search in everything said", input, "words");
+    const input = element("input", { type: "search", input: onInput, autocomplete: "off", spellcheck: "false" });
+    return labelled("Search in all texts", input, "text");
   }
 
   #run() {
     const options = [["any", "any"], ...this.index.task.present.map((run) => [String(run), this.runs[run].name])];
-    return labelled("Run", choice(options, "any", (value) => this.#set(() => (this.wanted.run = value))));
+    return labelled("Run", choice(options, "any", (value) => this.#set(() => (this.filters.run = value))));
   }
 
   #group(kind) {
@@ -80,30 +80,30 @@ class Controls {
     const counts = new Array(names.length).fill(0);
     for (const groups of of) for (const group of groups) counts[group] += 1;
     const sorted = names.map((name, group) => [String(group), `${name} (${counted(counts[group])})`]);
-    sorted.sort((one, other) => one[1].localeCompare(other[1], "en", { numeric: true }));
-    const changed = (value) =>
+    sorted.sort((a, b) => a[1].localeCompare(b[1], "en", { numeric: true }));
+    const onChange = (value) =>
       this.#set(() => {
-        if (value === "") delete this.wanted.groups[kind];
-        else this.wanted.groups[kind] = Number(value);
+        if (value === "") delete this.filters.groups[kind];
+        else this.filters.groups[kind] = Number(value);
       });
-    return labelled(kind[0].toUpperCase() + kind.slice(1), choice([["", "all"], ...sorted], "", changed));
+    return labelled(kind[0].toUpperCase() + kind.slice(1), choice([["", "all"], ...sorted], "", onChange));
   }
 
   #points() {
     const { full_marks: full, whole } = this.index.task;
-    const end = (name, words) => {
+    const bound = (name, label) => {
       const input = (event) => {
         const value = event.target.valueAsNumber;
-        this.#set(() => (this.wanted[name] = Number.isNaN(value) ? null : value));
+        this.#set(() => (this.filters[name] = Number.isNaN(value) ? null : value));
       };
       const step = whole ? 1 : "any";
-      return make("input", { type: "number", min: 0, max: full, step, input, "aria-label": words });
+      return element("input", { type: "number", min: 0, max: full, step, input, "aria-label": label });
     };
-    return make(
+    return element(
       "div",
       { class: "field range", role: "group", "aria-label": "Official points" },
-      make("span", {}, `Points, 0 to ${full}`),
-      make("span", {}, end("lowest", "least official points"), " to ", end("highest", "most official points")),
+      element("span", {}, `Points, 0 to ${full}`),
+      element("span", {}, bound("lowest", "lowest official points"), " to ", bound("highest", "highest official points")),
     );
   }
 
@@ -111,14 +111,14 @@ class Controls {
     const reasons = this.index.reasonCounts();
     if (reasons.length === 0) return null;
     const options = reasons.map(([reason, count]) => [`=${reason}`, `${reason} (${counted(count)})`]);
-    const all = [["", "all samples"], ["any", "only without score"], ...options];
-    return labelled("Without score", choice(all, "", (value) => this.#set(() => (this.wanted.unscored = value))));
+    const all = [["", "all samples"], ["any", "only unscored"], ...options];
+    return labelled("Unscored", choice(all, "", (value) => this.#set(() => (this.filters.unscored = value))));
   }
 
-  #check(name, words, marks) {
+  #check(name, label, marks) {
     const count = marks.reduce((sum, mark) => sum + mark, 0);
-    const change = (event) => this.#set(() => (this.wanted[name] = event.target.checked));
-    const box = make("input", { type: "checkbox", change, disabled: count === 0 });
-    return make("label", { class: "check" }, box, `${words} (${counted(count)})`);
+    const change = (event) => this.#set(() => (this.filters[name] = event.target.checked));
+    const box = element("input", { type: "checkbox", change, disabled: count === 0 });
+    return element("label", { class: "check" }, box, `${label} (${counted(count)})`);
   }
 }

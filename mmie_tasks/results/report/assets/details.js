@@ -1,10 +1,10 @@
-// The details of samples lie in compressed chunks; a chunk is unpacked when one of them is looked at.
+// Details of samples, in compressed chunks; a chunk is unpacked when one of its samples is opened.
 
-const KEPT = 20;
+const MAX_CHUNKS = 20; // unpacked, in memory
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
-/** A response with what the element holds, unpacked. Nothing is fetched: the page forbids that. */
+/** A response with the unpacked content of an element, without any network request. */
 function unpacked(id) {
   const packed = new Blob([bytesOf(byId(id).textContent)]).stream();
   return new Response(packed.pipeThrough(new DecompressionStream("gzip")));
@@ -13,7 +13,7 @@ function unpacked(id) {
 class Details {
   #number;
   #starts;
-  #kept = new Map();
+  #chunks = new Map();
 
   /** `starts`: the index of the first sample of each chunk. */
   constructor(number, starts) {
@@ -40,12 +40,12 @@ class Details {
     return (await this.chunk(low))[sample - this.#starts[low]];
   }
 
-  /** The details of a chunk; the last few that were asked for are kept. */
+  /** The details of a chunk; recently used chunks stay in memory. */
   chunk(chunk) {
-    const known = this.#kept.get(chunk) ?? unpacked(`x-chunk-${this.#number}-${chunk}`).json();
-    this.#kept.delete(chunk);
-    this.#kept.set(chunk, known);
-    if (this.#kept.size > KEPT) this.#kept.delete(this.#kept.keys().next().value);
-    return known;
+    const details = this.#chunks.get(chunk) ?? unpacked(`x-chunk-${this.#number}-${chunk}`).json();
+    this.#chunks.delete(chunk);
+    this.#chunks.set(chunk, details);
+    if (this.#chunks.size > MAX_CHUNKS) this.#chunks.delete(this.#chunks.keys().next().value);
+    return details;
   }
 }

@@ -1,16 +1,16 @@
-// What is known of every sample without its details: enough to filter and to sort.
+// The columns of all samples, without their details: filters and orders.
 
-const READINGS = ["official", "robust"];
-const EPSILON = 1e-9; // points closer than this are the same
+const SCORE_KINDS = ["official", "robust"];
+const EPSILON = 1e-9; // points closer than this are equal
 
-const WANTED = {
+const NO_FILTERS = {
   run: "any",
   groups: {},
   lowest: null,
   highest: null,
   unscored: "",
-  readings: false,
-  runs: false,
+  scoresDiffer: false,
+  runsDiffer: false,
 };
 
 class Index {
@@ -18,31 +18,31 @@ class Index {
     Object.assign(this, task.samples);
     this.task = task;
     this.size = this.ids.length;
-    this.place = new Map(this.ids.map((id, sample) => [id, sample]));
-    this.readingsDiffer = this.#mark((sample) => task.present.some((run) => this.#twofold(run, sample)));
-    this.runsDiffer = this.#mark((sample) => this.#disagree(sample));
+    this.indexOf = new Map(this.ids.map((id, sample) => [id, sample]));
+    this.scoresDiffer = this.#mark((sample) => task.present.some((run) => this.#scoresDiffer(run, sample)));
+    this.runsDiffer = this.#mark((sample) => this.#runsDiffer(sample));
     this.orders = new Map();
   }
 
-  #mark(holds) {
-    return Uint8Array.from({ length: this.size }, (_, sample) => holds(sample));
+  #mark(test) {
+    return Uint8Array.from({ length: this.size }, (_, sample) => test(sample));
   }
 
   isMissing(run, sample) {
     return Boolean(this.missing[run]?.[sample]);
   }
 
-  #twofold(run, sample) {
-    return !this.isMissing(run, sample) && apart(this.points.official[run][sample], this.points.robust[run][sample]);
+  #scoresDiffer(run, sample) {
+    return !this.isMissing(run, sample) && differ(this.points.official[run][sample], this.points.robust[run][sample]);
   }
 
-  #disagree(sample) {
-    const found = this.task.present.filter((run) => !this.isMissing(run, sample));
-    const [first, ...others] = found.map((run) => this.points.official[run][sample]);
-    return others.some((other) => apart(first, other));
+  #runsDiffer(sample) {
+    const runs = this.task.present.filter((run) => !this.isMissing(run, sample));
+    const [first, ...rest] = runs.map((run) => this.points.official[run][sample]);
+    return rest.some((points) => differ(first, points));
   }
 
-  /** Reasons for having no score, most frequent first: `[reason, samples]`. */
+  /** Reasons for unscored samples, most frequent first: `[reason, samples]`. */
   reasonCounts() {
     const counts = new Map();
     for (let sample = 0; sample < this.size; sample += 1) {
@@ -50,49 +50,49 @@ class Index {
         counts.set(reason, (counts.get(reason) ?? 0) + 1);
       }
     }
-    return [...counts].sort((one, other) => other[1] - one[1]);
+    return [...counts].sort((a, b) => b[1] - a[1]);
   }
 
   #reasonsOf(sample, runs) {
-    const found = new Set();
+    const reasons = new Set();
     for (const run of runs) {
       if (this.isMissing(run, sample)) continue;
-      for (const reading of READINGS) found.add(this.reasons[reading][run][sample]);
+      for (const kind of SCORE_KINDS) reasons.add(this.reasons[kind][run][sample]);
     }
-    found.delete("");
-    return found;
+    reasons.delete("");
+    return reasons;
   }
 
-  /** The samples that fit, in order. `hits`: of a search, a mark a sample; null without a search. */
-  select(wanted, sort, hits) {
-    return this.order(sort, wanted.run).filter(
-      (sample) => (hits === null || hits[sample]) && this.#fits(sample, wanted),
+  /** The samples that match, in order. `hits`: 1 for each sample that a search matches; null without a search. */
+  select(filters, sort, hits) {
+    return this.order(sort, filters.run).filter(
+      (sample) => (hits === null || hits[sample]) && this.#matches(sample, filters),
     );
   }
 
-  #fits(sample, wanted) {
-    if (wanted.readings && !this.readingsDiffer[sample]) return false;
-    if (wanted.runs && !this.runsDiffer[sample]) return false;
-    for (const [kind, group] of Object.entries(wanted.groups)) {
+  #matches(sample, filters) {
+    if (filters.scoresDiffer && !this.scoresDiffer[sample]) return false;
+    if (filters.runsDiffer && !this.runsDiffer[sample]) return false;
+    for (const [kind, group] of Object.entries(filters.groups)) {
       if (!this.groups[kind].of[sample].includes(group)) return false;
     }
-    const runs = this.#looked(sample, wanted.run);
+    const runs = this.#runsWith(sample, filters.run);
     if (runs.length === 0) return false;
-    return this.#fitsReason(sample, runs, wanted) && this.#fitsPoints(sample, runs, wanted);
+    return this.#matchesReason(sample, runs, filters) && this.#matchesPoints(sample, runs, filters);
   }
 
-  #looked(sample, run) {
+  #runsWith(sample, run) {
     const runs = run === "any" ? this.task.present : [Number(run)];
-    return runs.filter((each) => !this.isMissing(each, sample));
+    return runs.filter((index) => !this.isMissing(index, sample));
   }
 
-  #fitsReason(sample, runs, wanted) {
-    if (wanted.unscored === "") return true;
+  #matchesReason(sample, runs, filters) {
+    if (filters.unscored === "") return true;
     const reasons = this.#reasonsOf(sample, runs);
-    return wanted.unscored === "any" ? reasons.size > 0 : reasons.has(wanted.unscored.slice(1));
+    return filters.unscored === "any" ? reasons.size > 0 : reasons.has(filters.unscored.slice(1));
   }
 
-  #fitsPoints(sample, runs, { lowest, highest }) {
+  #matchesPoints(sample, runs, { lowest, highest }) {
     if (lowest === null && highest === null) return true;
     return runs.some((run) => {
       const points = this.points.official[run][sample];
@@ -101,35 +101,35 @@ class Index {
     });
   }
 
-  /** All samples, sorted; what compares equal stays as it was logged. */
+  /** All samples, sorted; equals stay in the order of the log. */
   order(sort, run) {
     const name = `${sort} ${run}`;
     if (!this.orders.has(name)) {
       const samples = Array.from({ length: this.size }, (_, sample) => sample);
       const key = this.#key(sort, run);
-      if (key) samples.sort((one, other) => key[one] - key[other] || one - other);
+      if (key) samples.sort((a, b) => key[a] - key[b] || a - b);
       this.orders.set(name, samples);
     }
     return this.orders.get(name);
   }
 
-  /** The least key comes first. Without points a sample is neither best nor worst: it comes last. */
+  /** Sort keys, ascending. Samples without points are neither best nor worst: they come last. */
   #key(sort, run) {
     if (sort === "logged") return null;
     if (sort === "disputed") return Float64Array.from(this.disputed, (value) => -value);
     const sign = sort === "best" ? -1 : 1;
     return Float64Array.from({ length: this.size }, (_, sample) => {
-      const points = this.#looked(sample, run)
-        .map((each) => this.points.official[each][sample])
-        .filter((each) => each !== null);
+      const points = this.#runsWith(sample, run)
+        .map((index) => this.points.official[index][sample])
+        .filter((value) => value !== null);
       if (points.length === 0) return Number.MAX_VALUE;
-      return (sign * points.reduce((sum, each) => sum + each, 0)) / points.length;
+      return (sign * points.reduce((sum, value) => sum + value, 0)) / points.length;
     });
   }
 }
 
-/** Whether points differ, or only one of two is scored. */
-function apart(one, other) {
-  if (one === null || other === null) return one !== other;
-  return Math.abs(one - other) > EPSILON;
+/** Whether points differ, or only one of two verdicts has points. */
+function differ(a, b) {
+  if (a === null || b === null) return a !== b;
+  return Math.abs(a - b) > EPSILON;
 }

@@ -1,114 +1,114 @@
-// One sample, opened: question, gold, and what became of it in each run.
+// An opened sample: question, gold answer, and answer, verdicts and replies of each run.
 
-const PICTURE = /^data:image\/(webp|png|jpeg|gif);base64,[A-Za-z0-9+/=]*$/;
+const IMAGE_DATA = /^data:image\/(webp|png|jpeg|gif);base64,[A-Za-z0-9+/=]*$/;
 
-/** Texts and pictures in their order; a picture that is not there says why. */
-function segments(found) {
-  return make("div", { class: "segments" }, ...found.map(segment));
+/** Texts and images in their order; a missing image has a note with the reason. */
+function segments(pieces) {
+  return element("div", { class: "segments" }, ...pieces.map(segment));
 }
 
 function segment(piece) {
-  if ("text" in piece) return said(piece.text);
-  const note = piece.note ? make("span", { class: "said", dir: "auto" }, piece.note) : "";
-  const name = make("span", { class: "said faint", dir: "auto" }, piece.alt);
-  if (!piece.image || !PICTURE.test(piece.image)) {
-    return make("p", { class: "absent" }, note || "picture not shown", " ", name);
+  if ("text" in piece) return logText(piece.text);
+  const note = piece.note ? element("span", { class: "log-text", dir: "auto" }, piece.note) : "";
+  const name = element("span", { class: "log-text faint", dir: "auto" }, piece.alt);
+  if (!piece.image || !IMAGE_DATA.test(piece.image)) {
+    return element("p", { class: "absent" }, note || "image not shown", " ", name);
   }
-  const image = make("img", { src: piece.image, alt: piece.alt || "picture", loading: "lazy" });
-  return make("figure", { class: "picture" }, image, note);
+  const image = element("img", { src: piece.image, alt: piece.alt || "image", loading: "lazy" });
+  return element("figure", { class: "picture" }, image, note);
 }
 
-function titled(words, found) {
-  return found.length === 0 ? null : make("div", {}, make("h4", {}, words), segments(found));
+function titled(title, pieces) {
+  return pieces.length === 0 ? null : element("div", {}, element("h4", {}, title), segments(pieces));
 }
 
-/** A verdict of one reading. */
-function verdict(reading, found, differs, task) {
-  const name = make("span", { class: "reading" }, reading);
-  if ("unscored" in found) {
-    const why = found.detail ? make("span", { class: "said", dir: "auto" }, found.detail) : "";
-    return make("p", { class: "verdict" }, name, make("b", {}, "n/a"), ` ${found.unscored} `, why);
+/** The official or the robust verdict. */
+function verdictLine(kind, verdict, differs, task) {
+  const name = element("span", { class: "reading" }, kind);
+  if ("unscored" in verdict) {
+    const detail = verdict.detail ? element("span", { class: "log-text", dir: "auto" }, verdict.detail) : "";
+    return element("p", { class: "verdict" }, name, element("b", {}, "n/a"), ` ${verdict.unscored} `, detail);
   }
-  const points = make("b", {}, inPoints(found.points, task));
-  const read = found.reading ? make("q", { class: "said", dir: "auto" }, found.reading) : "";
-  const kind = differs ? "verdict differs" : "verdict";
-  const from = make("span", { class: "faint" }, ` of ${task.full_marks}`, read ? " read from " : "");
-  return make("p", { class: kind }, name, points, from, read);
+  const points = element("b", {}, formatPoints(verdict.points, task));
+  const reading = verdict.reading ? element("q", { class: "log-text", dir: "auto" }, verdict.reading) : "";
+  const style = differs ? "verdict differs" : "verdict";
+  const from = element("span", { class: "faint" }, ` of ${task.full_marks}`, reading ? " read from " : "");
+  return element("p", { class: style }, name, points, from, reading);
 }
 
 function dollars(cost) {
   return `$${cost.toFixed(cost >= 1 ? 2 : 5)}`;
 }
 
-function reply(found, place, total) {
-  const facts = [found.cached ? "remembered, not asked again" : "asked"];
-  if (found.finish) facts.push(`finish: ${found.finish}`);
-  if (found.input_tokens || found.output_tokens) {
-    facts.push(`${counted(found.input_tokens ?? 0)} tokens in, ${counted(found.output_tokens ?? 0)} out`);
+function replyBlock(reply, index, total) {
+  const facts = [reply.cached ? "from the cache" : "new reply"];
+  if (reply.finish) facts.push(`finish: ${reply.finish}`);
+  if (reply.input_tokens || reply.output_tokens) {
+    facts.push(`${counted(reply.input_tokens ?? 0)} tokens in, ${counted(reply.output_tokens ?? 0)} out`);
   }
-  if (typeof found.cost_usd === "number") facts.push(dollars(found.cost_usd));
-  const model = make("span", { class: "said", dir: "auto" }, found.model || "unnamed model");
-  const title = total > 1 ? `Judge's reply ${place + 1} of ${total}` : "Judge's reply";
-  return make(
+  if (typeof reply.cost_usd === "number") facts.push(dollars(reply.cost_usd));
+  const model = element("span", { class: "log-text", dir: "auto" }, reply.model || "unnamed model");
+  const title = total > 1 ? `Judge's reply ${index + 1} of ${total}` : "Judge's reply";
+  return element(
     "div",
     { class: "reply" },
-    make("h5", {}, title),
-    said(found.text, 600),
-    make("p", { class: "faint" }, model, ` · ${facts.join(" · ")}`),
+    element("h5", {}, title),
+    logText(reply.text, 600),
+    element("p", { class: "faint" }, model, ` · ${facts.join(" · ")}`),
   );
 }
 
-function factsOf(detail, task) {
+function factList(detail, task) {
   const rows = Object.entries(detail.facts ?? {});
   if (task.signatures.length > 0 && detail.signature !== null && detail.signature !== undefined) {
     rows.push(["signature", task.signatures[detail.signature] ?? ""]);
   }
-  const made = rows.flatMap(([name, value]) => [
-    make("dt", { class: "said" }, name),
-    make("dd", { class: "said", dir: "auto" }, typeof value === "boolean" ? (value ? "yes" : "no") : String(value)),
+  const items = rows.flatMap(([name, value]) => [
+    element("dt", { class: "log-text" }, name),
+    element("dd", { class: "log-text", dir: "auto" }, typeof value === "boolean" ? (value ? "yes" : "no") : String(value)),
   ]);
-  return made.length === 0 ? null : make("dl", {}, ...made);
+  return items.length === 0 ? null : element("dl", {}, ...items);
 }
 
-function partsOf(parts) {
-  const names = [...new Set(READINGS.flatMap((reading) => Object.keys(parts?.[reading] ?? {})))];
+function componentTable(parts) {
+  const names = [...new Set(SCORE_KINDS.flatMap((kind) => Object.keys(parts?.[kind] ?? {})))];
   if (names.length === 0) return null;
-  const cell = (value) => make("td", {}, value === undefined ? "n/a" : (100 * value).toFixed(2));
+  const cell = (value) => element("td", {}, value === undefined ? "n/a" : (100 * value).toFixed(2));
   const rows = names.map((name) =>
-    make("tr", {}, make("th", { scope: "row", class: "said" }, name), ...READINGS.map((each) => cell(parts[each]?.[name]))),
+    element("tr", {}, element("th", { scope: "row", class: "log-text" }, name), ...SCORE_KINDS.map((kind) => cell(parts[kind]?.[name]))),
   );
-  const titles = ["Component", "Official", "Robust"].map((words) => make("th", { scope: "col" }, words));
-  const table = make("table", { class: "figures" }, make("thead", {}, make("tr", {}, ...titles)), make("tbody", {}, ...rows));
-  return make("div", { class: "wide" }, table);
+  const titles = ["Component", "Official", "Robust"].map((title) => element("th", { scope: "col" }, title));
+  const table = element("table", { class: "figures" }, element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...rows));
+  return element("div", { class: "wide" }, table);
 }
 
-function inRun(detail, run, { task, runs }) {
-  const title = make("h4", {}, runName(runs, run));
-  if (!detail) return make("div", { class: "of-run" }, title, make("p", { class: "faint" }, "not in this run"));
+function runBlock(detail, run, { task, runs }) {
+  const title = element("h4", {}, runName(runs, run));
+  if (!detail) return element("div", { class: "of-run" }, title, element("p", { class: "faint" }, "not in this run"));
   const { official, robust } = detail;
-  const differs = apart(official.points ?? null, robust.points ?? null);
+  const differs = differ(official.points ?? null, robust.points ?? null);
   const replies = detail.replies ?? [];
-  const none = make("p", { class: "faint" }, "the model said nothing");
-  return make(
+  const none = element("p", { class: "faint" }, "empty answer");
+  return element(
     "div",
     { class: "of-run" },
     title,
-    verdict("official", official, differs, task),
-    verdict("robust", robust, differs, task),
-    make("h5", {}, "Answer"),
+    verdictLine("official", official, differs, task),
+    verdictLine("robust", robust, differs, task),
+    element("h5", {}, "Answer"),
     detail.answer.length > 0 ? segments(detail.answer) : none,
-    ...replies.map((each, place) => reply(each, place, replies.length)),
-    partsOf(detail.parts),
-    factsOf(detail, task),
+    ...replies.map((reply, index) => replyBlock(reply, index, replies.length)),
+    componentTable(detail.parts),
+    factList(detail, task),
   );
 }
 
-/** The whole sample. `shown`: `{task, runs}`. */
-function wholeSample(detail, shown) {
-  const runs = shown.task.present.map((run) => inRun(detail.runs[run], run, shown));
+/** All details of a sample. `context`: `{task, runs}`. */
+function sampleBlocks(detail, context) {
+  const runs = context.task.present.map((run) => runBlock(detail.runs[run], run, context));
   return [
     titled("Question", detail.question),
-    titled("Gold", detail.gold),
-    make("div", { class: "in-runs" }, ...runs),
+    titled("Gold answer", detail.gold),
+    element("div", { class: "in-runs" }, ...runs),
   ].filter((part) => part !== null);
 }

@@ -1,16 +1,16 @@
-// Putting the page together: which task is shown, links to samples, theme, print.
+// Page setup: the shown task, links to samples, theme, print.
 
 const runs = inert("x-runs");
 const sections = [...document.querySelectorAll("section.task")];
 const links = [...document.querySelectorAll("nav.bar a")];
-const shownTasks = new Map(); // section -> its browser, once it was shown
+const shownTasks = new Map(); // section -> its browser, once shown
 const plots = new Plots(runs);
 
 const numberOf = (section) => Number(section.dataset.task);
 
-/** Show one task, made ready the first time; or none, but the overview, where there are several. */
+/** Show one task, set up the first time; or the overview, if there are several tasks. */
 function showTask(section) {
-  for (const each of sections) each.hidden = each !== section;
+  for (const candidate of sections) candidate.hidden = candidate !== section;
   const href = section ? `#${section.id}` : "#overview";
   for (const link of links) {
     if (link.getAttribute("href") === href) link.setAttribute("aria-current", "page");
@@ -24,19 +24,19 @@ function showTask(section) {
   }
 }
 
-/** What stands behind the # of the address: `task`, `task:part` or `task/id`. */
+/** Follow the fragment of the address: `task`, `task:part` or `task/id`. */
 async function follow() {
   const [, name, part, id] = /^#([^/:]*)(:[^/]*)?(?:\/(.*))?$/s.exec(location.hash) ?? ["", "", "", ""];
-  const section = sections.find((each) => each.id === name);
+  const section = sections.find((candidate) => candidate.id === name);
   byId("overview").hidden = sections.length > 1 && section !== undefined;
   showTask(section ?? (sections.length === 1 ? sections[0] : undefined));
   if (section === undefined) return;
-  const missing = id ? !(await shownTasks.get(section).open(plain(id))) : false;
-  if (missing) shownTasks.get(section).count.textContent = `There is no sample ${plain(id)} here.`;
+  const missing = id ? !(await shownTasks.get(section).open(decoded(id))) : false;
+  if (missing) shownTasks.get(section).count.textContent = `No sample has the id ${decoded(id)}.`;
   if (!id) (part ? byId(name + part) : section)?.scrollIntoView();
 }
 
-function plain(text) {
+function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -44,12 +44,12 @@ function plain(text) {
   }
 }
 
-// The theme is the system's until the button is pressed.
+// The system's theme, until the button is pressed.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark";
 
-function themed() {
+function applyTheme() {
   byId("x-theme").textContent = isDark() ? "Light theme" : "Dark theme";
   plots.redraw();
 }
@@ -57,11 +57,11 @@ function themed() {
 byId("x-theme").hidden = false;
 byId("x-theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-  themed();
+  applyTheme();
 });
-dark.addEventListener("change", themed);
+dark.addEventListener("change", applyTheme);
 
-// On paper nothing can be opened: what holds numbers is opened before.
+// For print: open the tables, which cannot be opened on paper.
 
 let opened = [];
 addEventListener("beforeprint", () => {
@@ -73,5 +73,5 @@ addEventListener("afterprint", () => {
 });
 
 addEventListener("hashchange", follow);
-themed();
+applyTheme();
 follow();

@@ -1,0 +1,504 @@
+"""The samples of the report: aligned by run, as columns for filters, and in detail.
+
+Columns hold what the page needs of every sample to filter and sort. Details (texts, replies and
+thumbnails) are unpacked in the browser when a sample is opened.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TypeAlias
+
+from PIL import Image
+
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.results.report.page import Json, counted, cut, finite, plain
+from mmie_tasks.runs.benchmark import (
+    SCORE_KINDS,
+    Benchmark,
+    LoggedSample,
+    LoggedSegment,
+    ScoreKind,
+)
+from mmie_tasks.runs.log_files import Run, TaskRun
+
+MAX_PREVIEW = 100
+"""Characters of a question in the list of samples."""
+
+MAX_IMAGES = 6
+"""Images of a question, a gold answer or an answer that are shown."""
+
+MAX_TEXT = 20_000
+"""Characters of one segment."""
+
+MAX_REPLY = 100_000
+"""Characters of a judge's reply."""
+
+MAX_SIGNATURE = 2_000
+"""Characters of a signature."""
+
+_MAX_SEGMENTS = 500
+_MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
+_MAX_REPLIES = 10
+_MAX_FACTS = 50
+_MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
+
+BUDGET_BYTES = 9 * 1024 * 1024
+"""Of all thumbnails of a report together; in the file they take a third more."""
+
+SAMPLES_WITH_THUMBNAILS = 400
+"""Of each task, unless the user sets another number: images take most of the time."""
+
+SIDE_PX = 192
+"""The longest side of a thumbnail."""
+
+_MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
+_THREADS = 4
+_BATCH = 32  # samples between two checks of the budget
+_MAX_NAME = 80  # characters of a file's name
+_QUALITY = 60
+_SEPARATOR = re.compile(r"[/\\]")
+
+# Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
+_IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+
+# What Pillow's decoders and encoders raise for files that do not match their header.
+_UNREADABLE = (
+    *(OSError, ValueError, SyntaxError, EOFError, LookupError, ArithmeticError, TypeError),
+    *(struct.error, zlib.error, RuntimeError, MemoryError),
+)
+
+SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
+"""One sample in each run; None where a run does not have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedTask:
+    """One task of several runs.
+
+    Attributes:
+        task: Its name in lmms-eval.
+        benchmark: That the task belongs to.
+        runs: Every run of the report; None where it does not have the task.
+        rows: Every sample, in the order of the first run, then those that only later runs have.
+    """
+
+    task: str
+    benchmark: Benchmark
+    runs: tuple[TaskRun | None, ...]
+    rows: tuple[SampleRow, ...]
+
+    @property
+    def title(self) -> str:
+        """For headings; with the task's name where the task is a part of the benchmark."""
+        title = self.benchmark.title
+        return title if self.benchmark.name == self.task else f"{title} ({self.task})"
+
+    @property
+    def present(self) -> Iterator[tuple[int, TaskRun]]:
+        """The runs that have the task, with their index in the report."""
+        return ((index, run) for index, run in enumerate(self.runs) if run is not None)
+
+    @property
+    def signatures(self) -> list[str]:
+        """Every signature of every run."""
+        return list(dict.fromkeys(s for _, run in self.present for s in run.signatures))
+
+
+def join_tasks(runs: Sequence[Run]) -> list[JoinedTask]:
+    """The tasks of the runs, in the order of the runs."""
+    names = dict.fromkeys(name for run in runs for name in run.tasks)
+    return [_joined_task(name, [run.tasks.get(name) for run in runs]) for name in names]
+
+
+def _joined_task(task: str, runs: Sequence[TaskRun | None]) -> JoinedTask:
+    by_id = [{} if run is None else run.by_id for run in runs]
+    ids = dict.fromkeys(id_ for samples in by_id for id_ in samples)
+    rows = tuple(tuple(samples.get(id_) for samples in by_id) for id_ in ids)
+    benchmark = next(run.benchmark for run in runs if run is not None)
+    return JoinedTask(task=task, benchmark=benchmark, runs=tuple(runs), rows=rows)
+
+
+def first_sample(row: SampleRow) -> LoggedSample:
+    """The sample as the first run that has it logged it."""
+    return next(sample for sample in row if sample is not None)
+
+
+def dispute(row: SampleRow, full_marks: float) -> float:
+    """Largest difference between runs or scores, as a fraction of full marks; 0 to 1.
+
+    It is 1 where one verdict has points and another has none.
+    """
+    verdicts = _verdicts(row)
+    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+    if not points:
+        return 0.0
+    return (max(points) - min(points)) / full_marks if len(points) == len(verdicts) else 1.0
+
+
+def thumbnail_priority(row: SampleRow, full_marks: float) -> float:
+    """Higher for the worst and the most disputed samples; 0 to 2."""
+    points = [v.points if isinstance(v, Scored) else 0.0 for v in _verdicts(row)]
+    return dispute(row, full_marks) + 1 - min(points) / full_marks
+
+
+def _verdicts(row: SampleRow) -> list[Verdict]:
+    return [s.verdict(kind) for s in row if s is not None for kind in SCORE_KINDS]
+
+
+def sample_columns(task: JoinedTask) -> Json:
+    """The columns of a task's samples: what the page filters and sorts by."""
+    full_marks = task.benchmark.scale.full_marks
+    runs = range(len(task.runs))
+    return {
+        "ids": [plain(first_sample(row).id) for row in task.rows],
+        "first": [_preview(row) for row in task.rows],
+        "points": {
+            kind: [[_points(row[run], kind) for row in task.rows] for run in runs]
+            for kind in SCORE_KINDS
+        },
+        "reasons": {
+            kind: [[_reason(row[run], kind) for row in task.rows] for run in runs]
+            for kind in SCORE_KINDS
+        },
+        "missing": [[row[run] is None for row in task.rows] for run in runs],
+        "groups": _groups(task),
+        "disputed": [finite(dispute(row, full_marks)) for row in task.rows],
+    }
+
+
+def _preview(row: SampleRow) -> str:
+    """The beginning of the question in one line."""
+    question = next((s.question for s in row if s is not None and s.question), ())
+    words: list[str] = []
+    for segment in question:
+        words += segment.text[: 4 * MAX_PREVIEW].split()
+        if sum(map(len, words)) >= MAX_PREVIEW:
+            break
+    line = " ".join(words)
+    return plain(line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…")
+
+
+def _points(sample: LoggedSample | None, kind: ScoreKind) -> float | None:
+    verdict = None if sample is None else sample.verdict(kind)
+    return finite(verdict.points) if isinstance(verdict, Scored) else None
+
+
+def _reason(sample: LoggedSample | None, kind: ScoreKind) -> str:
+    verdict = None if sample is None else sample.verdict(kind)
+    return plain(verdict.reason) if isinstance(verdict, Unscored) else ""
+
+
+def _groups(task: JoinedTask) -> Json:
+    samples = [first_sample(row) for row in task.rows]
+    kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
+    return {plain(kind): _group_columns(task, kind, samples) for kind in kinds}
+
+
+def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample]) -> Json:
+    """Groups of a kind: in the order of the benchmark's metrics, then in alphabetical order."""
+    present = {name for sample in samples for name in sample.names(kind)}
+    single = [m for m in task.benchmark.metrics if m.by == kind and len(m.weights) == 1]
+    metric_names = dict.fromkeys(name for metric in single for name in metric.weights)
+    ordered = [name for name in metric_names if name in present]
+    names = [*ordered, *sorted(present.difference(ordered))]
+    index_of = {name: index for index, name in enumerate(names)}
+    return {
+        "names": [plain(name) for name in names],
+        "of": [[index_of[name] for name in sample.names(kind)] for sample in samples],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A thumbnail as a ``data:`` address, or None and the reason why there is none."""
+
+    address: str | None
+    note: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to the report before it is written as text."""
+        return len(self.address or "") * 3 // 4
+
+
+NO_THUMBNAIL = Thumbnail(None, "no thumbnail")
+"""Of an image that is outside the budget."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskThumbnails:
+    """The thumbnails of a task.
+
+    Attributes:
+        rows: The samples whose images are shown.
+        by_image: A file's name in the log to its thumbnail.
+        left_out: How many samples have images and no thumbnails.
+        used_bytes: Of the budget; an image counts as often as it is shown.
+    """
+
+    rows: frozenset[int] = frozenset()
+    by_image: Mapping[str, Thumbnail] = field(default_factory=dict)
+    left_out: int = 0
+    used_bytes: int = 0
+
+    def find(self, row: int, image: str) -> Thumbnail:
+        """The thumbnail of an image of a sample."""
+        return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
+
+
+def make_thumbnails(
+    samples: Iterable[tuple[int, Sequence[str]]], max_samples: int, budget_bytes: int
+) -> TaskThumbnails:
+    """Make thumbnails until those of the next sample exceed the budget.
+
+    Args:
+        samples: Index of each sample and the files it shows, as often as it shows them; the most
+            important samples first.
+        max_samples: Samples that get thumbnails at most.
+        budget_bytes: Of all thumbnails.
+    """
+    with_images = [(row, images) for row, images in samples if images]
+    by_image: dict[str, Thumbnail] = {}
+    rows: list[int] = []
+    used = 0
+    for row, images in _add_thumbnails(with_images[:max_samples], by_image):
+        size = sum(by_image[image].size_bytes for image in images)
+        if used + size > budget_bytes:
+            break
+        used += size
+        rows.append(row)
+    shown = {image for _, images in with_images[: len(rows)] for image in images}
+    return TaskThumbnails(
+        rows=frozenset(rows),
+        by_image={image: by_image[image] for image in shown},
+        left_out=len(with_images) - len(rows),
+        used_bytes=used,
+    )
+
+
+def _add_thumbnails(
+    samples: Sequence[tuple[int, Sequence[str]]], by_image: dict[str, Thumbnail]
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """The samples, once their thumbnails are in `by_image`; each file is read once."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for begin in range(0, len(samples), _BATCH):
+            batch = samples[begin : begin + _BATCH]
+            images = (image for _, images in batch for image in images)
+            new = dict.fromkeys(image for image in images if image not in by_image)
+            by_image.update(zip(new, pool.map(thumbnail, new), strict=True))
+            yield from batch
+
+
+def thumbnail(image: str) -> Thumbnail:
+    """A thumbnail of a logged file, relative to the current folder; never raises."""
+    try:
+        path = Path(image)
+        if not stat.S_ISREG(path.stat().st_mode):
+            return Thumbnail(None, "not a file")
+        width, height = size_px(path)
+        if width * height > _MAX_PIXELS:
+            return Thumbnail(None, f"too large for a thumbnail: {width} x {height} pixels")
+        return Thumbnail(_data_address(_shrunk(path)))
+    except (FileNotFoundError, NotADirectoryError, DataMissing):
+        return Thumbnail(None, "the file no longer exists")
+    except DataBroken:
+        return Thumbnail(None, "the file is not a readable image")
+    except _UNREADABLE:
+        return Thumbnail(None, "the file cannot be read")
+
+
+def _shrunk(path: Path) -> Image.Image:
+    """The image as RGB, its longest side at most `SIDE_PX`.
+
+    Raises:
+        DataBroken: It is no image, or of a format that is not decoded here.
+    """
+    with path.open("rb") as file, Image.open(file) as image, whole_images_only:
+        if image.format not in _IMAGE_FORMATS:
+            raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
+        if image.format in ("JPEG", "MPO"):  # decoded at an eighth of its size where that will do
+            image.thumbnail((SIDE_PX, SIDE_PX))
+            small: Image.Image = image.convert("RGB")
+            return small
+    full = open_rgb(path, _MAX_PIXELS)
+    full.thumbnail((SIDE_PX, SIDE_PX))
+    return full
+
+
+def _data_address(image: Image.Image) -> str:
+    file = io.BytesIO()
+    image.save(file, "WEBP", quality=_QUALITY, method=2)
+    return f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def file_name(image: str) -> str:
+    r"""The name of a file without its folders, shortened for display.
+
+    >>> file_name("/data/images/kite.png"), file_name("C:\\images\\kite.png")
+    ('kite.png', 'kite.png')
+    """
+    name = _SEPARATOR.split(image[-4 * _MAX_NAME :])[-1]
+    return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
+
+
+FindThumbnail: TypeAlias = Callable[[str], Thumbnail]
+"""From the file of an image to its thumbnail."""
+
+
+def sample_detail(
+    row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindThumbnail
+) -> Json:
+    """The details of a sample in every run.
+
+    Args:
+        row: The sample.
+        signatures: Each signature of the task to its index in the payload.
+        find_thumbnail: Gives the thumbnail of an image.
+    """
+    question, gold = question_and_gold(row)
+    return {
+        "question": _segments_json(question, "the question", find_thumbnail),
+        "gold": _segments_json(gold, "the gold answer", find_thumbnail),
+        "runs": [
+            None if sample is None else _run_json(sample, signatures, find_thumbnail)
+            for sample in row
+        ],
+    }
+
+
+def shown_images(row: SampleRow) -> list[str]:
+    """The image files of a sample that are shown, as often as they are shown."""
+    answers = [sample.answer for sample in row if sample is not None]
+    return [image for segments in (*question_and_gold(row), *answers) for image in _files(segments)]
+
+
+def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence[LoggedSegment]]:
+    """Question and gold answer, from the run whose log holds most of them."""
+
+    def completeness(segments: Sequence[LoggedSegment]) -> tuple[int, bool]:
+        return sum(_is_file(segment) for segment in segments), bool(segments)
+
+    samples = [sample for sample in row if sample is not None]
+    return (
+        max((sample.question for sample in samples), key=completeness),
+        max((sample.gold for sample in samples), key=completeness),
+    )
+
+
+def _is_file(segment: LoggedSegment) -> bool:
+    return bool(segment.image) and not segment.problem
+
+
+def _has_image(segment: LoggedSegment) -> bool:
+    return bool(segment.image or segment.problem)
+
+
+def _files(segments: Sequence[LoggedSegment]) -> list[str]:
+    """The files among the first `MAX_IMAGES` images."""
+    first = islice(filter(_has_image, segments[:_MAX_SEGMENTS]), MAX_IMAGES)
+    return [segment.image for segment in first if segment.image and not segment.problem]
+
+
+def _segments_json(
+    segments: Sequence[LoggedSegment], owner: str, find_thumbnail: FindThumbnail
+) -> list[Json]:
+    """Texts and images in their order; notes count what is left out."""
+    pieces: list[Json] = []
+    images = hidden = 0
+    text_budget = _MAX_TOTAL_TEXT
+    for segment in segments[:_MAX_SEGMENTS]:
+        if segment.text:
+            text = cut(segment.text, min(text_budget, MAX_TEXT))
+            pieces += [*_left_out(hidden, "more image"), {"text": text}]
+            text_budget -= min(len(segment.text), text_budget)
+            hidden = 0
+        if _has_image(segment):
+            images += 1
+            if images <= MAX_IMAGES:
+                pieces.append(_image_json(segment, f"image {images} of {owner}", find_thumbnail))
+            else:
+                hidden += 1
+    parts_left = len(segments) - _MAX_SEGMENTS
+    return [*pieces, *_left_out(hidden, "more image"), *_left_out(parts_left, "more part")]
+
+
+def _left_out(count: int, noun: str) -> list[Json]:
+    note = f"and {counted(count, noun)}"
+    return [{"image": None, "alt": "", "note": note}] if count > 0 else []
+
+
+def _image_json(segment: LoggedSegment, title: str, find_thumbnail: FindThumbnail) -> Json:
+    if segment.problem:
+        reference = f": {segment.image[:_MAX_LABEL]}" if segment.image else ""
+        note = cut(f"{segment.problem}{reference}", _MAX_LABEL)
+        return {"image": None, "alt": title, "note": note}
+    file = segment.image or ""
+    thumbnail = find_thumbnail(file)
+    alt = f"{title}: {file_name(file)}"
+    return {"image": thumbnail.address, "alt": alt, "note": thumbnail.note}
+
+
+def _run_json(
+    sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindThumbnail
+) -> Json:
+    return {
+        "answer": _segments_json(sample.answer, "the answer", find_thumbnail),
+        "official": _verdict_json(sample.official),
+        "robust": _verdict_json(sample.robust),
+        "replies": [_reply_json(reply) for reply in sample.replies[-_MAX_REPLIES:]],
+        "signature": signatures[sample.signature],
+        "facts": _facts_json(sample.facts),
+        "parts": {kind: _parts_json(sample.parts.get(kind, {})) for kind in SCORE_KINDS},
+    }
+
+
+def _verdict_json(verdict: Verdict) -> Json:
+    match verdict:
+        case Scored(points=points, reading=reading):
+            return {"points": finite(points), "reading": cut(reading, _MAX_LABEL)}
+    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, _MAX_LABEL)}
+
+
+def _reply_json(reply: JudgeReply) -> Json:
+    return {
+        "text": cut(reply.text, MAX_REPLY),
+        "model": cut(reply.model, _MAX_LABEL),
+        "finish": reply.finish,
+        "cached": reply.cached,
+        "input_tokens": reply.usage.input_tokens,
+        "output_tokens": reply.usage.output_tokens,
+        "cost_usd": finite(reply.usage.cost_usd),
+    }
+
+
+def _facts_json(facts: Mapping[str, str | float | bool]) -> Json:
+    first = islice(facts.items(), _MAX_FACTS)
+    return {cut(name, _MAX_LABEL): _fact_json(fact) for name, fact in first}
+
+
+def _fact_json(fact: str | float | bool) -> str | float | bool:
+    if isinstance(fact, bool):
+        return fact
+    if isinstance(fact, str):
+        return cut(fact, _MAX_LABEL)
+    number = finite(fact)
+    return "n/a" if number is None else number
+
+
+def _parts_json(parts: Mapping[str, float]) -> Json:
+    shares = ((name, finite(share)) for name, share in islice(parts.items(), _MAX_FACTS))
+    return {cut(name, _MAX_LABEL): share for name, share in shares if share is not None}
