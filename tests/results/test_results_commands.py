@@ -146,13 +146,13 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
 @pytest.mark.parametrize(
     ("make", "found"),
     [
-        pytest.param(lambda _: None, "There is no `", id="a-path-that-is-not-there"),
+        pytest.param(lambda _: None, "does not exist", id="a-path-that-is-not-there"),
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
-        pytest.param(log(instead()), "nothing to look at", id="an-empty-log"),
+        pytest.param(log(instead()), "no readable task", id="an-empty-log"),
         pytest.param(log(instead(BYPASS)), "`--predict_only`", id="predict-only"),
-        pytest.param(log(in_the_middle("{'id'")), "line 3, is no sample", id="no-json"),
-        pytest.param(log(in_the_middle("[7]")), "line 3, is no sample", id="a-list"),
-        pytest.param(log(in_the_middle("[" * 99_999)), "line 3, is no sample", id="deep"),
+        pytest.param(log(in_the_middle("{'id'")), "line 3, is not a logged sample", id="no-json"),
+        pytest.param(log(in_the_middle("[7]")), "line 3, is not a logged sample", id="a-list"),
+        pytest.param(log(in_the_middle("[" * 99_999)), "line 3, is not a logged sample", id="deep"),
         pytest.param(log(in_the_middle('{"id": 1}')), "line 3", id="a-stranger's-line"),
         pytest.param(
             log(sample(3, lambda line: line["coverage"].update(id="SA-0"))),
@@ -164,7 +164,7 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
             "line 5",
             id="an-id-that-is-a-list",
         ),
-        pytest.param(log(name="mmmu_val"), "is no task of ours", id="not-our-task"),
+        pytest.param(log(name="mmmu_val"), "is not a task of a registered benchmark, ignored", id="not-our-task"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(
@@ -193,7 +193,7 @@ def test_a_task_that_the_run_lacks_is_refused(tmp_path: Path, word: str) -> None
 @pytest.mark.parametrize("word", ["agreement", "compare"])
 def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
     two_runs(tmp_path / "run")
-    assert "holds 2 runs" in refused(word, arguments(word, tmp_path / "run"))
+    assert "contains 2 runs" in refused(word, arguments(word, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("word", ["report", "subset", "rescore"])
@@ -213,12 +213,12 @@ def test_several_runs_below_one_folder_are_all_looked_at(tmp_path: Path, word: s
         pytest.param(log(lambda text: text[:-40]), "cut off", id="last-line-cut-off"),
         pytest.param(
             log(lambda text: text + text.splitlines(keepends=True)[0], count=12),
-            "standing there twice",
+            "logged twice with equal results",
             id="one-id-twice",
         ),
-        pytest.param(log(sample(2, points(float("nan")))), "not on the scale", id="nan"),
-        pytest.param(log(sample(2, points(float("inf")))), "not on the scale", id="infinite"),
-        pytest.param(log(sample(2, points(60))), "not on the scale", id="more-than-full-marks"),
+        pytest.param(log(sample(2, points(float("nan")))), "outside the scale", id="nan"),
+        pytest.param(log(sample(2, points(float("inf")))), "outside the scale", id="infinite"),
+        pytest.param(log(sample(2, points(60))), "outside the scale", id="more-than-full-marks"),
         pytest.param(
             log(lambda text: f"{text}{BYPASS}\n"), "`--predict_only`", id="some-never-scored"
         ),
@@ -331,7 +331,7 @@ def test_a_run_without_a_results_file_is_enough(tmp_path: Path, word: str) -> No
 
 
 @every_command
-def test_nothing_to_look_at_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_a_run_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         told(word, [])
     assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

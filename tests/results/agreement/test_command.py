@@ -262,7 +262,7 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
         pytest.param(["a", "b"], {"resamples": 7}, "7 resamples are too few", id="few"),
         pytest.param(["a", "b"], {"top": -1}, "`--top` is -1", id="top"),
         pytest.param(["a", "b"], {"task": "mme"}, "not a task of a registered", id="task"),
-        pytest.param(["a", "b"], {"task": "mmie_sa"}, "nothing to look at", id="not-in-run"),
+        pytest.param(["a", "b"], {"task": "mmie_sa"}, "no readable task", id="not-in-run"),
         pytest.param(["a", "b"], {"output": "/"}, "cannot be written", id="output"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],

@@ -49,7 +49,7 @@ def test_what_the_log_left_out_is_said(folder: Path) -> None:
     log = next((folder / "good").glob("*mmie.jsonl"))
     log.write_text(log.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     words = run([str(folder / "good"), "-o", str(folder / "report.html")], {})
-    assert "good, mmie: line 12, the last, is cut off and was left out" in words
+    assert "good, mmie: line 12, the last, is cut off and was ignored" in words
 
 
 @pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
@@ -68,9 +68,9 @@ def test_a_folder_that_cannot_be_written_to_is_said_in_words(folder: Path) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["nowhere"], "There is no", id="nothing-there"),
+        pytest.param(["nowhere"], "does not exist", id="nothing-there"),
         pytest.param(["good", "--tasks", "mmmu"], "not a task of a registered", id="not-ours"),
-        pytest.param(["good", "--tasks", "milebench"], "nothing to look at", id="not-in-the-run"),
+        pytest.param(["good", "--tasks", "milebench"], "no readable task", id="not-in-the-run"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_words(
@@ -109,7 +109,7 @@ def test_nan_points_are_no_score(tmp_path: Path) -> None:
     log = write_run(tmp_path / "one", "mmie", [line])
     assert "NaN" in log.read_text(encoding="utf-8")
     words = run([str(log), "-o", str(tmp_path / "report.html")], {})
-    assert "1 sample with points that are not on the scale" in words
+    assert "1 sample with points outside the scale" in words
 
 
 def test_huge_replies_do_not_make_a_huge_report(tmp_path: Path) -> None:
