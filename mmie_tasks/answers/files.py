@@ -106,8 +106,8 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
 def read_file(path: Path) -> FileContent:
     """Read a JSON or JSONL file, whatever its suffix.
 
-    A JSONL whose last line was cut off, as a killed run leaves it, is read without that line, and
-    a note says so.
+    If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
+    and a note reports it.
 
     Raises:
         AnswersUnusable: It cannot be opened, or is not JSON in UTF-8; names file and line.

@@ -134,7 +134,7 @@ class ImageResolver:
         self._row_images: dict[Path, tuple[int, Mapping[int, list[Path]]]] = {}
 
     def resolve(self, reference: str) -> ImageFile:
-        """The file of a reference. Raises nothing, whatever it is.
+        """The file of a reference. Never raises.
 
         Args:
             reference: A path, a ``file://`` URL or a data URI of an image.
@@ -212,7 +212,7 @@ class ImageResolver:
         """The first existing file; None if no root has one.
 
         Raises:
-            DataBroken: What exists is outside its root; or nothing exists, and the path leads out.
+            DataBroken: The path leaves its root, and no other root has such a file.
         """
         name = posixpath.normpath(relative.replace("\\", "/"))
         # Existence first: following links takes longer, and most roots have no such file.

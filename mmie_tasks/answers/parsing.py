@@ -67,8 +67,8 @@ class ParsedAnswer:
     """An answer as segments, or the reason why there is no answer.
 
     Attributes:
-        segments: In order. Empty if there is no answer. An empty answer is an answer, too, and may
-            have segments without text.
+        segments: In order; empty if there is no answer. The segments of an empty answer have
+            neither text nor image.
         shape: How the answer was written, for counts and logs: ``json:content``, ``text``. Of an
             answer without content, ``empty`` or ``only thinking``.
         failure: Why there is no answer, for people; empty if there is one.
@@ -103,7 +103,7 @@ class StrippedText:
 def parse_answer(
     results: Sequence[object], is_folder: Callable[[str], bool] | None = None
 ) -> ParsedAnswer:
-    """Parse what lmms-eval hands to ``process_results``. Raises nothing, whatever it is.
+    """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
     Several results are rounds: each is parsed by itself, one after the other. No file is opened.
 
@@ -143,8 +143,8 @@ def strip_thinking(text: str) -> StrippedText:
     """Remove the text between thinking tags, which no judge may see.
 
     A closing tag without an opening one makes everything before it thinking; an opening tag
-    without any closing one, everything after it. Of tags that do not pair up, the last closing
-    tag ends the thinking: a model may well name the tag while it thinks.
+    without any closing one, everything after it. If tags do not pair up, the last closing tag
+    ends the thinking: a model may mention the tag while it thinks.
 
     The runner strips ``<think>`` and ``<analysis>`` from the raw string (``api/reasoning.py`` of
     lmms-eval 0.7.3) and so may cut off the beginning of a JSON answer; MMIE's tasks switch that
@@ -267,7 +267,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _parse_plain_text(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer:
-    """Parse a string that is no object; prose stays as it is, to the letter."""
+    """Parse a string that is not an object; prose stays unchanged."""
     if not text.strip():
         return ParsedAnswer(segments=(Segment(text),), shape=_EMPTY)
     if match := _SAVED_TO.fullmatch(text):
@@ -297,7 +297,7 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
 
 
 def _ends_like_image(link: str) -> bool:
-    """Whether a link leads to an image by its ending; other links may be anything."""
+    """Whether a link ends like an image's; other links may lead to any page."""
     without_query = link.partition("?")[0].partition("#")[0]
     return is_image_reference(link) or is_image_reference(without_query)
 
@@ -306,7 +306,7 @@ def _ends_like_image(link: str) -> bool:
 
 
 def _objects_in(text: str) -> Iterator[tuple[str, object]]:
-    """Every object the whole text may stand for, the likeliest first, with its notation.
+    """Every object that the text may represent, the most likely first, with its notation.
 
     ``json``, ``repr`` (``str`` of an object; ``lmms_eval/api/instance.py`` makes it of what it
     does not know), and ``beheaded``: its beginning was cut off with the thinking in it. A code
@@ -371,13 +371,13 @@ def _is_repr(text: str) -> bool:
 # Objects that hold an answer:
 #
 # * ``{"content": [part, ...]}``, also ``segments``, ``messages``, ``interleaved`` and ``output``
-# * ``[part, ...]``: nothing but parts, otherwise it is no answer
+# * ``[part, ...]``: a list of parts only
 # * ``{"text": "...", "images": [...]}`` and the pair ``("...", [...])``: see `interleave`
 # * a part: ``{"text", "image"}`` as in MMIE's ``data.json``; ``{"type": "text", "text"}`` and
 #   ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message with a role
 #   and ``content``; ``{"text", "images"}``; a string, which is an image reference or a text
 #
-# Texts of parts stay as they are. Messages of other roles (``"role": "user"``) are left out.
+# Texts of parts stay unchanged. Messages of other roles (``"role": "user"``) are left out.
 
 
 def _answer_of_object(value: object) -> ParsedAnswer | None:
@@ -438,8 +438,8 @@ class _SegmentCollector:
     """Collects the segments of an object's parts.
 
     Args:
-        strict: Whether an object must have nothing but the keys of a part. Parts in a wrapper are
-            certain; a bare object may be an answer that is itself JSON.
+        strict: Whether an object may have only the keys of a part. In a wrapper, objects are
+            parts; a bare object may be an answer that is itself JSON.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -457,12 +457,12 @@ class _SegmentCollector:
         )
 
     def add_any(self, parts: Sequence[object], depth: int = 0) -> bool:
-        """Add every part that is one; whether there was any."""
+        """Add every valid part; False if there is none."""
         added = [self.add(part, depth) for part in parts]
         return any(added)
 
     def add(self, part: object, depth: int = 0) -> bool:
-        """Add a part; False if it is none."""
+        """Add a part; False if the value is not a valid part."""
         if isinstance(part, str):
             is_image = is_image_reference(part)
             self._append(None if is_image else part, part if is_image else None)

@@ -22,8 +22,8 @@ MISSING = "[PREDICTIONS_MISSING]"
 NOT_TEXT = "[PREDICTIONS_NOT_TEXT]"
 """The saved answer is a number, a list or an object; its JSON follows."""
 
-# Texts in the place of an answer: ours for saved answers, the runner's for failures, which reach
-# the scorer as if they were answers (lmms-eval 0.7.3, ``models/`` and ``llm_judge/``).
+# Texts that replace an answer: two of this package, for saved answers, and those that lmms-eval
+# 0.7.3 (``models/``, ``llm_judge/``) returns for failures as if they were answers.
 _FAILURES = (
     (MISSING, "no saved answer"),
     (NOT_TEXT, "the saved answer is not text"),
@@ -305,7 +305,7 @@ def _is_part(value: object) -> bool:
 
 
 def _is_interleaved(value: object) -> bool:
-    """The two JSON objects that stand for an answer with images: parts, or text and images."""
+    """Whether a JSON object is an answer with images: parts, or text and images."""
     if not isinstance(value, Mapping):
         return False
     images: object = value.get("images")

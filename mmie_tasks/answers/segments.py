@@ -1,7 +1,7 @@
 """Ordered text and images: the segments of an answer, and how a text refers to its images.
 
-``{"text", "images"}``, which image models of lmms-eval 0.7.3 return, says no order except by
-placeholders in the text. A placeholder with a number takes the image of that number, counted from
+Image models of lmms-eval 0.7.3 return ``{"text", "images"}``, where placeholders in the text give
+the order of the images. A placeholder with a number takes the image of that number, counted from
 1, or from 0 where a placeholder of the text has the number 0. A placeholder without a number takes
 the next image that no number names. Every image is shown once: a placeholder whose image is used
 already, or does not exist, stays in the text and is counted. Images without a placeholder follow
@@ -77,7 +77,7 @@ class Interleaved:
 
 @dataclass(frozen=True, slots=True)
 class ImageSpan:
-    """Characters ``start`` to ``end`` of a text that stand for an image, and its reference."""
+    """Characters ``start`` to ``end`` of a text, which represent an image, and its reference."""
 
     start: int
     end: int
@@ -85,7 +85,7 @@ class ImageSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placeholder:
+class _ImagePlaceholder:
     """Which image belongs at a position: by number, by reference, or, with neither, the next."""
 
     start: int
@@ -140,19 +140,19 @@ def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...
     return tuple(segment for segment in segments if segment.text or segment.image)
 
 
-def _placeholders(text: str, images: Sequence[str]) -> list[_Placeholder]:
+def _placeholders(text: str, images: Sequence[str]) -> list[_ImagePlaceholder]:
     """In order, none inside another."""
     references = set(images)
     candidates = [
-        _Placeholder(span.start, span.end, reference=span.reference)
+        _ImagePlaceholder(span.start, span.end, reference=span.reference)
         for span in (image_spans(text) if references else ())
         if span.reference in references
     ]
     for match in _PLACEHOLDER.finditer(text):
         digits = match[1] or match[2]
         number = int(digits) if digits else None
-        candidates.append(_Placeholder(match.start(), match.end(), number=number))
-    placeholders: list[_Placeholder] = []
+        candidates.append(_ImagePlaceholder(match.start(), match.end(), number=number))
+    placeholders: list[_ImagePlaceholder] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.start):
         if not placeholders or candidate.start >= placeholders[-1].end:
             placeholders.append(candidate)
@@ -160,12 +160,12 @@ def _placeholders(text: str, images: Sequence[str]) -> list[_Placeholder]:
 
 
 def _image_indices(
-    placeholders: Sequence[_Placeholder], images: Sequence[str]
-) -> dict[_Placeholder, int]:
+    placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]
+) -> dict[_ImagePlaceholder, int]:
     """The index of the image of every placeholder that gets one."""
     first_number = 0 if any(placeholder.number == 0 for placeholder in placeholders) else 1
     index_by_reference = {image: i for i, image in reversed(list(enumerate(images)))}
-    index_of: dict[_Placeholder, int] = {}
+    index_of: dict[_ImagePlaceholder, int] = {}
     unused = dict.fromkeys(range(len(images)))
     for placeholder in placeholders:
         if placeholder.reference is not None:

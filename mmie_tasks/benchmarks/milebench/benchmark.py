@@ -112,7 +112,7 @@ def rerecord(line: Line) -> Record:
 def _record(line: Line) -> Record:
     record = log_line.record_of(line)
     if record.get("rule") not in get_args(Rule):
-        raise BadRecord("`rule` is none of MileBench's: the line is no sample of it")
+        raise BadRecord("`rule` is not a rule of MileBench: the line is not one of its samples")
     return record
 
 

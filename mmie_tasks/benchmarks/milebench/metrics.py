@@ -39,7 +39,7 @@ from mmie_tasks.core.verdict import (
     verdict_of,
 )
 
-Row: TypeAlias = dict[str, object]
+MetricRow: TypeAlias = dict[str, object]
 
 TEMPORAL = tuple(task for task in REALISTIC if task.startswith("T"))
 SEMANTIC = tuple(task for task in REALISTIC if task.startswith("S"))
@@ -89,7 +89,7 @@ class Verdicts:
         """Whether the points differ, or only one of the verdicts has points."""
         return differ(self.official, self.robust)
 
-    def fields(self) -> Row:
+    def fields(self) -> MetricRow:
         """The verdicts as fields of a record."""
         return {
             "official": as_row(self.official),
@@ -109,7 +109,7 @@ def official(sample: Sample, answer: object) -> Verdict:
 
 
 def robust(sample: Sample, answer: object) -> Verdict:
-    """The verdict the official scorer evidently intended, on the same scale."""
+    """The verdict of the robust reader, on the same scale: the intention of the official rule."""
     if sample.rule == "choice":
         return read_choice(sample.gold, answer, sample.choices)
     return _ROBUST[sample.rule](sample.gold, answer)
@@ -122,7 +122,7 @@ def score(sample: Sample, answer: object) -> Verdicts:
 
 def sample_record(
     sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
-) -> Row:
+) -> MetricRow:
     """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
 
     Args:
@@ -145,7 +145,9 @@ def sample_record(
     }
 
 
-def dataset_rows(sample: Sample, verdicts: Verdicts, record: Row, image_set: str) -> Row:
+def dataset_rows(
+    sample: Sample, verdicts: Verdicts, record: MetricRow, image_set: str
+) -> MetricRow:
     """The rows of a ``milebench_<dataset>`` task: metric to what the sample adds to it.
 
     Args:
@@ -165,7 +167,7 @@ def dataset_rows(sample: Sample, verdicts: Verdicts, record: Row, image_set: str
     }
 
 
-def benchmark_rows(sample: Sample, verdicts: Verdicts, record: Row) -> Row:
+def benchmark_rows(sample: Sample, verdicts: Verdicts, record: MetricRow) -> MetricRow:
     """The rows of the ``milebench`` task: only the metrics that this sample counts for.
 
     A mean of means gets its values under ``points``, not ``score``: otherwise the runner would
@@ -176,7 +178,7 @@ def benchmark_rows(sample: Sample, verdicts: Verdicts, record: Row) -> Row:
         verdicts: On its answer.
         record: See `sample_record`.
     """
-    rows: Row = {"coverage": record, "differ": {"differ": verdicts.differ}}
+    rows: MetricRow = {"coverage": record, "differ": {"differ": verdicts.differ}}
     means = [name for name, tasks in MEANS_OF_TASKS.items() if TASK_OF[sample.dataset] in tasks]
     means += [name for name, names in MEANS_OF_DATASETS.items() if sample.dataset in names]
     for kind, verdict in (("official", verdicts.official), ("robust", verdicts.robust)):
@@ -187,7 +189,7 @@ def benchmark_rows(sample: Sample, verdicts: Verdicts, record: Row) -> Row:
     return rows
 
 
-def _points(verdict: Verdict) -> Row:
+def _points(verdict: Verdict) -> MetricRow:
     match verdict:
         case Scored():
             return {"points": verdict.points}
@@ -242,7 +244,7 @@ def _average(means: Sequence[Mean]) -> Mean:
     return Mean(sum(values) / len(values))
 
 
-def summary(records: Sequence[Row]) -> str:
+def summary(records: Sequence[MetricRow]) -> str:
     """A text table: per dataset, per task, the totals, unscored samples, and the signature.
 
     Args:
@@ -269,7 +271,7 @@ def summary(records: Sequence[Row]) -> str:
     return "\n".join([*lines, *sorted({str(row["signature"]) for row in records})])
 
 
-def _tallies(records: Sequence[Row], kind: str) -> dict[str, Tally]:
+def _tallies(records: Sequence[MetricRow], kind: str) -> dict[str, Tally]:
     rows = ((str(row["dataset"]), row[kind]) for row in records)
     return by_dataset((name, verdict_of(row)) for name, row in rows if isinstance(row, Mapping))
 

@@ -54,7 +54,7 @@ PromptPart: TypeAlias = str | PromptImage
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class QuestionPrompt:
     """Texts and images in order."""
 
     parts: tuple[PromptPart, ...]
@@ -91,12 +91,12 @@ def choice_block(sample: Sample) -> str:
     return "\nChoice list: \n" + "\n".join(lines) + "\nYour answer is: "
 
 
-def interleaved(sample: Sample, truncation: Truncation | None = None) -> Prompt:
+def interleaved(sample: Sample, truncation: Truncation | None = None) -> QuestionPrompt:
     """Instruction first, then the context with every image at its placeholder.
 
     As in the official code, images are assigned from the end: the last placeholder gets the last
-    image. One image more than there are placeholders stands before the context; a placeholder
-    without an image (a literal ``<ImageHere>`` in the text) stays as text.
+    image. If there is one image more than placeholders, it precedes the context; a
+    placeholder without an image (a literal ``<ImageHere>`` in the text) stays text.
     """
     context = _context(sample, lambda _: PLACEHOLDER)
     fragments, leading = _fragments(context, sample.instruction, len(sample.images), truncation)
@@ -106,10 +106,10 @@ def interleaved(sample: Sample, truncation: Truncation | None = None) -> Prompt:
     for index, fragment in enumerate(before_images, start=first):
         parts += [fragment, PromptImage(index) if index >= 0 else PLACEHOLDER]
     parts.append(fragments[-1])
-    return Prompt(tuple(part for part in parts if part != ""))
+    return QuestionPrompt(tuple(part for part in parts if part != ""))
 
 
-def combined(sample: Sample, truncation: Truncation | None = None) -> Prompt:
+def combined(sample: Sample, truncation: Truncation | None = None) -> QuestionPrompt:
     """One picture that holds all images, then instruction and context with ``<Image k> `` marks.
 
     The picture is image 0 of the prompt. As in the official code, truncation does not count it.
@@ -126,7 +126,7 @@ def combined(sample: Sample, truncation: Truncation | None = None) -> Prompt:
     without_images = truncation and replace(truncation, tokens_per_image=0)
     fragments, _ = _fragments(context, sample.instruction, 0, without_images)
     text = PLACEHOLDER.join(fragments)
-    return Prompt((PromptImage(0), f"\n{sample.instruction}\n{text}"))
+    return QuestionPrompt((PromptImage(0), f"\n{sample.instruction}\n{text}"))
 
 
 def _context(sample: Sample, placeholder: Callable[[int], str]) -> str:

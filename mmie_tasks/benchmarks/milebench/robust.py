@@ -1,4 +1,4 @@
-"""MileBench's robust readers: what the official scorer evidently intended, without its slips.
+"""MileBench's robust readers: the official rules without the official scorer's errors.
 
 Reported beside the official verdict, never instead of it. The README lists each difference.
 """
@@ -42,7 +42,7 @@ def words(text: str) -> tuple[str, ...]:
     """The words and numbers of a text, split between letters and digits and at punctuation.
 
     A comma between thousands, an apostrophe inside a word and a period not between digits are
-    removed, each wherever it stands.
+    removed, each by its own neighbours.
 
     >>> words("**1,000** U.S. dollars, 3–1; image10 don't 1.5cm")
     ('1000', 'us', 'dollars', '3', '1', 'image', '10', 'dont', '1.5', 'cm')

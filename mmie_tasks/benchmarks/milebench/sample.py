@@ -52,7 +52,7 @@ VARIANTS: tuple[Variant, ...] = ("test", "adv", "combined1")
 """The published data, with adversarially shuffled options, with all images in one picture."""
 
 Rule = Literal["choice", "rouge", "needle", "substring"]
-Level = Literal["few", "medium", "many"]
+ImageLevel = Literal["few", "medium", "many"]
 
 
 class BadSample(ValueError):
@@ -116,7 +116,7 @@ class Sample:
         return f"{self.dataset}/{self.sample_id}"
 
     @property
-    def level(self) -> Level:
+    def level(self) -> ImageLevel:
         """Few (up to 5 images), medium (6 to 31) or many.
 
         As in the official scorer, by the number of annotated images, not by the stored field
@@ -206,7 +206,7 @@ def _text(value: object, location: str) -> str:
         raise BadSample(f"{location} is {type(value).__name__}, not text")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # JSON can hold half a character; nothing else can
+    except UnicodeEncodeError as error:  # JSON can contain half of a surrogate pair
         raise BadSample(f"{location} holds a lone surrogate at {error.start}") from error
     return value
 

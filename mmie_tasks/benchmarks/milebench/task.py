@@ -17,7 +17,7 @@ from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data
 from mmie_tasks.benchmarks.milebench.metrics import (
-    Row,
+    MetricRow,
     Verdicts,
     benchmark_rows,
     by_dataset,
@@ -27,7 +27,12 @@ from mmie_tasks.benchmarks.milebench.metrics import (
     summary,
     total,
 )
-from mmie_tasks.benchmarks.milebench.prompts import Prompt, PromptImage, combined, interleaved
+from mmie_tasks.benchmarks.milebench.prompts import (
+    PromptImage,
+    QuestionPrompt,
+    combined,
+    interleaved,
+)
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.benchmarks.milebench.truncation import token_limit, truncation
 from mmie_tasks.core.errors import MmieTasksError
@@ -104,7 +109,7 @@ def doc_to_target(doc: Doc) -> str:
     return str(doc["gold"])
 
 
-def _prompt(doc: Doc) -> Prompt:
+def _prompt(doc: Doc) -> QuestionPrompt:
     build = combined if doc["variant"] == "combined1" else interleaved
     return build(Sample.from_doc(doc), truncation(os.environ))
 
@@ -133,18 +138,18 @@ def _published_image(doc: Doc) -> list[str]:
     return [path for path in doc["combined"] if is_combined and Path(path).is_file()]
 
 
-def process_results(doc: Doc, results: Sequence[object]) -> Row:
+def process_results(doc: Doc, results: Sequence[object]) -> MetricRow:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     sample, verdicts, record = _score(doc, results)
     return dataset_rows(sample, verdicts, record, image_set=doc["image_set"])
 
 
-def process_results_all(doc: Doc, results: Sequence[object]) -> Row:
+def process_results_all(doc: Doc, results: Sequence[object]) -> MetricRow:
     """The rows of the ``milebench`` task for one answer."""
     return benchmark_rows(*_score(doc, results))
 
 
-def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, Row]:
+def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, MetricRow]:
     sample = Sample.from_doc(doc)
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
     return sample, verdicts, sample_record(sample, verdicts, signature(doc), _logged_images(doc))
@@ -195,28 +200,28 @@ def signature(doc: Doc) -> str:
     return f"{provenance(doc)}|pkg:{__version__}"
 
 
-def coverage(records: Sequence[Row]) -> float:
+def coverage(records: Sequence[MetricRow]) -> float:
     """Scored samples as a fraction of all; logs the run's summary."""
     logger.info(f"MileBench\n{summary(records)}")
     return tally(verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
 
 
-def differ(rows: Sequence[Row]) -> float:
+def differ(rows: Sequence[MetricRow]) -> float:
     """How many samples have different official and robust points."""
     return float(sum(bool(row["differ"]) for row in rows))
 
 
-def mean(rows: Sequence[Row]) -> float:
+def mean(rows: Sequence[MetricRow]) -> float:
     """Mean points (0 to 1) over the scored samples; NaN below the coverage floor."""
     return _or_nan(mean_of(tally(map(verdict_of, rows))))
 
 
-def task_mean(rows: Sequence[Row]) -> float:
+def task_mean(rows: Sequence[MetricRow]) -> float:
     """Mean over the datasets of the rows' task, 0 to 1; NaN unless all of them are in the run."""
     return _total(TASK_OF[str(rows[0]["dataset"])], rows)
 
 
-def _total(name: str, rows: Sequence[Row]) -> float:
+def _total(name: str, rows: Sequence[MetricRow]) -> float:
     verdicts = ((str(row["dataset"]), verdict_of(row)) for row in rows)
     return _or_nan(total(name, by_dataset(verdicts)))
 
@@ -225,8 +230,8 @@ def _or_nan(mean: Mean) -> float:
     return float("nan") if mean.value is None else mean.value
 
 
-def _aggregation(name: str) -> Callable[[Sequence[Row]], float]:
-    def aggregate(rows: Sequence[Row]) -> float:
+def _aggregation(name: str) -> Callable[[Sequence[MetricRow]], float]:
+    def aggregate(rows: Sequence[MetricRow]) -> float:
         return _total(name, rows)
 
     aggregate.__name__ = aggregate.__qualname__ = name
