@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from loguru import logger
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # Disk full, locked for too long, damaged, deleted; a token count that SQLite cannot store.
 _FILE_ERRORS = (sqlite3.Error, OSError, OverflowError, MmieTasksError)
+_T = TypeVar("_T")
 
 
 class CachedJudge:
@@ -88,7 +89,7 @@ class CachedJudge:
         Of requests with the same content one is sent; the others get its outcome, as cached.
         """
         with ExitStack() as stack:
-            replies = self._open(stack)
+            replies = self._attempt(lambda: stack.enter_context(self._file.open()))
             indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
@@ -126,46 +127,33 @@ class CachedJudge:
             if isinstance(outcomes, Generator):
                 outcomes.close()  # at once: it may hold connections
 
-    def _open(self, stack: ExitStack) -> ReplyTable | None:
-        if self._is_disabled:
-            return None
-        try:
-            return stack.enter_context(self._file.open())
-        except _FILE_ERRORS as error:
-            self._disable(error)
-            return None
-
     def _find(self, replies: ReplyTable | None, key: str) -> JudgeReply | None:
-        if replies is None or self._is_disabled:
+        if replies is None:
             return None
-        try:
-            reply = replies.find(self.signature, key)
-        except _FILE_ERRORS as error:
-            self._disable(error)
-            return None
+        reply = self._attempt(lambda: replies.find(self.signature, key))
         return reply and replace(reply, cached=True)
 
     def _store(self, replies: ReplyTable | None, key: str, outcome: Outcome) -> None:
         """Store a reply, unless the wrapped judge has it from a recording."""
-        if replies is None or self._is_disabled or not isinstance(outcome, JudgeReply):
-            return
-        if outcome.cached:
-            return
-        now_s = int(time.time())
-        cached_reply = CachedReply(
-            signature=self.signature, request_key=key, reply=outcome, time_s=now_s
-        )
-        try:
-            replies.put(cached_reply)
-        except _FILE_ERRORS as error:
-            self._disable(error)
+        if replies is not None and isinstance(outcome, JudgeReply) and not outcome.cached:
+            cached_reply = CachedReply(
+                signature=self.signature, request_key=key, reply=outcome, time_s=int(time.time())
+            )
+            self._attempt(lambda: replies.put(cached_reply))
 
-    def _disable(self, error: Exception) -> None:
-        self._is_disabled = True
-        reason = str(error).partition("\n")[0]
-        logger.warning(
-            f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
-        )
+    def _attempt(self, access: Callable[[], _T]) -> _T | None:
+        """The result of an access to the file; None from its first failure on."""
+        if self._is_disabled:
+            return None
+        try:
+            return access()
+        except _FILE_ERRORS as error:
+            self._is_disabled = True
+            reason = str(error).partition("\n")[0]
+            logger.warning(
+                f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
+            )
+            return None
 
 
 def _as_cached(outcome: Outcome) -> Outcome:

@@ -87,28 +87,23 @@ def factory_of(name: str) -> JudgeFactory:
     if entry is None:
         hint = f"one of {_listed(names(), name)}"
         raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
-    return _loaded(entry)
+    try:
+        loaded: JudgeFactory = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise SettingWrong(
+            f"The judge `{name}` cannot be loaded from `{entry.value}`: {error}.",
+            hint="reinstall its package, or check what it imports",
+        ) from error
+    if not callable(loaded):
+        raise SettingWrong(
+            f"The judge `{name}` is `{entry.value}`, which cannot be called.",
+            hint=f"name a class or function in `{ENTRY_POINTS}`",
+        )
+    return loaded
 
 
 def _installed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
-
-
-def _loaded(entry: EntryPoint) -> JudgeFactory:
-    try:
-        factory = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise SettingWrong(
-            f"The judge `{entry.name}` cannot be loaded from `{entry.value}`: {error}.",
-            hint="reinstall its package, or check what it imports",
-        ) from error
-    if not callable(factory):
-        raise SettingWrong(
-            f"The judge `{entry.name}` is `{entry.value}`, which cannot be called.",
-            hint=f"name a class or function in `{ENTRY_POINTS}`",
-        )
-    loaded: JudgeFactory = factory
-    return loaded
 
 
 def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
@@ -178,21 +173,17 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
 def option_types(name: str) -> dict[str, object]:
     """The options of a judge and their types; text where none is declared."""
     factory = factory_of(name)
-    hints = _type_hints(factory.__init__ if inspect.isclass(factory) else factory)
+    function = factory.__init__ if inspect.isclass(factory) else factory
+    annotations = dict(getattr(function, "__annotations__", {}))
+    for key in ("return", ENVIRONMENT):  # may be importable by type checkers only
+        annotations.pop(key, None)
+    namespace = getattr(inspect.unwrap(function), "__globals__", {})
+    hints = typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace)
     return {
         key: hints.get(key, str)
         for key, parameter in inspect.signature(factory).parameters.items()
         if key != ENVIRONMENT and parameter.kind in _OPTION_KINDS
     }
-
-
-def _type_hints(function: Callable[..., object]) -> dict[str, object]:
-    """The types of the options. The return type may be importable by type checkers only."""
-    annotations = dict(getattr(function, "__annotations__", {}))
-    for key in ("return", ENVIRONMENT):
-        annotations.pop(key, None)
-    namespace = getattr(inspect.unwrap(function), "__globals__", {})
-    return typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace)
 
 
 def _parsed(name: str, key: str, text: str, hint: Any) -> object:  # noqa: ANN401 - a type
@@ -201,17 +192,15 @@ def _parsed(name: str, key: str, text: str, hint: Any) -> object:  # noqa: ANN40
     try:
         return TypeAdapter(hint).validate_python(text)
     except ValidationError:
+        expected = f"a value of type {getattr(hint, '__name__', None) or hint}".replace(
+            " | None", ""
+        )
+        if typing.get_origin(hint) is typing.Literal:
+            expected = f"one of {', '.join(typing.get_args(hint))}"
         raise SettingWrong(
-            f"The judge `{name}` has the option `{key}={text}`, and `{key}` is {_spelled(hint)}.",
+            f"The judge `{name}` has the option `{key}={text}`, and `{key}` is {expected}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None
-
-
-def _spelled(hint: Any) -> str:  # noqa: ANN401 - a type
-    if typing.get_origin(hint) is typing.Literal:
-        return f"one of {', '.join(typing.get_args(hint))}"
-    kind = getattr(hint, "__name__", None) or str(hint).replace(" | None", "")
-    return f"a value of type {kind}"
 
 
 def _listed(valid_names: Iterable[str], name: str) -> str:

@@ -11,7 +11,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -44,6 +45,7 @@ OFFICIAL_HINT = (
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _MAX_SIDE = 2**40
+_FILE_NAME = re.compile(r"[^/\\]{0,187}\.safetensors")
 _LFS_POINTER = b"version https://git-lfs"
 
 
@@ -155,22 +157,12 @@ def _read_index(path: Path) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise unusable(f"`{path}` has no `weight_map` that names the file of each tensor.")
     for tensor, name in weight_map.items():
-        if not _is_plain(name):
+        if not (isinstance(name, str) and name.isprintable() and _FILE_NAME.fullmatch(name)):
             raise unusable(
                 f"`{path}` puts the tensor `{tensor}` into {name!r}, which is not the name of a "
                 "safetensors file in the same folder."
             )
     return weight_map
-
-
-def _is_plain(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and name.endswith(".safetensors")
-        and not any(mark in name for mark in ("/", "\\", "\0"))
-        and name.isprintable()
-        and len(name) < 200
-    )
 
 
 def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
@@ -344,16 +336,14 @@ def _digest_parts(path: Path) -> Iterator[bytes]:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             yield str(size).encode()
-            for start in _block_starts(len(header), size):
+            first, last = len(header), size - DIGEST_BLOCK_BYTES
+            starts: Sequence[int] = range(first, size, DIGEST_BLOCK_BYTES)  # all of a small file
+            if len(starts) > DIGEST_BLOCKS:
+                starts = [
+                    first + (last - first) * i // (DIGEST_BLOCKS - 1) for i in range(DIGEST_BLOCKS)
+                ]
+            for start in starts:
                 file.seek(start)
                 yield file.read(DIGEST_BLOCK_BYTES)
     except OSError as error:
         raise _unreadable(path, error) from error
-
-
-def _block_starts(first: int, size: int) -> list[int]:
-    """Offsets of the blocks of a file; together they cover a small one."""
-    last = size - DIGEST_BLOCK_BYTES
-    if size - first <= DIGEST_BLOCKS * DIGEST_BLOCK_BYTES:
-        return list(range(first, size, DIGEST_BLOCK_BYTES))
-    return [first + (last - first) * i // (DIGEST_BLOCKS - 1) for i in range(DIGEST_BLOCKS)]

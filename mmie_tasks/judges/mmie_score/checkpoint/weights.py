@@ -55,8 +55,7 @@ def load_model(
         model = InternVLForConditionalGeneration(config)
     state = {
         name: tensor.to(device=device, dtype=dtype, copy=True)
-        for official, weight in _read(checkpoint)
-        for name, tensor in _split(official, weight)
+        for name, tensor in _weights(checkpoint)
     }
     model.load_state_dict(state, strict=True, assign=True)
     text = model.model.language_model
@@ -66,14 +65,16 @@ def load_model(
     return model
 
 
-def _read(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every weight by its official name, file by file; views of files that are then closed."""
+def _weights(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every weight by its native name, file by file; views of files that are then closed."""
     by_file: dict[Path, list[str]] = {}
-    for name, weight in checkpoint.weights.items():
-        by_file.setdefault(weight.stored.path, []).append(name)
+    for official, weight in checkpoint.weights.items():
+        by_file.setdefault(weight.stored.path, []).append(official)
     for path in sorted(by_file):
-        for name in by_file[path]:
-            yield name, _merged(checkpoint.weights[name])
+        for official in by_file[path]:
+            names = native_names(official)
+            merged = _merged(checkpoint.weights[official])
+            yield from zip(names, merged.chunk(len(names)), strict=True)
 
 
 def _merged(weight: Weight) -> torch.Tensor:
@@ -82,11 +83,6 @@ def _merged(weight: Weight) -> torch.Tensor:
         return stored
     update = _tensor(weight.up).float() @ _tensor(weight.down).float()
     return stored.float() + LORA_SCALE * update
-
-
-def _split(official: str, weight: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    names = native_names(official)
-    return zip(names, weight.chunk(len(names)), strict=True)
 
 
 def _tensor(tensor: Tensor) -> torch.Tensor:
