@@ -55,27 +55,23 @@ ATTEMPT_ERRORS = (openai.OpenAIError, asyncio.TimeoutError, UnusableBody, OSErro
 
 
 class Access(Protocol):
-    """How a client reaches its server."""
+    """How a client reaches its server.
+
+    Attributes:
+        api_type: ``azure`` for Azure's addresses and header, else ``openai``.
+        api_version: Azure's API version.
+        api_key: None for a server without keys.
+        timeout_s: Seconds that one attempt may take.
+    """
 
     @property
-    def api_type(self) -> str:
-        """``azure`` for Azure's addresses and header, else ``openai``."""
-        ...
-
+    def api_type(self) -> str: ...  # noqa: D102
     @property
-    def api_version(self) -> str:
-        """Azure's API version."""
-        ...
-
+    def api_version(self) -> str: ...  # noqa: D102
     @property
-    def api_key(self) -> str | None:
-        """None for a server without keys."""
-        ...
-
+    def api_key(self) -> str | None: ...  # noqa: D102
     @property
-    def timeout_s(self) -> float:
-        """Seconds that one attempt may take."""
-        ...
+    def timeout_s(self) -> float: ...  # noqa: D102
 
 
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:

@@ -1,8 +1,8 @@
-"""How fast, and how cheaply, an `openai` judge is asked: ``python tests/bench/judge_speed.py``.
+"""Speed, CPU time and memory of the `openai` judge: ``python tests/bench/judge_speed.py``.
 
-Against a judge server on the loopback interface, in a process of its own. It takes a second for
-each reply and 20 requests at once, and answers 429 to the others; the asker is not told of the 20.
-Beside it, in the same run, the runner's own way: its `mia_bench` client in its 4 threads.
+The judge server runs on the loopback interface in another process. It replies after a second, takes
+20 requests at once, and answers 429 to the others; the judge does not know the 20. For comparison,
+in the same run: the runner's own `mia_bench` client in its 4 threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def server(*arguments: str) -> Iterator[str]:
 
 
 def images(folder: Path, n: int, size_bytes: int) -> list[Path]:
-    """Files that begin as a JPEG does; nobody decodes them."""
+    """Files that begin like a JPEG; they are never decoded."""
     dice = random.Random(1)  # noqa: S311 - noise
     paths = [folder / f"{i}.jpg" for i in range(n)]
     for path in paths:
@@ -53,25 +53,25 @@ def images(folder: Path, n: int, size_bytes: int) -> list[Path]:
     return paths
 
 
-def requests(paths: Sequence[Path]) -> list[JudgeRequest]:
+def requests_with(paths: Sequence[Path]) -> list[JudgeRequest]:
     return [JudgeRequest(parts=(PROMPT, path), max_tokens=2000) for path in paths]
 
 
-def ask_all(judge: Judge, asked: Sequence[JudgeRequest]) -> None:
-    replies = [outcome for _, outcome in judge.ask(asked) if isinstance(outcome, JudgeReply)]
-    assert len(replies) == len(asked), f"{len(replies)} of {len(asked)} replies"
+def ask_all(judge: Judge, requests: Sequence[JudgeRequest]) -> None:
+    replies = [outcome for _, outcome in judge.ask(requests) if isinstance(outcome, JudgeReply)]
+    assert len(replies) == len(requests), f"{len(replies)} of {len(requests)} replies"
 
 
-def seconds_of_ours(asked: Sequence[JudgeRequest], *server_arguments: str) -> float:
+def seconds_of_ours(requests: Sequence[JudgeRequest], *server_arguments: str) -> float:
     with server("--delay_s", "1", "--at_most", str(AT_MOST), *server_arguments) as url:
         judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
         began = time.perf_counter()
-        ask_all(judge, asked)
+        ask_all(judge, requests)
         return time.perf_counter() - began
 
 
-def seconds_of_the_runners(n: int) -> float:
-    """The runner's `mia_bench` asks without the image, which spares it the sending."""
+def seconds_of_the_runner(n: int) -> float:
+    """The runner's `mia_bench` sends no image, which saves it time."""
     with server("--delay_s", "1", "--at_most", str(AT_MOST)) as url:
         os.environ.update(
             API_TYPE="openai", OPENAI_API_URL=f"{url}/chat/completions", OPENAI_API_KEY="none"
@@ -80,21 +80,21 @@ def seconds_of_the_runners(n: int) -> float:
 
         began = time.perf_counter()
         with ThreadPoolExecutor(4) as threads:
-            found = list(threads.map(lambda _: get_eval(PROMPT, 1024), range(n)))
-        assert all(text for text, _ in found)
+            results = list(threads.map(lambda _: get_eval(PROMPT, 1024), range(n)))
+        assert all(text for text, _ in results)
         return time.perf_counter() - began
 
 
-def cpu_of_ours_ms(asked: Sequence[JudgeRequest]) -> float:
+def cpu_of_ours_ms(requests: Sequence[JudgeRequest]) -> float:
     with server() as url:
         judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
-        ask_all(judge, asked[:40])
+        ask_all(judge, requests[:40])
         began = time.process_time()
-        ask_all(judge, asked)
-        return 1000 * (time.process_time() - began) / len(asked)
+        ask_all(judge, requests)
+        return 1000 * (time.process_time() - began) / len(requests)
 
 
-def cpu_of_the_sdk_ms(asked: Sequence[JudgeRequest]) -> float:
+def cpu_of_the_sdk_ms(requests: Sequence[JudgeRequest]) -> float:
     """The same bodies through the bare client, eight at a time."""
     import openai
 
@@ -121,10 +121,10 @@ def cpu_of_the_sdk_ms(asked: Sequence[JudgeRequest]) -> float:
 
     async def say_all(url: str) -> float:
         async with openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
-            await say(client, asked[:40])
+            await say(client, requests[:40])
             began = time.process_time()
-            await asyncio.gather(*(say(client, asked[i::8]) for i in range(8)))
-            return 1000 * (time.process_time() - began) / len(asked)
+            await asyncio.gather(*(say(client, requests[i::8]) for i in range(8)))
+            return 1000 * (time.process_time() - began) / len(requests)
 
     with server() as url:
         return asyncio.run(say_all(url))
@@ -137,11 +137,11 @@ def peak_mib(n: int, size_bytes: int) -> float:
     return float(re.findall(r"peak ([\d.]+)", ended.stdout)[0])
 
 
-def ask_and_tell_memory(n: int, size_bytes: int) -> None:
+def print_peak_memory(n: int, size_bytes: int) -> None:
     with tempfile.TemporaryDirectory() as folder, server() as url:
         judge = open_judge(environment=ENVIRONMENT, model="judge-model", base_url=url)
-        ask_all(judge, requests(images(Path(folder), n, size_bytes)))
-    # Not getrusage: its peak is handed down from the process that started this one.
+        ask_all(judge, requests_with(images(Path(folder), n, size_bytes)))
+    # Not getrusage: a child inherits the peak of its parent.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(f"peak {int(peak_kib) / 1024:.1f}")
 
@@ -152,21 +152,23 @@ def main() -> None:
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.memory:
-        ask_and_tell_memory(*map(int, chosen.memory.split("x")))
+        print_peak_memory(*map(int, chosen.memory.split("x")))
         return
     n, bound = chosen.n, chosen.n / AT_MOST
     with tempfile.TemporaryDirectory() as folder:
-        asked = requests(images(Path(folder), n, 100_000))
-        print(f"{n} requests with an image of 100 kB, 1 s a reply, at most {AT_MOST} at once")
-        ours = seconds_of_ours(asked)
-        told = seconds_of_ours(asked, "--retry_after", "1")
-        runners = seconds_of_the_runners(n)
+        requests = requests_with(images(Path(folder), n, 100_000))
+        print(f"{n} requests with an image of 100 kB, 1 s per reply, at most {AT_MOST} at once")
+        ours = seconds_of_ours(requests)
+        waiting = seconds_of_ours(requests, "--retry_after", "1")
+        runners = seconds_of_the_runner(n)
         print(f"  ours                      {ours:6.1f} s  {ours / bound:.2f} x the bound")
-        print(f"  ours, with Retry-After: 1 {told:6.1f} s  {told / bound:.2f} x the bound")
-        print(f"  the runner's own way      {runners:6.1f} s  {runners / bound:.2f} x the bound")
+        print(f"  ours, with Retry-After: 1 {waiting:6.1f} s  {waiting / bound:.2f} x the bound")
+        print(f"  the runner's own client   {runners:6.1f} s  {runners / bound:.2f} x the bound")
         print(f"  ratio                     {runners / ours:6.1f}")
-        sdk, whole = cpu_of_the_sdk_ms(asked), cpu_of_ours_ms(asked)
-        print(f"CPU a request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}")
+        sdk, whole = cpu_of_the_sdk_ms(requests), cpu_of_ours_ms(requests)
+        print(
+            f"CPU per request: bare SDK {sdk:.2f} ms, ours {whole:.2f} ms, layer {whole - sdk:.2f}"
+        )
     few, many = peak_mib(200, 200_000), peak_mib(2000, 200_000)
     print(f"peak memory: {few:.0f} MiB with 200 pending, {many:.0f} MiB with 2,000")
 

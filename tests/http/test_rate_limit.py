@@ -51,7 +51,7 @@ def answer_all(limits):
         limits.succeed()
 
 
-def test_it_begins_modest_and_doubles_until_the_ceiling():
+def test_the_limit_starts_low_and_doubles_up_to_the_ceiling():
     limits, _ = limiter(ceiling=30)
     seen = []
     for _ in range(4):
@@ -62,7 +62,7 @@ def test_it_begins_modest_and_doubles_until_the_ceiling():
 
 
 @pytest.mark.parametrize("capacity", [1, 5, 20, 63])
-def test_it_settles_at_what_a_server_serves_at_once(capacity):
+def test_the_limit_settles_at_the_servers_capacity(capacity):
     limits, _ = limiter()
     for _ in range(5):
         fill(limits, capacity)
@@ -70,7 +70,7 @@ def test_it_settles_at_what_a_server_serves_at_once(capacity):
     assert limits.limit == capacity
 
 
-def test_after_a_429_it_grows_by_one_a_round_and_only_after_a_rest():
+def test_after_a_429_the_limit_grows_by_one_per_round_after_a_pause():
     limits, clock = limiter()
     fill(limits, capacity=4)
     answer_all(limits)
@@ -81,7 +81,7 @@ def test_after_a_429_it_grows_by_one_a_round_and_only_after_a_rest():
     assert 4.5 < limits._limit <= 5.0
 
 
-def test_a_wave_of_answers_before_a_429_is_no_reason_to_ask_less():
+def test_a_wave_of_replies_before_a_429_does_not_lower_the_limit():
     limits, _ = limiter()
     tickets = [limits.send() for _ in range(START)]
     for _ in range(START - 1):
@@ -92,7 +92,7 @@ def test_a_wave_of_answers_before_a_429_is_no_reason_to_ask_less():
     assert limits.limit == START - 1
 
 
-def test_a_retry_after_makes_the_rest_longer():
+def test_a_retry_after_delays_the_growth():
     limits, clock = limiter()
     limits.send()
     ticket = limits.send()
@@ -103,7 +103,7 @@ def test_a_retry_after_makes_the_rest_longer():
     assert limits.limit == 1
 
 
-def test_other_trouble_only_stops_the_growth():
+def test_other_errors_only_stop_the_growth():
     limits, _ = limiter()
     limits.fail()
     fill(limits, capacity=100)
@@ -120,7 +120,7 @@ def test_nothing_is_sent_before_a_pause_ends():
     assert limits.free_at() <= clock.now
 
 
-def test_where_nothing_at_all_fits_everything_waits():
+def test_a_server_without_any_capacity_pauses_everything():
     limits, _ = limiter()
     ticket = limits.send()
     limits.finish()
@@ -160,26 +160,26 @@ def fail(health, clock, times=1):
     return [health.fail(sent_at=clock.now) for _ in range(times)]
 
 
-def test_a_few_failures_are_put_up_with(health, clock):
+def test_a_few_failures_are_tolerated(health, clock):
     assert not any(fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1))
     assert (health.on_probation, health.ready_at()) == (False, 0.0)
 
 
-def test_failures_with_answers_between_them_never_add_up(health, clock):
+def test_failures_with_replies_between_them_never_add_up(health, clock):
     for _ in range(20):
         fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1)
         health.reply()
     assert not health.on_probation
 
 
-def test_more_failures_in_a_row_begin_a_rest_and_only_the_first_is_news(health, clock):
+def test_more_failures_in_a_row_begin_a_cooldown_and_only_the_first_is_reported(health, clock):
     assert fail(health, clock, FAILURES_BEFORE_COOLDOWN)[-1]
     assert (health.on_probation, health.ready_at()) == (True, 2.0)
     clock.now = 2.0
     assert fail(health, clock) == [False]
 
 
-def test_rests_grow_up_to_the_cap(health, clock):
+def test_cooldowns_grow_up_to_the_cap(health, clock):
     fail(health, clock, FAILURES_BEFORE_COOLDOWN)
     rests = []
     for _ in range(5):
@@ -189,7 +189,7 @@ def test_rests_grow_up_to_the_cap(health, clock):
     assert rests == [1.0, 2.0, 4.0, 8.0, 8.0]
 
 
-def test_what_was_sent_before_a_rest_makes_it_no_longer(health, clock):
+def test_requests_sent_before_a_cooldown_do_not_extend_it(health, clock):
     clock.now = 5.0
     fail(health, clock, FAILURES_BEFORE_COOLDOWN)
     assert not health.fail(sent_at=4.0)
@@ -197,13 +197,13 @@ def test_what_was_sent_before_a_rest_makes_it_no_longer(health, clock):
     assert (health.ready_at(), health.closed) == (6.0, None)
 
 
-def test_an_answer_ends_the_rest(health, clock):
+def test_a_reply_ends_the_cooldown(health, clock):
     fail(health, clock, FAILURES_BEFORE_COOLDOWN)
     health.reply()
     assert (health.on_probation, health.ready_at(), health.replied_at) == (False, 0.0, 1.0)
 
 
-def test_the_third_refusal_is_the_end_and_many_at_once_are_one(health, clock):
+def test_the_third_denial_closes_the_server_and_simultaneous_ones_count_once(health, clock):
     for sent_at in (1.0, 2.0, 4.0):
         assert health.closed is None
         clock.now = sent_at + 0.5
@@ -212,7 +212,7 @@ def test_the_third_refusal_is_the_end_and_many_at_once_are_one(health, clock):
     assert (health.closed, health.ready_at()) == ("HTTP 401", inf)
 
 
-def test_an_answer_between_refusals_begins_the_count_anew(health, clock):
+def test_a_reply_between_denials_resets_the_count(health, clock):
     for _ in range(5):
         health.deny(clock.now, "HTTP 403")
         health.deny(clock.now, "HTTP 403")
@@ -278,5 +278,5 @@ def test_any_header_is_read_or_ignored(text):
         pytest.param({"x-ratelimit-remaining-tokens": "0"}, None, id="no-reset"),
     ],
 )
-def test_what_remains_is_read(headers, seconds):
+def test_the_remaining_quota_is_read(headers, seconds):
     assert quota_reset_s(headers) == seconds

@@ -26,21 +26,21 @@ def sent():
     return job
 
 
-def test_failures_while_others_are_answered_are_its_own():
+def test_failures_count_while_other_requests_get_replies():
     assert not failed(sent(), MAX_FAILURES - 1, answered=True)
     assert failed(sent(), MAX_FAILURES, answered=True)
 
 
-def test_fewer_timeouts_are_enough():
+def test_fewer_timeouts_than_failures_make_a_request_hopeless():
     assert not failed(sent(), MAX_TIMEOUTS - 1, answered=True, timed_out=True)
     assert failed(sent(), MAX_TIMEOUTS, answered=True, timed_out=True)
 
 
-def test_failures_of_a_server_that_answers_nobody_are_not_its_own():
+def test_failures_of_a_server_without_any_reply_do_not_count():
     assert not failed(sent(), 100, answered=False, timed_out=True)
 
 
-def test_what_may_be_sent_again_comes_before_what_is_fresh_and_not_before_its_time():
+def test_due_retries_come_before_new_requests():
     queue = Queue(3)
     first = queue.take(0.0)
     queue.put_back(first, at=5.0)
@@ -48,7 +48,7 @@ def test_what_may_be_sent_again_comes_before_what_is_fresh_and_not_before_its_ti
     assert (queue.take(5.0), len(queue), queue.next_at()) == (None, 0, inf)
 
 
-def test_when_only_what_must_wait_is_left_its_time_is_told():
+def test_the_next_time_is_that_of_the_earliest_retry():
     queue = Queue(1)
     assert queue.next_at() == -inf
     queue.put_back(queue.take(0.0), at=5.0)
@@ -63,14 +63,14 @@ def at(number, trouble):
 @pytest.mark.parametrize(
     "retry_after_s", [pytest.param(None, id="without"), pytest.param(0.1, id="with-retry-after")]
 )
-def test_a_server_is_kept_full_and_few_requests_are_turned_away(retry_after_s):
+def test_a_server_is_fully_used_and_few_requests_get_a_429(retry_after_s):
     server, outcomes = simulate(200, at_most=20, retry_after_s=retry_after_s)
     assert {type(outcome) for outcome in outcomes} == {str}
     assert server.most_at_once == 20
     assert 0 < server.results["busy"] < 40
 
 
-def test_no_more_are_under_way_than_told():
+def test_max_concurrency_is_not_exceeded():
     server, _ = simulate(200, max_concurrency=20)
     assert server.most_at_once == 20
 
@@ -83,7 +83,7 @@ def test_no_more_are_under_way_than_told():
         pytest.param("denied", 6, id="refuses"),
     ],
 )
-def test_a_poisoned_request_is_given_up_after_so_many_tries_exactly(kind, times):
+def test_a_poisoned_request_is_given_up_after_an_exact_number_of_attempts(kind, times):
     poison = at(1, Failure(kind=kind, reason="poisoned"))
     server, outcomes = simulate(250, fault=poison, max_concurrency=4)
     poisoned = outcomes.pop(1)
@@ -95,14 +95,14 @@ def test_a_poisoned_request_is_given_up_after_so_many_tries_exactly(kind, times)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
-def test_a_request_that_alone_is_refused_does_not_end_the_run(at_once):
+def test_a_request_that_alone_is_denied_does_not_end_the_run(at_once):
     poison = at(1, Failure(kind="denied", reason="HTTP 403"))
     _, outcomes = simulate(40, fault=poison, max_concurrency=at_once)
     assert isinstance(outcomes.pop(1), Undelivered)
     assert {type(outcome) for outcome in outcomes} == {str}
 
 
-def test_when_all_are_refused_three_of_them_end_the_run():
+def test_three_denials_end_the_run_if_all_requests_are_denied():
     server, outcomes = simulate(
         40, fault=lambda _: Failure(kind="denied", reason="HTTP 401"), max_concurrency=1
     )
@@ -110,7 +110,7 @@ def test_when_all_are_refused_three_of_them_end_the_run():
     assert server.asked == {0: 1, 1: 1, 2: 1}
 
 
-def test_a_request_that_is_turned_away_for_long_is_not_given_up():
+def test_a_request_with_many_429s_is_not_given_up():
     away = iter([Failure(kind="busy", reason="HTTP 429")] * 20)
 
     def fault(asked):

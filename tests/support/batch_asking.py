@@ -1,6 +1,6 @@
-"""A judge that asks by way of batches at a loopback server, with every waiting time cut short.
+"""A Batch API judge with a loopback server, and short waiting times.
 
-Except its patience, which only the tests about its end cut short: a busy machine may stall.
+Only the tests about giving up shorten the patience: a busy machine may stall.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
 from mmie_tasks.judges.openai.settings import Settings
 from support.judge_asking import settings_of
 
-KEY = "thisisnotarealkey"  # nor does it look like one, so that only its value gives it away
+KEY = "thisisnotarealkey"  # not in the form of a key, so that only its value can be redacted
 MODEL = "gpt-4o-2024-11-20"
 
-# The same as a process of its own: asks for the texts it is given and prints what came of them.
+# A process that sends its arguments as requests and prints the outcomes.
 PROGRAM = """
 import json, sys
 from support.batch_asking import Asking
@@ -48,7 +48,7 @@ def request(text: str, *images: Path, **more: Any) -> JudgeRequest:
 
 
 def said(outcome: Outcome) -> str:
-    """The words of a reply, or the kind of error and its first line."""
+    """The text of a reply, or the class of an error and its first line."""
     if isinstance(outcome, Exception):
         return f"{type(outcome).__name__}: {str(outcome).splitlines()[0]}"
     return outcome.text
@@ -56,7 +56,7 @@ def said(outcome: Outcome) -> str:
 
 @dataclass
 class Asking:
-    """Opens judges at one server, and asks them."""
+    """Opens judges with one server, and sends requests."""
 
     url: str
     folder: Path
@@ -78,13 +78,13 @@ class Asking:
         return [said(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
 
     def left(self) -> list[str]:
-        """The kinds of files that are left on our disk."""
+        """The suffixes of the files in the folder."""
         return [path.suffix for path in sorted(self.folder.rglob("*")) if path.suffix]
 
 
 @dataclass
 class Elsewhere:
-    """Asks in processes of their own."""
+    """Sends requests in separate processes."""
 
     asking: Asking
 
@@ -100,7 +100,7 @@ class Elsewhere:
         return json.loads(out)
 
     def killed(self, *texts: str, when: Callable[[], bool]) -> None:
-        """Start one, and kill it with no warning as soon as something holds."""
+        """Start a process, and kill it without warning as soon as a condition holds."""
         process = self.start(*texts)
         watch(process, when)
         process.kill()
@@ -108,7 +108,7 @@ class Elsewhere:
 
 
 def watch(process: subprocess.Popen[str], until: Callable[[], bool]) -> None:
-    """Return as soon as something holds, while a process is at it."""
+    """Return as soon as a condition holds, while the process runs."""
     deadline = time.monotonic() + 300
     while not until():
         assert process.poll() is None, process.communicate()
@@ -117,5 +117,5 @@ def watch(process: subprocess.Popen[str], until: Callable[[], bool]) -> None:
 
 
 def echo(body: dict[str, Any]) -> str:
-    """What the request says, in capitals."""
+    """The text of the request, in capitals."""
     return str(body["messages"][0]["content"][0]["text"]).upper()

@@ -31,14 +31,14 @@ def error(message: str, code: str = "") -> dict[str, Any]:
 
 @dataclass
 class Fault:
-    """What goes wrong with a route, in how many requests yet."""
+    """A fault of a route, and for how many more requests."""
 
     route: str
     times: float
     status: int = 0
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    done: bool = False  # it is done all the same
+    done: bool = False  # the request is processed anyway
     released: threading.Event | None = None
     reached: threading.Event = field(default_factory=threading.Event)
 
@@ -55,7 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _answer(self) -> None:
         body = self._body()

@@ -3,11 +3,11 @@
     with batch_server() as server:
         server.says("Five points.")             # or a function from the body to a reply
         server.fails(503, "retrieve", times=2)  # upload create retrieve list content models
-        server.loses("create")                  # it is done, and the answer never arrives
+        server.loses("create")                  # it is done, and the response never arrives
         server.ends("expired", finished=3)      # how the next batch ends
         ...
-        server.lines()                          # what was asked in all batches
-        server.count("create")                  # how often
+        server.lines()                          # the requests of all batches
+        server.count("create")                  # the number of calls
 
 It is as strict as a provider: a file with a broken line, two equal `custom_id`s, another address or
 too many requests makes a batch that fails.
@@ -52,18 +52,18 @@ class Ending:
 
 
 class BatchServer:
-    """Files, batches, a script of faults, and the list of what was asked."""
+    """Files, batches, a script of faults, and the list of calls."""
 
     def __init__(self) -> None:
         self.say: Callable[[dict[str, Any]], Said] = lambda _: "fine"
         self.key = ""
         self.models = ["gpt-4o-2024-11-20"]
-        self.looks = 1  # how often a batch is looked at before it is over
+        self.looks = 1  # polls before a batch is over
         self.max_requests, self.max_bytes = 50_000, 200_000_000
         self.enqueued_limit: int | None = None  # requests in all batches that are not over
         self.tamper: Callable[[list[bytes]], list[bytes]] = lambda lines: lines
-        self.before: dict[str, Callable[[], object]] = {}  # called when a route is asked for
-        self.callers: dict[str, set[int]] = {}  # the connections by which a route was asked for
+        self.before: dict[str, Callable[[], object]] = {}  # called when a route is requested
+        self.callers: dict[str, set[int]] = {}  # the connections that requested a route
         self.faults: list[Fault] = []
         self.endings: list[Ending] = []
         self.asked: list[tuple[str, str]] = []
@@ -86,7 +86,7 @@ class BatchServer:
         body: bytes = b"",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Answer with this status instead of doing it."""
+        """Respond with this status instead of doing it."""
         self.faults.append(Fault(route, times, status, body, headers or {}))
 
     def hangs_up(self, route: str, times: float = 1) -> None:
@@ -94,11 +94,11 @@ class BatchServer:
         self.faults.append(Fault(route, times))
 
     def loses(self, route: str, times: float = 1) -> None:
-        """Do it, and close the connection instead of answering."""
+        """Do it, and close the connection instead of responding."""
         self.faults.append(Fault(route, times, done=True))
 
     def holds(self, route: str, done: bool = False) -> Fault:
-        """Do it or not, and answer nothing before the test ends; `reached` says when."""
+        """Do it or not, and respond only when the test ends; `reached` is set on arrival."""
         fault = Fault(route, times=1, done=done, released=threading.Event())
         self.faults.append(fault)
         return fault
@@ -110,7 +110,7 @@ class BatchServer:
         self.endings.append(Ending(status, finished, code, message))
 
     def count(self, route: str) -> int:
-        """How often something was asked for, faults included."""
+        """The number of requests to a route, faults included."""
         return sum(asked == route for asked, _ in self.asked)
 
     def lines(self) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ class BatchServer:
         return shown(batch)
 
     def look(self, name: str) -> dict[str, Any] | None:
-        """A batch; it moves on with every look."""
+        """A batch; its state advances with every poll."""
         batch = self.batches.get(name)
         if batch is None:
             return None

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class ChatServer:
-    """Says the same word to everyone, and keeps what it was asked."""
+    """Replies with the same text to every request, and records the requests in `asked`."""
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
@@ -52,4 +52,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,17 +1,17 @@
-"""A judge behind an OpenAI-compatible server on the loopback interface, with a script of faults.
+"""A judge on an OpenAI-compatible loopback server, with a script of faults.
 
     with judge_server("Score: 5", delay_s=0.1, at_most=20) as server:
-        server.fails(503, times=2)          # the next two requests; then it says "Score: 5" again
-        server.hangs()                      # the next one gets no answer at all
-        server.says(lambda body: "seen")    # from now on, by what was asked
+        server.fails(503, times=2)          # the next two requests; then "Score: 5" again
+        server.hangs()                      # the next one gets no response
+        server.says(lambda body: "seen")    # from now on, by the request's body
         ...                                 # ask at server.url
-    server.asked      # bodies of all chat requests, as dicts, in the order they came
-    server.headers    # theirs, names in lower case; server.paths and server.times are there too
-    server.statuses   # how many responses of each status; 0 counts those that were none
+    server.asked      # bodies of all chat requests, as dicts, in order of arrival
+    server.headers    # their headers, names in lower case; also server.paths and server.times
+    server.statuses   # the number of responses by status; 0 counts missing responses
 
-The faults of the script are used up in their order, one a request, and come at once. Without a
-fault (and with the right key, and room) a request gets what `says` told, `delay_s` later. All runs
-in one thread of its own and keeps up with some hundred requests a second. As a program:
+The faults of the script are used up in order, one per request, without a delay. Without a fault,
+and with the right key and free capacity, a request gets the reply of `says` after `delay_s`. The
+server runs in one thread and handles some hundred requests per second. As a program:
 ``python -m support.judge_server``.
 """
 
@@ -36,9 +36,9 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sent:
-    """A response as it goes out.
+    """A response.
 
-    `cut_after` so many bytes the server hangs up; with `drip_s` it sends a byte every so often.
+    After `cut_after` bytes the server hangs up; with `drip_s` it sends one byte per interval.
     """
 
     content: bytes = b""
@@ -54,14 +54,14 @@ HANG_UP = Sent(cut_after=0)
 
 
 def error(status: int, *, code: str | None = None, message: str = "no", **more: Any) -> Sent:
-    """An error as OpenAI words it; `param=` and `headers=` if wanted."""
+    """An error as OpenAI words it; optional: `param=` and `headers=`."""
     headers = more.pop("headers", {})
     said = {"message": message, "type": "some_error", "param": None, "code": code, **more}
     return Sent(content=json.dumps({"error": said}).encode(), status=status, headers=headers)
 
 
 def completion(text: str | None, **more: Any) -> Body:
-    """A chat completion; `finish_reason=`, `refusal=`, `model=` and `usage=` if wanted."""
+    """A chat completion; `finish_reason=`, `refusal=`, `model=` and `usage=` are optional."""
     message = {"role": "assistant", "content": text, "refusal": more.pop("refusal", None)}
     finish = more.pop("finish_reason", "stop")
     usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -80,7 +80,7 @@ Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
 
 
 class JudgeServer:
-    """See the top of the module. All settings may be changed while it runs."""
+    """See the module's docstring. All settings may be changed while it runs."""
 
     def __init__(
         self,
@@ -124,27 +124,27 @@ class JudgeServer:
         self._faults.append([sent, times])
 
     def fails(self, status: int, times: float = 1, **more: Any) -> None:
-        """With this status; `code=`, `message=`, `param=` and `headers=` as for `error`."""
+        """Respond with this status; `code=`, `message=`, `param=` and `headers=` as for `error`."""
         self.then(error(status, **more), times)
 
     def hangs(self, times: float = 1) -> None:
-        """Takes the request and says nothing."""
+        """Accept the request and never respond."""
         self.then(HANG, times)
 
     def hangs_up(self, times: float = 1, after: int = 0) -> None:
-        """Closes the connection, `after` bytes into the body of a reply."""
+        """Close the connection, `after` bytes into the body of a reply."""
         content = json.dumps(completion("5")).encode()
         self.then(Sent(content=content, cut_after=after), times)
 
     def sends(self, content: bytes, times: float = 1, status: int = 200) -> None:
-        """Whatever that is."""
+        """Respond with these bytes."""
         self.then(Sent(content=content, status=status), times)
 
     def heals(self) -> None:
         """Forget the faults that are left."""
         self._faults.clear()
 
-    # What it was asked.
+    # The requests.
 
     @property
     def url(self) -> str:
@@ -157,7 +157,7 @@ class JudgeServer:
     def __len__(self) -> int:
         return len(self._raw)
 
-    # Start and stop, as often as wanted; the port stays the same.
+    # Start and stop, repeatedly; the port stays the same.
 
     def start(self) -> None:
         started = threading.Event()
@@ -192,7 +192,9 @@ class JudgeServer:
         await self._ended.wait()
         for listening in server.sockets:
             self._loop.remove_reader(listening.fileno())
-        for _ in range(10):  # whoever was let in just now begins to talk, and can be told to stop
+        for _ in range(
+            10
+        ):  # connections accepted just now start their task, which can then be cancelled
             await asyncio.sleep(0)
         server.close()
         for task in list(talks):

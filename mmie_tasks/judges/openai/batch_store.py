@@ -448,14 +448,13 @@ class Provider:
 
     def create(self, submission: Submission) -> Batch:
         """Create a batch of an uploaded file; never a second one after a lost response."""
-        metadata = {DIGEST: submission.digest, NONCE: submission.nonce}
 
         def call() -> Batch:
             response = self._client.batches.with_raw_response.create(
                 completion_window="24h",
                 endpoint=ENDPOINT,
                 input_file_id=submission.input_file or "",
-                metadata=metadata,
+                metadata={DIGEST: submission.digest, NONCE: submission.nonce},
             )
             return self._read(response.content)
 
@@ -463,19 +462,15 @@ class Provider:
 
     def retrieve(self, name: str) -> Batch:
         """A batch in its present state."""
-
-        def call() -> Batch:
-            return self._read(self._client.batches.with_raw_response.retrieve(name).content)
-
-        return self._retry(call, self._pace.patience_s)
+        batches = self._client.batches.with_raw_response
+        return self._retry(
+            lambda: self._read(batches.retrieve(name).content), self._pace.patience_s
+        )
 
     def download(self, file: str) -> bytes:
         """The content of an output or error file."""
-
-        def call() -> bytes:
-            return bytes(self._client.files.with_raw_response.content(file).content)
-
-        return self._retry(call, self._pace.patience_s)
+        files = self._client.files.with_raw_response
+        return self._retry(lambda: bytes(files.content(file).content), self._pace.patience_s)
 
     def find(self, submission: Submission) -> Batch | None:
         """The batch with the submission's nonce, among the account's newest thousand.
@@ -502,12 +497,12 @@ class Provider:
         return None
 
     def _page(self, after: str | None) -> Mapping[str, object]:
-        def call() -> Mapping[str, object]:
-            batches = self._client.batches.with_raw_response
-            response = batches.list(limit=100, extra_query={"after": after} if after else None)
-            return _mapping(parse_json(response.content))
-
-        return self._retry(call, self._settings.patience_s)
+        batches = self._client.batches.with_raw_response
+        query = {"after": after} if after else None
+        return self._retry(
+            lambda: _mapping(parse_json(batches.list(limit=100, extra_query=query).content)),
+            self._settings.patience_s,
+        )
 
     def _read(self, content: bytes) -> Batch:
         return read_batch(parse_json(content), self._settings.secrets)

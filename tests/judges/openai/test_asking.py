@@ -1,4 +1,4 @@
-"""What one server may do to us, and what we make of it. Real sockets, short waits."""
+"""Requests to one server, and its faults. Real sockets, short waits."""
 
 import gzip
 import json
@@ -21,12 +21,12 @@ def test_every_request_gets_its_own_reply_under_its_own_index(server):
     assert server.statuses == {200: 100}
 
 
-def test_nothing_asked_sends_nothing(server):
+def test_no_requests_send_nothing(server):
     assert ask(judge_at(server.url), 0) == []
     assert len(server) == 0
 
 
-def test_a_reply_says_who_gave_it_and_what_it_took(server):
+def test_a_reply_has_its_model_tokens_and_cost(server):
     server.says(completion(" 5\n", model="gpt-4o-2024-11-20"))
     (reply,) = ask(judge_at(server.url, model="gpt-4o"))
     assert (reply.text, reply.model, reply.finish) == (" 5\n", "gpt-4o-2024-11-20", "stop")
@@ -34,7 +34,7 @@ def test_a_reply_says_who_gave_it_and_what_it_took(server):
     assert reply.usage.cost_usd == pytest.approx((100 * 2.5 + 10 * 10) / 1e6)
 
 
-def test_images_are_sent_as_the_bytes_they_are(server, tmp_path):
+def test_images_are_sent_byte_for_byte(server, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(b"\xff\xd8\xff not what its name says")
     ask(judge_at(server.url), [JudgeRequest(parts=("look", image), max_tokens=7)])
@@ -85,19 +85,19 @@ def test_a_missing_image_costs_only_its_own_request(server, tmp_path):
         ),
     ],
 )
-def test_what_may_pass_is_asked_again(server, sent):
+def test_transient_errors_are_retried(server, sent):
     server.then(sent, times=2)
     replies = ask(judge_at(server.url), 3)
     assert [reply.text for reply in replies] == ["5"] * 3
     assert len(server) == 5
 
 
-def test_a_server_that_hangs_is_asked_again(server):
+def test_a_request_that_hangs_is_retried(server):
     server.hangs(times=2)
     assert [reply.text for reply in ask(judge_at(server.url, timeout=0.5), 3)] == ["5"] * 3
 
 
-def test_a_server_that_dribbles_is_not_waited_for_without_end(server):
+def test_a_response_that_trickles_times_out(server):
     content = json.dumps(completion("5")).encode()
     server.then(Sent(content=content, drip_s=0.05), times=1)
     assert [reply.text for reply in ask(judge_at(server.url, timeout=1.0))] == ["5"]
@@ -120,7 +120,7 @@ def test_a_server_that_dribbles_is_not_waited_for_without_end(server):
         pytest.param(error(422, message="no"), "HTTP 422", id="422"),
     ],
 )
-def test_a_refusal_is_final_and_says_why(server, said, words):
+def test_a_refusal_is_final_and_has_a_reason(server, said, words):
     server.says(said)
     (refused,) = ask(judge_at(server.url))
     assert isinstance(refused, JudgeRefused)
@@ -128,7 +128,7 @@ def test_a_refusal_is_final_and_says_why(server, said, words):
     assert len(server) == 1
 
 
-def test_a_reply_that_was_cut_off_says_so(server):
+def test_a_truncated_reply_is_marked(server):
     server.says(completion("The first comp", finish_reason="length"))
     (reply,) = ask(judge_at(server.url))
     assert (reply.text, reply.finish) == ("The first comp", "length")
@@ -142,7 +142,7 @@ def test_a_retry_after_is_obeyed(server, status):
 
 
 @pytest.mark.parametrize("status", [200, 429])
-def test_nothing_is_sent_while_a_header_says_that_nothing_remains(server, status):
+def test_nothing_is_sent_while_the_quota_is_exhausted(server, status):
     nothing = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "300ms"}
     content = json.dumps(completion("5")).encode()
     server.then(Sent(content=content, status=status, headers=nothing))
@@ -150,7 +150,7 @@ def test_nothing_is_sent_while_a_header_says_that_nothing_remains(server, status
     assert server.times[1] - server.times[0] >= 0.3
 
 
-def test_a_request_that_is_turned_away_often_is_not_given_up_while_others_are_answered(server):
+def test_a_request_with_many_429s_is_not_given_up_while_others_get_replies(server):
     away = []
 
     def says(body):
@@ -169,7 +169,7 @@ def test_a_request_that_is_turned_away_often_is_not_given_up_while_others_are_an
 @pytest.mark.parametrize(
     "retry_after", [pytest.param(None, id="without"), pytest.param("0.1", id="with-retry-after")]
 )
-def test_as_many_are_asked_at_once_as_the_server_takes(retry_after):
+def test_concurrency_grows_to_the_servers_capacity(retry_after):
     with judge_server("5", delay_s=0.01, at_most=20, retry_after=retry_after) as server:
 
         def ready():  # every answer is one more at once, until the server is full
@@ -182,7 +182,7 @@ def test_as_many_are_asked_at_once_as_the_server_takes(retry_after):
         assert server.most_at_once == 20
 
 
-def test_no_more_are_asked_at_once_than_told(server):
+def test_max_concurrency_is_not_exceeded(server):
     server.delay_s = 0.01
     server.ready = lambda: server.most_at_once >= 3
     ask(judge_at(server.url, max_concurrency=3), 30)
@@ -219,7 +219,7 @@ def test_a_server_that_is_down_for_a_while_costs_no_sample(server):
     assert all(isinstance(reply, JudgeReply) for reply in replies)
 
 
-def test_a_model_that_wants_other_parameters_gets_them_and_is_asked_so_from_then_on(server):
+def test_a_model_gets_the_parameters_it_accepts_from_then_on(server):
     def picky(body):
         for name in ("max_tokens", "temperature"):
             if name in body:
@@ -234,14 +234,14 @@ def test_a_model_that_wants_other_parameters_gets_them_and_is_asked_so_from_then
     assert "max_completion_tokens" in server.asked[-1]
 
 
-def test_a_server_that_takes_no_way_of_asking_ends_with_a_refusal(server):
+def test_a_server_that_accepts_no_dialect_is_a_refusal(server):
     server.says(lambda body: error(400, code="unsupported_parameter", param=[*body][2]))
     (refused,) = ask(judge_at(server.url, temperature="none"))
     assert isinstance(refused, JudgeRefused)
     assert len(server) == 3
 
 
-def test_a_reasoning_model_gets_room_to_think_and_no_temperature(server):
+def test_a_reasoning_model_gets_headroom_and_no_temperature(server):
     judge = judge_at(server.url, model="gpt-6-luna")
     ask(judge)
     (body,) = server.asked
@@ -250,7 +250,7 @@ def test_a_reasoning_model_gets_room_to_think_and_no_temperature(server):
     assert judge.signature == "judge:openai|model:gpt-6-luna|t:none|reasoning:+8192"
 
 
-def test_whoever_stops_listening_hangs_up(server):
+def test_closing_the_iterator_cancels_the_requests_in_flight(server):
     server.says(lambda body: Sent(hang=True) if question_of(body) != "question 0" else "5")
     outcomes = judge_at(server.url).ask(requests(5))
     assert next(outcomes)[0] == 0
@@ -259,23 +259,23 @@ def test_whoever_stops_listening_hangs_up(server):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("http_")]
 
 
-def test_the_same_judge_can_be_asked_again(server):
+def test_a_judge_can_be_used_again(server):
     judge = judge_at(server.url)
     assert [reply.text for reply in ask(judge, 2) + ask(judge, 2)] == ["5"] * 4
 
 
-def test_a_server_of_ones_own_needs_no_key(server):
+def test_a_local_server_needs_no_key(server):
     assert ask(judge_at(server.url, key=None))[0].text == "5"
     assert KEY not in str(server.headers)
 
 
-def test_text_that_utf8_cannot_hold_is_sent_all_the_same(server):
+def test_text_that_utf8_cannot_encode_is_sent_with_a_replacement(server):
     (reply,) = ask(judge_at(server.url), [JudgeRequest(parts=("a\ud800b",), max_tokens=5)])
     assert reply.text == "5"
     assert question_of(server.asked[0]) == "a\ufffdb"
 
 
-def test_waits_grow_between_the_tries_of_a_request(server):
+def test_waits_grow_between_the_attempts_of_a_request(server):
     server.fails(500, times=4)
     ask(judge_at(server.url, pace=Pace(base_s=0.02, cap_s=1.0, fraction=lambda: 1.0)))
     waits = [

@@ -1,4 +1,4 @@
-"""What is found out before a run, and how it is said."""
+"""The check before a run, and its messages."""
 
 from datetime import date
 
@@ -16,7 +16,7 @@ def problem(judge):
     return str(caught.value)
 
 
-def test_a_model_that_is_listed_is_enough(server):
+def test_a_listed_model_passes_the_check(server):
     judge_at(server.url).check()
     assert len(server) == 0
 
@@ -29,14 +29,14 @@ def test_a_model_that_is_listed_is_enough(server):
         pytest.param(None, id="no-such-route"),
     ],
 )
-def test_where_the_list_does_not_tell_a_few_words_decide(server, models):
+def test_a_short_request_decides_if_the_list_has_no_such_model(server, models):
     server.models = models
     judge_at(server.url).check()
     (body,) = server.asked
     assert body["max_tokens"] <= 16
 
 
-def test_an_unknown_model_names_those_that_are_like_it(server):
+def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     server.models = ["Qwen3-VL-8B", "Qwen3-VL-32B", "whisper"]
     server.says(error(404, code="model_not_found", message="no such model"))
     said = problem(judge_at(server.url, model="Qwen3-VL-8b"))
@@ -53,13 +53,13 @@ def test_a_wrong_key_names_the_variables_and_not_the_key():
     assert KEY not in said
 
 
-def test_no_server_is_said_with_its_address(server):
+def test_an_unreachable_server_is_named_by_its_address(server):
     server.stop()
     said = problem(judge_at(server.url))
     assert f"{server.url} is not reachable: no connection" in said
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for_twice(server):
+def test_a_timeout_is_not_retried(server):
     server.models = None
     server.hangs()
     assert "no answer in time" in problem(judge_at(server.url, timeout=1.0))
@@ -77,13 +77,13 @@ def test_a_server_that_does_not_answer_is_not_waited_for_twice(server):
         pytest.param(error(400, message="no vision"), "no vision", id="400"),
     ],
 )
-def test_what_a_few_words_bring_is_said_with_a_hint(server, sent, words):
+def test_an_error_of_the_short_request_has_a_hint(server, sent, words):
     server.models = None
     server.says(sent)
     assert words in problem(judge_at(server.url))
 
 
-def test_a_server_that_is_just_starting_is_asked_again(server):
+def test_a_server_that_is_starting_is_retried(server):
     server.models = None
     server.fails(503, times=2)
     judge_at(server.url).check()
@@ -97,7 +97,7 @@ def test_a_busy_server_is_a_warning(server, log):
     assert any("is busy" in line for line in log)
 
 
-def test_another_way_of_asking_is_tried(server):
+def test_another_dialect_is_tried(server):
     server.models = None
 
     def picky(body):
@@ -116,7 +116,7 @@ def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
         assert any(other.url in line and "HTTP 401" in line for line in log)
 
 
-def test_a_missing_key_is_said_before_anything_is_sent():
+def test_a_missing_key_is_an_error_before_anything_is_sent():
     said = problem(judge_at("https://api.openai.com/v1", key=None))
     assert "needs a key" in said
     assert "hint: `export OPENAI_API_KEY=...`" in said
@@ -130,14 +130,14 @@ def test_a_missing_key_is_said_before_anything_is_sent():
         pytest.param(date(2027, 1, 14), "was shut down on 2027-01-14", id="on-the-day"),
     ],
 )
-def test_a_model_that_goes_is_announced_with_its_successor(server, log, today, words):
+def test_a_retiring_model_is_announced_with_its_successor(server, log, today, words):
     server.models = ["gpt-4o-2024-11-20"]
     options = {"model": "gpt-4o-2024-11-20", "base_url": server.url}
     check(settings_of({"OPENAI_API_KEY": KEY}, **options), today=today)
     assert any("gpt-6-luna" in line and words in line for line in log) if words else log == []
 
 
-def test_azure_is_asked_at_its_deployment_with_its_own_header(server):
+def test_azure_gets_its_deployment_path_and_header(server):
     options = {"api_type": "azure", "base_url": server.url.removesuffix("/v1"), "model": "mine"}
     check(settings_of({"AZURE_OPENAI_API_KEY": KEY}, **options), pace=FAST)
     (headers,) = server.headers

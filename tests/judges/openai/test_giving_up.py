@@ -1,4 +1,4 @@
-"""When a request, a server or everything is given up, and that nothing is given up before."""
+"""When a request, a server or a whole run is given up, and not before."""
 
 import time
 from itertools import pairwise
@@ -24,7 +24,7 @@ def poisoned(bad, otherwise="5"):
         pytest.param({"choices": []}, id="unusable"),
     ],
 )
-def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, bad):
+def test_a_poisoned_request_is_given_up_while_the_others_get_replies(server, bad):
     server.delay_s = 0.01
     server.says(poisoned(bad))
     pace = Pace(base_s=0.01, cap_s=0.02)  # so that its tries are over long before the others are
@@ -32,7 +32,7 @@ def test_a_poisoned_request_is_given_up_while_the_others_are_answered(server, ba
     assert isinstance(outcomes.pop(1), JudgeUnavailable)
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
     tries = sum(question_of(body) == "question 1" for body in server.asked)
-    assert 6 <= tries <= 12  # a try does not count where nobody was answered meanwhile
+    assert 6 <= tries <= 12  # an attempt without replies to others does not count
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_server_that_is_down_for_good_costs_the_patience_once(server, fault):
     assert all(outcome is outcomes[0] for outcome in outcomes)  # all given up at once
 
 
-def test_a_server_that_is_not_there_is_given_up_with_the_reason(server):
+def test_a_missing_server_is_given_up_with_the_reason(server):
     server.stop()
     (unavailable,) = ask(judge_at(server.url, patience=0.2))
     assert isinstance(unavailable, JudgeUnavailable)
@@ -71,7 +71,7 @@ def test_a_slow_reply_is_waited_for_although_another_request_has_failed(server):
     assert [type(reply) for reply in replies] == [JudgeReply] * 4
 
 
-def test_a_long_retry_after_is_no_reason_to_give_up_while_others_are_answered(server):
+def test_a_long_retry_after_does_not_end_the_run_while_others_get_replies(server):
     server.delay_s = 0.05
     server.fails(429, headers={"Retry-After": "0.6"})
     replies = ask(judge_at(server.url, patience=0.4, max_concurrency=2), 30)
@@ -89,7 +89,7 @@ def test_a_long_retry_after_is_no_reason_to_give_up_while_others_are_answered(se
         pytest.param(error(404), id="404"),
     ],
 )
-def test_a_server_that_refuses_us_is_tried_twice_more_and_then_everything_ends(server, refusal):
+def test_a_server_that_denies_access_is_tried_twice_more_and_then_everything_ends(server, refusal):
     server.says(refusal)
     outcomes = ask(judge_at(server.url, max_concurrency=1), 50)
     assert {type(outcome) for outcome in outcomes} == {JudgeMisconfigured}
@@ -98,19 +98,19 @@ def test_a_server_that_refuses_us_is_tried_twice_more_and_then_everything_ends(s
     assert len(server) == 3
 
 
-def test_a_key_that_is_withdrawn_keeps_the_replies_so_far(server):
+def test_a_revoked_key_keeps_the_replies_so_far(server):
     server.says(lambda _: "5" if len(server) <= 10 else error(401))
     outcomes = ask(judge_at(server.url, max_concurrency=1), 30)
     kinds = [type(outcome) for outcome in outcomes]
     assert kinds == [JudgeReply] * 10 + [JudgeMisconfigured] * 20
 
 
-def test_a_key_that_is_refused_for_a_moment_costs_nothing(server):
+def test_a_key_that_is_denied_briefly_costs_nothing(server):
     server.fails(401, times=2)
     assert all(isinstance(reply, JudgeReply) for reply in ask(judge_at(server.url), 5))
 
 
-def test_without_a_key_that_is_needed_nothing_is_sent():
+def test_nothing_is_sent_without_a_required_key():
     (refused,) = ask(judge_at("https://api.openai.com/v1", key=None))
     assert isinstance(refused, JudgeMisconfigured)
     assert "OPENAI_API_KEY" in str(refused)
@@ -154,7 +154,7 @@ def test_a_request_that_failed_goes_to_another_server():
         assert (reply.text, len(one), len(two)) == ("b", 1, 1)
 
 
-def test_a_server_that_rests_is_probed_by_one_request_at_a_time(server):
+def test_a_server_on_probation_gets_one_request_at_a_time(server):
     at_once = []
 
     def says(_):
@@ -171,7 +171,7 @@ def test_a_server_that_rests_is_probed_by_one_request_at_a_time(server):
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(probed))
 
 
-def test_all_servers_dead_ends_everything_and_names_them_all(server):
+def test_everything_ends_when_all_servers_are_closed_and_all_are_named(server):
     with judge_server(error(401)) as other:
         server.says(error(403))
         outcomes = ask(judge_at(server.url, other.url), 50)
@@ -180,7 +180,7 @@ def test_all_servers_dead_ends_everything_and_names_them_all(server):
         assert other.url in str(outcomes[0])
 
 
-def test_an_error_nobody_foresaw_costs_no_other_request_its_reply(server, monkeypatch):
+def test_an_unexpected_error_costs_no_other_request_its_reply(server, monkeypatch):
     from mmie_tasks.judges.openai import wire
 
     whole = wire.chat_body
@@ -196,7 +196,7 @@ def test_an_error_nobody_foresaw_costs_no_other_request_its_reply(server, monkey
     assert "LookupError: odd" in str(outcomes[1])
 
 
-def test_the_log_says_once_that_a_server_is_down_and_once_that_it_is_back(server, log):
+def test_the_log_reports_once_that_a_server_is_down_and_once_that_it_is_back(server, log):
     server.fails(503, times=30)
     ask(judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01)), 20)
     told = [line for line in log if "does not answer" in line]

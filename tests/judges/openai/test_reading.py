@@ -8,7 +8,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.openai import open_judge
 
 
-def test_with_nothing_but_a_key_the_providers_own_server_is_asked():
+def test_with_only_a_key_the_providers_own_server_is_used():
     settings = settings_of({"OPENAI_API_KEY": "sk-1"})
     assert settings.base_urls == ("https://api.openai.com/v1",)
     assert settings.signature == "judge:openai|model:m|t:0"
@@ -58,7 +58,7 @@ def test_azure_has_variables_of_its_own():
     assert settings_of(environment, api_type="openai").api_key == "sk-not-this"
 
 
-def test_a_kind_of_api_that_other_tasks_want_is_not_ours():
+def test_api_types_of_other_tasks_are_ignored():
     assert settings_of({"API_TYPE": "async_openai"}).api_type == "openai"
 
 
@@ -102,7 +102,7 @@ def test_an_option_wins_over_the_environment():
         pytest.param({"max_cost": -1.0}, "max_cost", id="max-cost"),
     ],
 )
-def test_an_option_that_cannot_be_obeyed_is_refused_by_name(options, words):
+def test_an_invalid_option_is_rejected_by_name(options, words):
     with pytest.raises(SettingWrong, match="hint: ") as caught:
         open_judge(environment={"OPENAI_API_KEY": "k"}, **{"model": "m", **options})
     assert words in str(caught.value)
@@ -138,7 +138,7 @@ def test_opening_a_judge_does_not_load_the_sdk():
     assert ended.stdout == "False\n"
 
 
-def test_no_model_is_no_default_of_ours():
+def test_there_is_no_default_model():
     """Each benchmark names its own, in one line."""
     with pytest.raises(SettingWrong, match="which model"):
         open_judge(environment={"OPENAI_API_KEY": "k"})

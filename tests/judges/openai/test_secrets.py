@@ -1,4 +1,4 @@
-"""A key or password is in no message, log or repr, whatever a server says."""
+"""No message, log or repr contains a key or password, whatever a server sends."""
 
 import logging
 
@@ -29,7 +29,7 @@ ODD_KEY = "4f9a-oddly/shaped+key"
         pytest.param((429, "{key} is too quick"), id="429"),
     ],
 )
-def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, fault):
+def test_a_key_in_a_servers_message_is_redacted(server, log, caplog, key, fault):
     status, message = fault
     server.says(error(status, message=message.format(key=key)))
     server.models = None
@@ -45,7 +45,7 @@ def test_a_key_that_a_server_repeats_is_not_repeated(server, log, caplog, key, f
     assert not [text for text in seen if key in text]
 
 
-def test_a_password_in_an_address_is_sent_and_not_shown(server, log, caplog):
+def test_a_password_in_an_address_is_sent_and_redacted(server, log, caplog):
     address = server.url.replace("http://", "http://me:hush-hush@")
     judge = judge_at(address, patience=0.1)
     with caplog.at_level(logging.DEBUG):
@@ -68,25 +68,25 @@ def test_a_key_is_no_option():
 
 
 @pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "AbCdEf0123456789"])
-def test_a_key_in_the_place_of_a_variables_name_is_refused_and_not_repeated(key):
+def test_a_key_instead_of_a_variables_name_is_rejected_and_not_repeated(key):
     with pytest.raises(SettingWrong) as caught:
         open_judge(environment={}, api_key_env=key)
     assert key not in str(caught.value)
 
 
-def test_a_key_that_cannot_be_sent_is_refused_and_not_repeated():
+def test_a_key_that_cannot_be_sent_is_rejected_and_not_repeated():
     with pytest.raises(SettingWrong) as caught:
         open_judge(environment={"OPENAI_API_KEY": "“sk-quoted”"})
     assert "sk-quoted" not in str(caught.value)
 
 
-def test_whose_key_it_is_decides_the_servers_header():
+def test_the_key_is_sent_in_the_servers_header():
     with judge_server(key=KEY) as server:
         assert ask(judge_at(server.url))[0].text == "5"
 
 
 @given(st.text(), st.text(), st.integers(min_value=200, max_value=599))
-def test_no_error_keeps_a_key(before, after, status):
+def test_no_server_error_contains_a_key(before, after, status):
     for body in (before + KEY + after, {"error": {"message": before + ODD_KEY + after}}):
         read = read_server_error(status, body, [KEY, ODD_KEY])
         assert KEY not in str(read)

@@ -15,7 +15,7 @@ def kinds(outcomes):
     return [type(outcome) for outcome in outcomes]
 
 
-def test_asking_stops_before_more_is_spent_than_allowed(server):
+def test_sending_stops_before_the_limit_is_exceeded(server):
     server.delay_s = 0.02
     judge = judge_at(server.url, **DOLLAR, max_cost=10.5)
     outcomes = ask(judge, 50)
@@ -24,19 +24,19 @@ def test_asking_stops_before_more_is_spent_than_allowed(server):
     assert judge.spent_usd == pytest.approx(10.0)
 
 
-def test_what_was_spent_counts_in_the_next_ask(server):
+def test_spending_counts_over_several_calls(server):
     judge = judge_at(server.url, **DOLLAR, max_cost=3.0)
     assert kinds(ask(judge, 2)) == [JudgeReply] * 2
     assert sorted(map(str, kinds(ask(judge, 2)))) == sorted(map(str, [JudgeReply, OutOfBudget]))
 
 
-def test_a_failed_try_costs_nothing(server):
+def test_a_failed_attempt_costs_nothing(server):
     server.fails(503, times=3)
     judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
     assert kinds(ask(judge, 2)) == [JudgeReply] * 2
 
 
-def test_a_reply_without_text_is_paid_all_the_same(server):
+def test_a_reply_without_text_is_paid_for(server):
     server.says(completion(""))
     judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
     assert sorted(map(str, kinds(ask(judge, 3)))) == sorted(
@@ -44,7 +44,7 @@ def test_a_reply_without_text_is_paid_all_the_same(server):
     )
 
 
-def test_a_server_that_does_not_count_tokens_is_taken_to_be_dear(server, tmp_path):
+def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path):
     server.says({"choices": [{"message": {"content": "5"}}]})
     image = tmp_path / "a.png"
     image.write_bytes(b"x")
@@ -53,11 +53,11 @@ def test_a_server_that_does_not_count_tokens_is_taken_to_be_dear(server, tmp_pat
     assert kinds(ask(judge, asked)).count(JudgeReply) == 2
 
 
-def test_without_a_limit_nothing_is_held_back(server):
+def test_without_a_limit_everything_is_sent(server):
     assert kinds(ask(judge_at(server.url, **DOLLAR), 20)) == [JudgeReply] * 20
 
 
-def test_a_limit_without_a_price_is_refused_and_the_hint_names_the_option():
+def test_a_limit_without_a_price_is_rejected_and_the_hint_names_the_option():
     with pytest.raises(SettingWrong, match="`price=IN/OUT`"):
         open_judge(environment={}, base_url="http://127.0.0.1:1", model="mine", max_cost=1.0)
 
@@ -69,14 +69,14 @@ def test_the_processes_of_a_run_share_the_limit(processes, share):
     assert f"max_cost_usd={share}" in repr(judge)
 
 
-def test_until_a_cost_is_known_one_request_is_sent_alone():
+def test_requests_are_sent_one_at_a_time_until_a_cost_is_known():
     budget = Budget(max_cost_usd=1.0)
     assert (budget.allows(0), budget.allows(1)) == (True, False)
     budget.pay(0.25)
     assert [budget.allows(in_flight) for in_flight in (0, 2, 3)] == [True, True, False]
 
 
-def test_content_that_was_filtered_before_it_was_read_costs_nothing(server):
+def test_a_filtered_request_costs_nothing(server):
     server.says(Sent(content=b'{"error": {"code": "content_filter"}}', status=400))
     judge = judge_at(server.url, **DOLLAR, max_cost=1.0)
     assert kinds(ask(judge, 5)) == [JudgeRefused] * 5

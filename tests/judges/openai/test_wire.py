@@ -36,7 +36,7 @@ def said(message, **more):
 
 
 @given(COMPLETION | JSON)
-def test_whatever_a_server_sends_is_a_reply_a_refusal_or_unusable(sent):
+def test_any_response_is_a_reply_a_refusal_or_unusable(sent):
     try:
         outcome = wire.read_completion(sent, model="asked", price=Price(input_usd=1, output_usd=1))
     except UnusableBody:
@@ -45,20 +45,20 @@ def test_whatever_a_server_sends_is_a_reply_a_refusal_or_unusable(sent):
 
 
 @given(USAGE)
-def test_tokens_are_counts_whatever_a_server_says(said_so):
+def test_token_counts_are_never_negative(said_so):
     used = wire.usage_of({"usage": said_so}, Price(input_usd=1, output_usd=1))
     counts = (used.input_tokens, used.output_tokens, used.reasoning_tokens)
     assert all(type(count) is int and count >= 0 for count in counts)
 
 
 @given(COMPLETION | JSON, st.integers(100, 599))
-def test_whatever_error_a_server_sends_can_be_read(sent, status):
+def test_any_error_response_can_be_read(sent, status):
     assert str(read_server_error(status, sent)) == str(read_server_error(status, sent))
     assert f"HTTP {status}" in str(read_server_error(status, json.dumps(sent).encode()))
 
 
 @given(st.text().filter(str.strip))
-def test_the_text_is_kept_as_it_is(text):
+def test_the_text_of_a_reply_is_unchanged(text):
     assert wire.read_completion(said({"content": text}), model="m") == JudgeReply(
         text=text, model="m"
     )
@@ -69,7 +69,7 @@ def test_text_in_several_parts_is_one_text():
     assert wire.read_completion(said({"content": parts}), model="m").text == "ab"
 
 
-def test_hidden_reasoning_is_counted_and_named_where_it_took_everything():
+def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
     details = {"reasoning_tokens": 90}
     usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
     sent = {**said({"content": ""}, finish_reason="length"), "usage": usage}
@@ -79,7 +79,7 @@ def test_hidden_reasoning_is_counted_and_named_where_it_took_everything():
     assert "100 tokens were used, 90 of them for hidden reasoning" in str(refused)
 
 
-def test_usage_that_is_missing_costs_an_unknown_amount_and_not_nothing():
+def test_missing_usage_has_an_unknown_cost():
     price = Price(input_usd=1, output_usd=1)
     assert wire.usage_of(said({"content": "5"}), price).cost_usd is None
 
@@ -100,11 +100,11 @@ def test_usage_that_is_missing_costs_an_unknown_amount_and_not_nothing():
         pytest.param(b"?", "a", "application/octet-stream", id="unknown"),
     ],
 )
-def test_an_image_is_what_its_first_bytes_say(data, name, mime):
+def test_the_mime_type_follows_the_first_bytes(data, name, mime):
     assert wire.mime_type(data, Path(name)) == mime
 
 
-def test_parts_keep_their_order_and_detail_is_told_only_if_wanted(tmp_path):
+def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
     image = tmp_path / "a.gif"
     image.write_bytes(b"GIF89a")
     request = JudgeRequest(parts=("a", image, "b"), max_tokens=9)
@@ -142,7 +142,7 @@ SWITCHES = [
 
 
 @pytest.mark.parametrize(("dialect", "message", "expected"), SWITCHES)
-def test_a_parameter_that_is_not_understood_is_replaced(dialect, message, expected):
+def test_an_unsupported_parameter_is_replaced(dialect, message, expected):
     switched = wire.next_dialect(dialect, ServerError(status=400, message=message))
     assert (switched.max_tokens_name, switched.takes_temperature) == expected
 
@@ -159,5 +159,5 @@ def test_a_parameter_that_is_not_understood_is_replaced(dialect, message, expect
         ),
     ],
 )
-def test_other_complaints_change_nothing_in_how_it_is_asked(said_so):
+def test_other_errors_do_not_change_the_dialect(said_so):
     assert wire.next_dialect(PLAIN, said_so) is None

@@ -25,7 +25,7 @@ def elsewhere(asking: Asking) -> Elsewhere:
 
 @pytest.fixture
 def logged():
-    """What was logged so far, as one text."""
+    """The log so far, as one text."""
     lines = []
     sink = logger.add(lines.append, format="{message}")
     yield lambda: "".join(lines)

@@ -1,4 +1,4 @@
-"""Providers that take less at once, and models that want to be asked in another way."""
+"""Providers with lower limits, and models with other request parameters."""
 
 import json
 
@@ -7,7 +7,7 @@ from support.batch_handler import error
 
 
 @pytest.mark.parametrize("limit", [pytest.param(3, id="three"), pytest.param(1, id="one")])
-def test_a_provider_that_takes_less_at_once_is_given_less(server, asking, limit):
+def test_batches_adapt_to_the_providers_limit(server, asking, limit):
     server.enqueued_limit = limit
     assert asking.texts(*"abcdefg") == list("ABCDEFG")
     sizes = [b["request_counts"]["total"] for b in server.batches.values()]
@@ -15,7 +15,7 @@ def test_a_provider_that_takes_less_at_once_is_given_less(server, asking, limit)
     assert all(size <= limit for size, end in zip(sizes, ended, strict=True) if end != "failed")
 
 
-def test_a_provider_that_takes_nothing_is_asked_a_few_times_and_then_no_more(server, asking):
+def test_a_provider_that_accepts_nothing_is_given_up_after_a_few_attempts(server, asking):
     server.enqueued_limit = 0
     found = asking.texts(*"abcdefgh")
     assert all(text.startswith("JudgeUnavailable: no batch is taken") for text in found)
@@ -24,7 +24,7 @@ def test_a_provider_that_takes_nothing_is_asked_a_few_times_and_then_no_more(ser
     assert asking.texts("a") == ["A"]
 
 
-def test_a_provider_that_says_at_once_that_it_is_too_much_is_given_less(server, asking):
+def test_batches_adapt_to_an_immediate_rejection(server, asking):
     said = json.dumps(error("Enqueued token limit reached.", "token_limit_exceeded")).encode()
     server.fails(429, "create", times=2, body=said)
     assert asking.texts(*"abcd") == list("ABCD")
@@ -32,7 +32,7 @@ def test_a_provider_that_says_at_once_that_it_is_too_much_is_given_less(server, 
     assert asking.left() == []
 
 
-def test_a_model_that_wants_to_be_asked_in_another_way_is(server, asking):
+def test_a_batch_is_repeated_in_the_dialect_that_the_model_accepts(server, asking):
     said = error("Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter")
     said["error"]["param"] = "max_tokens"
     say = server.say
@@ -41,7 +41,7 @@ def test_a_model_that_wants_to_be_asked_in_another_way_is(server, asking):
     assert len(server.batches) == 2
 
 
-def test_a_model_that_likes_no_way_of_being_asked_refuses(server, asking):
+def test_a_model_that_accepts_no_dialect_is_a_refusal(server, asking):
     def says(body):
         name = next(key for key in body if key.startswith("max"))
         said = error(f"Unsupported parameter: '{name}'.", "unsupported_parameter")

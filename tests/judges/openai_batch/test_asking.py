@@ -63,23 +63,23 @@ def test_any_text_goes_there_and_back(server, asking, text):
     assert asking.texts(text, "next") == [text, "next"]
 
 
-def test_the_same_request_twice_is_asked_once(server, asking):
+def test_equal_requests_are_sent_once(server, asking):
     assert asking.texts("a", "b", "a") == ["A", "B", "A"]
     assert len(server.lines()) == 2
 
 
-def test_nothing_asked_is_nothing_sent(server, asking):
+def test_no_requests_send_nothing(server, asking):
     assert asking.texts() == []
     assert server.asked == []
 
 
-def test_an_image_that_cannot_be_read_concerns_its_request_only(asking, tmp_path):
+def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
     broken, fine = asking.outcomes(request("a", tmp_path / "none.png"), request("b"))
     assert said(broken).startswith("RequestBroken: the image")
     assert said(fine) == "B"
 
 
-def test_an_image_that_goes_away_meanwhile_concerns_its_request_only(server, asking, tmp_path):
+def test_an_image_that_disappears_concerns_only_its_request(server, asking, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     server.before["upload"] = lambda: image.unlink(missing_ok=True)  # of the first file
@@ -97,9 +97,7 @@ def test_an_image_that_goes_away_meanwhile_concerns_its_request_only(server, ask
         pytest.param(Limits(size_bytes=7000), [2, 2, 1], id="by-bytes"),
     ],
 )
-def test_requests_are_split_into_files_that_a_provider_takes(
-    server, asking, tmp_path, limits, sizes
-):
+def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_path, limits, sizes):
     server.max_requests, server.max_bytes = limits.requests, limits.size_bytes
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
@@ -116,13 +114,13 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
     assert outcomes[1].startswith("RequestBroken: the request is too large for a batch")
 
 
-def test_nothing_is_left_on_the_disk_but_a_lock(asking):
+def test_only_a_lock_file_remains_on_the_disk(asking):
     asking.texts("a")
     assert asking.left() == []
     assert [path.name for path in asking.folder.rglob("*") if path.is_file()] == [".lock"]
 
 
-def test_nobody_else_may_read_what_is_on_the_disk_meanwhile(server, asking):
+def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
     found = {}
 
     def look():
@@ -160,7 +158,7 @@ def test_a_check_finds_a_wrong_key(server, asking):
     assert KEY not in str(caught.value)
 
 
-def test_without_a_key_where_one_is_needed_nothing_is_sent(asking):
+def test_nothing_is_sent_without_a_required_key(asking):
     found = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
     assert found[0].startswith("JudgeMisconfigured: ")
 
@@ -173,7 +171,7 @@ def test_without_a_key_where_one_is_needed_nothing_is_sent(asking):
         pytest.param({"max_cost_usd": 1.0}, "`max_cost` cannot be kept", id="max-cost"),
     ],
 )
-def test_a_setting_that_batches_cannot_obey_is_refused(asking, wrong, words):
+def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     with pytest.raises(SettingWrong, match=words):
         open_batch_judge(asking.settings(**wrong))
 
@@ -195,7 +193,7 @@ def test_a_finished_line_is_read_as_the_online_judge_reads_it(server, asking, an
     assert outcome.startswith(words)
 
 
-def test_a_reply_that_was_cut_off_says_so(server, asking):
+def test_a_truncated_reply_is_marked(server, asking):
     server.says((200, completion("half", finish_reason="length")))
     (outcome,) = asking.outcomes(request("a"))
     assert (outcome.text, outcome.finish) == ("half", "length")

@@ -1,4 +1,4 @@
-"""What goes wrong with one request, with a batch, on the way there, and for good."""
+"""Faults of a request, of a batch, of the connection, and permanent ones."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
         pytest.param(302, None, "JudgeUnavailable: HTTP 302", id="no-body"),
     ],
 )
-def test_a_line_that_failed_concerns_its_request_only(server, asking, status, body, words):
+def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
     say = server.say
     server.says(lambda asked: (status, body) if say(asked) == "B" else say(asked))
     first, second, third = asking.texts("a", "b", "c")
@@ -64,7 +64,7 @@ def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expe
     assert [text[: len(wanted)] for text, wanted in zip(found, expected, strict=True)] == expected
 
 
-def test_lines_that_mean_nothing_are_counted_in_the_log(server, asking, logged):
+def test_ignored_lines_are_counted_in_the_log(server, asking, logged):
     server.tamper = lambda lines: [*lines, lines[0], b'{"custom_id": "x", "error": {}}']
     assert asking.texts("a", "b") == ["A", "B"]
     assert "2 lines of a batch's files were ignored" in logged()
@@ -73,7 +73,7 @@ def test_lines_that_mean_nothing_are_counted_in_the_log(server, asking, logged):
 @pytest.mark.parametrize(
     "status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")]
 )
-def test_of_a_batch_that_ended_early_what_is_finished_counts(server, asking, status):
+def test_the_finished_requests_of_an_expired_batch_count(server, asking, status):
     server.ends(status, finished=1)
     done, left = asking.texts("a", "b")
     assert done == "A"
@@ -109,7 +109,7 @@ ROUTES = ["upload", "create", "list", "retrieve", "content"]
         ),
     ],
 )
-def test_trouble_that_passes_costs_nothing(server, asking, route, trouble):
+def test_transient_errors_cost_nothing(server, asking, route, trouble):
     if route == "list":  # only requested after the response to `create` was lost
         server.loses("create")
     trouble(server, route)
@@ -126,7 +126,7 @@ def test_trouble_that_passes_costs_nothing(server, asking, route, trouble):
         pytest.param(b"", id="empty"),
     ],
 )
-def test_an_answer_that_is_no_json_is_asked_for_again(server, asking, route, body):
+def test_a_response_that_is_not_json_is_retried(server, asking, route, body):
     if route == "list":
         server.loses("create")
     server.fails(200, route, times=2, body=body)
@@ -134,13 +134,13 @@ def test_an_answer_that_is_no_json_is_asked_for_again(server, asking, route, bod
     assert len(server.batches) == 1
 
 
-def test_a_batch_that_was_made_without_our_hearing_of_it_is_not_made_again(server, asking):
+def test_a_batch_whose_creation_response_was_lost_is_not_created_again(server, asking):
     server.loses("create", times=1)
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
 
-def test_a_server_that_cannot_list_batches_is_used_all_the_same(server, asking):
+def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
     server.hangs_up("create")
     server.fails(404, "list")
     assert asking.texts("a") == ["A"]
@@ -157,7 +157,7 @@ def test_a_server_that_cannot_list_batches_is_used_all_the_same(server, asking):
         pytest.param(429, error("Pay.", "insufficient_quota"), "Pay.", id="quota"),
     ],
 )
-def test_a_server_that_will_have_no_batch_is_set_up_wrong(
+def test_a_server_that_accepts_no_batch_is_misconfigured(
     server, asking, route, status, body, words
 ):
     server.fails(status, route, body=json.dumps(body).encode() if body else b"")
@@ -177,7 +177,7 @@ def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, aski
     assert len({path for asked, path in server.asked if asked == route}) == 1
 
 
-def test_a_batch_that_was_made_while_the_server_broke_down_is_found_later(server, asking):
+def test_a_batch_created_during_an_outage_is_found_later(server, asking):
     server.loses("create", times=float("inf"))
     server.before["create"] = lambda: server.fails(503, "list")
     (down,) = asking.texts("a", **IMPATIENT)
@@ -188,7 +188,7 @@ def test_a_batch_that_was_made_while_the_server_broke_down_is_found_later(server
     assert len(server.batches) == 1
 
 
-def test_after_a_server_was_down_the_batch_is_still_there(server, asking):
+def test_a_batch_is_resumed_after_an_outage(server, asking):
     server.fails(503, "retrieve")
     asking.texts("a", **IMPATIENT)
     server.faults.clear()
@@ -205,7 +205,7 @@ def test_a_batch_that_is_never_over_is_left_running(server, asking):
     assert server.count("create") == 1
 
 
-def test_a_batch_that_was_deleted_meanwhile_is_not_there(server, asking):
+def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking):
     server.before["retrieve"] = server.batches.clear
     (gone,) = asking.texts("a")
     assert gone.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
@@ -213,7 +213,7 @@ def test_a_batch_that_was_deleted_meanwhile_is_not_there(server, asking):
     assert asking.texts("a") == ["A"]
 
 
-def test_a_folder_that_cannot_be_written_is_said(server, asking):
+def test_an_unwritable_folder_is_an_error(server, asking):
     (asking.folder / "judge").write_text("a file")
     (found,) = asking.texts("a")
     assert found.startswith("JudgeMisconfigured: The folder `")
@@ -231,6 +231,6 @@ def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking,
     assert "cannot be updated" in logged()
 
 
-def test_an_unusual_completion_is_read(server, asking):
+def test_an_incomplete_completion_is_read(server, asking):
     server.says((200, completion("a", model="other") | {"usage": None, "id": 5}))
     assert asking.texts("a") == ["a"]

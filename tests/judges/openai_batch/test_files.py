@@ -1,4 +1,4 @@
-"""Splitting into files and reading lines, with no server."""
+"""Splitting requests into files and reading lines, without a server."""
 
 import json
 import tracemalloc
@@ -22,7 +22,7 @@ from mmie_tasks.judges.openai.wire import chat_body
 
 
 def parts(folder, requests, limits):
-    """Every file that is made of the requests, and what is said of those in none."""
+    """The files made of the requests, and the errors of those in none."""
     waiting, files, broken = dict(requests), [], {}
     while waiting:
         path = folder / "x.jsonl"
@@ -114,7 +114,7 @@ def test_a_digest_tells_other_batches_apart(signature, keys):
     assert digest_of(signature, keys) != digest_of("judge:x", ["a", "b"])
 
 
-def test_two_submissions_of_the_same_are_told_apart():
+def test_two_submissions_of_the_same_requests_have_different_nonces():
     first, second = (Submission(digest="d", keys=("a",)) for _ in range(2))
     assert first.nonce != second.nonce
 

@@ -1,4 +1,4 @@
-"""Killed at any moment, or asked by two at once: nothing is paid for twice."""
+"""Killed at any moment, or run by two processes at once: nothing is paid for twice."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ MOMENTS = {
 @pytest.mark.parametrize(
     ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
 )
-def test_whoever_is_killed_pays_once(server, asking, elsewhere, route, done, batches):
+def test_a_killed_process_pays_once(server, asking, elsewhere, route, done, batches):
     held = server.holds(route, done=done)
     elsewhere.killed("a", "b", when=reaches(held))
     assert asking.texts("a", "b") == ["A", "B"]
@@ -44,7 +44,7 @@ def test_after_a_kill_only_what_is_in_no_batch_is_submitted(server, asking, else
     ]
 
 
-def test_replies_that_were_not_asked_for_again_are_kept(server, asking, elsewhere):
+def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, elsewhere):
     held = server.holds("retrieve")
     elsewhere.killed("a", "b", "c", when=reaches(held))
     assert asking.texts("b") == ["B"]
@@ -54,7 +54,9 @@ def test_replies_that_were_not_asked_for_again_are_kept(server, asking, elsewher
     assert server.count("create") == 1
 
 
-def test_a_batch_that_ended_meanwhile_is_taken_and_its_rest_submitted(server, asking, elsewhere):
+def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(
+    server, asking, elsewhere
+):
     server.ends("expired", finished=1)
     held = server.holds("content")
     elsewhere.killed("a", "b", when=reaches(held))
@@ -77,7 +79,7 @@ def test_a_batch_of_another_account_is_not_waited_for(server, asking, elsewhere)
     assert asking.texts("a") == ["A"]
 
 
-def test_whoever_stops_early_is_told_and_goes_on_later(server, asking, logged):
+def test_closing_the_iterator_names_the_running_batches(server, asking, logged):
     server.looks = 3
     outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
     next(outcomes)
@@ -96,7 +98,7 @@ def interruptible():
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_leaves_the_batch_running_and_says_so(server, asking, logged):
+def test_an_interrupt_names_the_running_batch(server, asking, logged):
     server.looks = 1_000
     outcomes = asking.judge().ask([request("a")])
     main = threading.main_thread().ident
@@ -110,7 +112,7 @@ def test_an_interrupt_leaves_the_batch_running_and_says_so(server, asking, logge
     assert server.count("create") == 1
 
 
-def test_two_processes_that_ask_the_same_share_a_batch(server, elsewhere):
+def test_two_processes_with_the_same_requests_share_a_batch(server, elsewhere):
     uploading, go_on = threading.Event(), threading.Event()
     server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=300))
     server.looks = 1_000_000
@@ -125,7 +127,7 @@ def test_two_processes_that_ask_the_same_share_a_batch(server, elsewhere):
     assert (server.count("upload"), server.count("create")) == (1, 1)
 
 
-def test_a_batch_that_is_over_is_no_answer_to_who_asks_anew(server, asking):
+def test_a_finished_batch_is_not_used_again(server, asking):
     assert asking.texts("a") == ["A"]
     server.says("another")
     assert asking.texts("a") == ["another"]
@@ -150,7 +152,7 @@ def test_batches_of_another_judge_are_not_waited_for(server, asking):
         pytest.param('{"version": 99}', id="of-a-later-version"),
     ],
 )
-def test_a_record_that_cannot_be_read_is_left_alone(asking, text):
+def test_an_unreadable_record_stays_unchanged(asking, text):
     asking.texts("a")
     (folder,) = (asking.folder / "judge" / "batches").iterdir()
     (folder / "x.json").write_text(text)
@@ -158,7 +160,7 @@ def test_a_record_that_cannot_be_read_is_left_alone(asking, text):
     assert (folder / "x.json").read_text() == text
 
 
-def test_a_record_older_than_the_providers_files_is_forgotten(server, asking, elsewhere):
+def test_a_record_older_than_the_providers_files_is_deleted(server, asking, elsewhere):
     held = server.holds("retrieve")
     elsewhere.killed("a", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
