@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE_MS = 20_000  # for a busy machine; what is waited for comes at once on an idle one
 
 
-@pytest.fixture(scope="module")  # no longer: while it is open, an event loop runs in this thread
+@pytest.fixture(scope="package")  # no longer: while it is open, an event loop runs in this thread
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         try:
