@@ -100,21 +100,26 @@ def choose_judge(
 
 
 def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:
-    """Create the judge, with a cache around it unless ``cache=off`` or it is a replay.
+    """Create the judge, with a cache around it unless ``cache=off`` or it needs none.
 
     Sends no request and opens no file. ``cache=PATH`` names another cache file.
 
     Raises:
         SettingWrong: No such judge or option, or an unusable value; lists the valid ones.
     """
-    options = dict(choice.options)
+    options = {key: text for key, text in choice.options.items() if key != "cache"}
     registry.refuse_secrets(options)
-    cache = options.pop("cache", "on")
     judge = registry.create(choice.name, options, environment)
-    if cache.lower() in _OFF or choice.name == "replay":
-        return judge
-    path = default_path(environment) if cache.lower() in _ON else Path(cache).expanduser()
-    return CachedJudge(judge=judge, file=_cache_file(path))
+    path = cache_path(choice, environment)
+    return judge if path is None else CachedJudge(judge=judge, file=_cache_file(path))
+
+
+def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | None:
+    """Path of the cache file of a chosen judge; None if its replies are not cached."""
+    option = choice.options.get("cache", "on")
+    if option.lower() in _OFF or not registry.is_cached(choice.name):
+        return None
+    return default_path(environment) if option.lower() in _ON else Path(option).expanduser()
 
 
 @functools.cache

@@ -39,10 +39,12 @@ class BuiltInJudge:
         factory: Where its factory is, as ``module:function``.
         model_variables: Environment variables that name its model, in order of precedence. They
             replace the model of a benchmark's default, never one that the user chose.
+        is_cached: Whether its replies are worth a cache; not those of a recording.
     """
 
     factory: str
     model_variables: tuple[str, ...] = ()
+    is_cached: bool = True
 
 
 BUILT_IN: Mapping[str, BuiltInJudge] = {
@@ -54,7 +56,7 @@ BUILT_IN: Mapping[str, BuiltInJudge] = {
             *("JUDGE_MODEL_VERSION", "MODEL_VERSION"),
         ),
     ),
-    "replay": BuiltInJudge("mmie_tasks.judges.replay:open_judge"),
+    "replay": BuiltInJudge("mmie_tasks.judges.replay:open_judge", is_cached=False),
 }
 
 JudgeFactory: TypeAlias = Callable[..., Judge]
@@ -71,6 +73,11 @@ def names() -> tuple[str, ...]:
 def model_variables(name: str) -> tuple[str, ...]:
     """Environment variables that name a judge's model; none for judges of other packages."""
     return BUILT_IN[name].model_variables if name in BUILT_IN else ()
+
+
+def is_cached(name: str) -> bool:
+    """Whether a judge's replies are cached; those of other packages' judges are."""
+    return name not in BUILT_IN or BUILT_IN[name].is_cached
 
 
 def factory_of(name: str) -> JudgeFactory:

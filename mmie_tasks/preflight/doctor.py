@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from pathlib import Path
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
@@ -20,8 +19,7 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Check, hub_cache
 from mmie_tasks.judges.base import HasAssets, SelfChecking
-from mmie_tasks.judges.cache_store import default_path
-from mmie_tasks.judges.choice import JudgeChoice, parse_choice, with_launcher_args
+from mmie_tasks.judges.choice import JudgeChoice, cache_path, parse_choice, with_launcher_args
 from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
 from mmie_tasks.preflight.findings import (
     Finding,
@@ -352,11 +350,9 @@ def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[F
 
 def _check_reply_cache(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
     subject = "replies' cache"
-    option = choice.options.get("cache", "on")
-    if re.fullmatch("off|false|no|0", option.lower()) or choice.name == "replay":
+    path = cache_path(choice, environment)
+    if path is None:
         return
-    is_default = re.fullmatch("on|true|yes|1", option.lower())
-    path = default_path(environment) if is_default else Path(option).expanduser()
     if path.is_dir():
         yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
     else:

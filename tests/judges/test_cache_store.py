@@ -65,8 +65,8 @@ def test_the_default_cache_is_in_our_cache_folder(environment, folder):
 def test_only_its_owner_may_read_it(path):
     with CacheFile(path).open() as replies:
         replies.put(cached_reply("1"))
-        beside = list(path.parent.glob("*.sqlite3*"))
-        modes = {each.name: stat.filemode(each.stat().st_mode) for each in beside}
+        files = list(path.parent.glob("*.sqlite3*"))
+        modes = {file.name: stat.filemode(file.stat().st_mode) for file in files}
     del modes["replies.sqlite3.lock"]  # nothing is in it
     assert len(modes) == 3
     assert set(modes.values()) == {"-rw-------"}
@@ -188,10 +188,10 @@ def test_a_file_that_cannot_be_opened_is_named_with_its_path(tmp_path, method):
 def test_reading_creates_and_changes_no_file(path):
     with CacheFile(path).open() as replies:
         replies.put(cached_reply("1"))
-    before = {each: each.stat().st_mtime_ns for each in path.parent.iterdir()}
+    before = {file: file.stat().st_mtime_ns for file in path.parent.iterdir()}
     with CacheFile(path).open_read_only() as replies:
         assert [cached.reply.text for cached in replies.read_all()] == ["text 1"]
-    assert {each: each.stat().st_mtime_ns for each in path.parent.iterdir()} == before
+    assert {file: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
 
 
 def test_reading_works_while_another_holds_the_file_and_writes(path):
@@ -247,14 +247,14 @@ def test_threads_may_share_a_cache(path):
 
 
 def test_processes_may_share_a_cache_from_its_first_moment(path):
-    mine = [NUMBERS[:200], NUMBERS[100:], NUMBERS[50:250]]
+    batches = [NUMBERS[:200], NUMBERS[100:], NUMBERS[50:250]]
     with ExitStack() as stack:
-        processes = [stack.enter_context(cache_process.start(path, *each)) for each in mine]
-        for each in processes:
-            assert each.stdout.readline() == "started\n"
-        for each in processes:
-            cache_process.go(each)
-        outputs = [each.communicate() for each in processes]
+        processes = [stack.enter_context(cache_process.start(path, *texts)) for texts in batches]
+        for process in processes:
+            assert process.stdout.readline() == "started\n"
+        for process in processes:
+            cache_process.go(process)
+        outputs = [process.communicate() for process in processes]
     assert [errors for _, errors in outputs] == [
         "",
         "",

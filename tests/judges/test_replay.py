@@ -96,9 +96,9 @@ def test_a_request_whose_image_cannot_be_read_is_broken(record, tmp_path):
 
 def test_replaying_does_not_change_the_recording(record):
     path = record(A)
-    before = {each: each.stat().st_mtime_ns for each in path.parent.iterdir()}
+    before = {file: file.stat().st_mtime_ns for file in path.parent.iterdir()}
     list(ReplayJudge(path).ask([A, B]))
-    assert {each: each.stat().st_mtime_ns for each in path.parent.iterdir()} == before
+    assert {file: file.stat().st_mtime_ns for file in path.parent.iterdir()} == before
 
 
 def test_a_cache_that_another_run_is_filling_can_be_replayed(tmp_path):

@@ -24,7 +24,7 @@ def summary_of(*outcomes: Outcome, seconds: float = 0.0) -> str:
         return progress.summary()
 
 
-def test_what_was_asked_answered_and_paid_is_summary_of() -> None:
+def test_the_summary_counts_requests_failures_tokens_and_cost() -> None:
     down = JudgeUnavailable("the server is down\n\nhint: start it")
     summary = summary_of(priced(0.25), priced(0.5), replace(priced(9.0), cached=True), down, down)
     assert summary == (
