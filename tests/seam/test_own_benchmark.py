@@ -132,7 +132,7 @@ def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
 @pytest.mark.usefixtures("ran")
 def test_the_commands_that_look_at_results_take_its_log(place: Workplace) -> None:
     again = place.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
-    assert "12 samples, 12 read again. Nothing changed." in again.output
+    assert "12 samples, 12 rescored. Nothing changed." in again.output
     report = place.run("mmie-tasks", "report", "out", "-o", "report.html")
     assert report.status == 0, report.output
     assert "Odd one out" in (place.folder / "report.html").read_text(encoding="utf-8")
