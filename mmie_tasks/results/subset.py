@@ -29,7 +29,7 @@ from mmie_tasks.results.commands import (
     result_parser,
 )
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.log_files import Run
 
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
 _MAX_DRAWS = 100_000
@@ -172,7 +172,10 @@ def study(
         stratify=kind,
         percent=tuple(tuple(runs.scale.percent(float(mean)) for mean in row) for row in full),
         deviations={
-            size: _deviations((scores - full[:, :, None]) * percent)
+            size: tuple(
+                tuple(_deviation(np.abs(differences)) for differences in metric)
+                for metric in (scores - full[:, :, None]) * percent
+            )
             for size, scores in draws.items()
         },
         orders=_orders(full * percent, {size: scores * percent for size, scores in draws.items()}),
@@ -211,10 +214,6 @@ def _group_mean(runs: AlignedRuns, metric: Metric, population: Integers) -> Grou
     for group, name in enumerate(metric.weights):
         groups[strata[name]] = group
     return GroupMean(groups=groups[population], weights=np.array(list(metric.weights.values())))
-
-
-def _deviations(differences: Floats) -> tuple[tuple[Deviation | None, ...], ...]:
-    return tuple(tuple(_deviation(np.abs(run)) for run in runs) for runs in differences)
 
 
 def _deviation(distances: Floats) -> Deviation | None:
@@ -368,6 +367,7 @@ def _study_task(
     aligned = AlignedRuns(task_runs, names, score_kind)
     default_sizes = (len(ids.intersection(aligned.ids)),) if ids else _SIZES
     options = replace(options, sizes=options.sizes or default_sizes)
+    first, *others = map(scored_signatures, task_runs)
     published = aligned.benchmark.subsets
     fixed = dict(published(task, task_runs[0].samples)) if published else {}
     return TaskStudy(
@@ -376,16 +376,10 @@ def _study_task(
         score_kind=score_kind,
         runs=names,
         draws=options.draws,
-        unlike=_unlike(task_runs),
+        unlike=tuple({d.key: d for s in others for d in signature_differences(first, s)}.values()),
         notes=tuple(f"{run.name}: {note}" for run in runs for note in run.tasks[task].notes),
         study=study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed}),
     )
-
-
-def _unlike(task_runs: Sequence[TaskRun]) -> tuple[SignatureDifference, ...]:
-    first, *others = map(scored_signatures, task_runs)
-    by_key = {d.key: d for other in others for d in signature_differences(first, other)}
-    return tuple(by_key.values())
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -81,8 +81,10 @@ def panel_of(ratings: Ratings) -> Panel:
     times = Counter(id_ for r in raters for ids in (r.points, r.unscored) for id_ in ids)
     shared = {id_ for id_, count in times.items() if count > 1}
     if not shared:
+        first_ids = {r.name: min({*r.points, *r.unscored}, default="nothing") for r in raters}
+        examples = ", ".join(f"`{name}` has ids like {id_}" for name, id_ in first_ids.items())
         raise AnswersUnusable(
-            f"No sample is in two of the sources: {_example_ids(raters)}.",
+            f"No sample is in two of the sources: {examples}.",
             hint="compare runs of one task, and people's scores with the ids of its samples",
         )
     differing, unseen = _differing_answers(raters, shared)
@@ -94,7 +96,14 @@ def panel_of(ratings: Ratings) -> Panel:
             hint="agreement compares judges of the same answers; `mmie-tasks compare` compares "
             "tested models",
         )
-    columns = tuple(_rater_points(rater, ids) for rater in raters)
+    columns = tuple(
+        RaterPoints(
+            name=rater.name,
+            points=np.array([rater.points.get(id_, np.nan) for id_ in ids], dtype=np.float64),
+            members=(rater.name,),
+        )
+        for rater in raters
+    )
     return Panel(
         ids=ids,
         columns=columns,
@@ -120,8 +129,10 @@ def reference_of(panel: Panel, ratings: Ratings, name: str | None) -> RaterPoint
     by_name = {column.name: column for column in (*panel.columns, *panel.means)}
     if name is None:
         reference = _default_reference(panel, ratings)
-    elif match := _reference_named(name, by_name, ratings):
+    elif match := by_name.get(name) or by_name.get(_mean_name(name)):
         reference = match
+    elif len(in_party := [rater.name for rater in ratings.raters if rater.party == name]) == 1:
+        reference = by_name[in_party[0]]
     else:
         names = ", ".join(f"`{known_name}`" for known_name in by_name)
         raise SettingWrong(f"`{name}` is none of the raters.", hint=f"name one of {names}")
@@ -138,30 +149,8 @@ def _default_reference(panel: Panel, ratings: Ratings) -> RaterPoints:
     return means[0] if means and len(people) < len(panel.columns) else first
 
 
-def _reference_named(
-    name: str, by_name: Mapping[str, RaterPoints], ratings: Ratings
-) -> RaterPoints | None:
-    """A column by its name, or by that of its CSV."""
-    if column := by_name.get(name) or by_name.get(_mean_name(name)):
-        return column
-    in_party = [rater.name for rater in ratings.raters if rater.party == name]
-    return by_name[in_party[0]] if len(in_party) == 1 else None
-
-
 def _mean_name(party: str) -> str:
     return f"mean of {party}"
-
-
-def _example_ids(raters: Sequence[Rater]) -> str:
-    def first(rater: Rater) -> str:
-        return min({*rater.points, *rater.unscored}, default="nothing")
-
-    return ", ".join(f"`{rater.name}` has ids like {first(rater)}" for rater in raters)
-
-
-def _rater_points(rater: Rater, ids: Sequence[str]) -> RaterPoints:
-    points = np.array([rater.points.get(id_, np.nan) for id_ in ids], dtype=np.float64)
-    return RaterPoints(name=rater.name, points=points, members=(rater.name,))
 
 
 def _means(ratings: Ratings, columns: Sequence[RaterPoints]) -> tuple[RaterPoints, ...]:

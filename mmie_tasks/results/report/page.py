@@ -177,7 +177,9 @@ def render(payload: Mapping[str, object]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(FILTERS)
-    script, library = _script(), get_plotlyjs()
+    parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    library = get_plotlyjs()
     return environment.get_template("page.html.j2").render(
         payload,
         policy=_policy(script, library),
@@ -187,11 +189,6 @@ def render(payload: Mapping[str, object]) -> str:
         data=_data(payload),
         chunks=[_chunks(task) for task in _sequence(payload["tasks"])],
     )
-
-
-def _script() -> str:
-    parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def _policy(*scripts: str) -> str:

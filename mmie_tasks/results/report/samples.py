@@ -120,16 +120,15 @@ class JoinedTask:
 
 def join_tasks(runs: Sequence[Run]) -> list[JoinedTask]:
     """The tasks of the runs, in the order of the runs."""
-    names = dict.fromkeys(name for run in runs for name in run.tasks)
-    return [_joined_task(name, [run.tasks.get(name) for run in runs]) for name in names]
-
-
-def _joined_task(task: str, runs: Sequence[TaskRun | None]) -> JoinedTask:
-    by_id = [{} if run is None else run.by_id for run in runs]
-    ids = dict.fromkeys(id_ for samples in by_id for id_ in samples)
-    rows = tuple(tuple(samples.get(id_) for samples in by_id) for id_ in ids)
-    benchmark = next(run.benchmark for run in runs if run is not None)
-    return JoinedTask(task=task, benchmark=benchmark, runs=tuple(runs), rows=rows)
+    joined = []
+    for name in dict.fromkeys(name for run in runs for name in run.tasks):
+        task_runs = tuple(run.tasks.get(name) for run in runs)
+        by_id = [{} if run is None else run.by_id for run in task_runs]
+        ids = dict.fromkeys(id_ for samples in by_id for id_ in samples)
+        rows = tuple(tuple(samples.get(id_) for samples in by_id) for id_ in ids)
+        benchmark = next(run.benchmark for run in task_runs if run is not None)
+        joined.append(JoinedTask(task=name, benchmark=benchmark, runs=task_runs, rows=rows))
+    return joined
 
 
 def first_sample(row: SampleRow) -> LoggedSample:
@@ -163,8 +162,10 @@ def sample_columns(task: JoinedTask) -> Json:
     """The columns of a task's samples: what the page filters and sorts by."""
     full_marks = task.benchmark.scale.full_marks
     runs = range(len(task.runs))
+    samples = [first_sample(row) for row in task.rows]
+    kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
     return {
-        "ids": [plain(first_sample(row).id) for row in task.rows],
+        "ids": [plain(sample.id) for sample in samples],
         "first": [_preview(row) for row in task.rows],
         "points": {
             kind: [[_points(row[run], kind) for row in task.rows] for run in runs]
@@ -175,7 +176,7 @@ def sample_columns(task: JoinedTask) -> Json:
             for kind in SCORE_KINDS
         },
         "missing": [[row[run] is None for row in task.rows] for run in runs],
-        "groups": _groups(task),
+        "groups": {plain(kind): _group_columns(task, kind, samples) for kind in kinds},
         "disputed": [finite(dispute(row, full_marks)) for row in task.rows],
     }
 
@@ -200,12 +201,6 @@ def _points(sample: LoggedSample | None, kind: ScoreKind) -> float | None:
 def _reason(sample: LoggedSample | None, kind: ScoreKind) -> str:
     verdict = None if sample is None else sample.verdict(kind)
     return plain(verdict.reason) if isinstance(verdict, Unscored) else ""
-
-
-def _groups(task: JoinedTask) -> Json:
-    samples = [first_sample(row) for row in task.rows]
-    kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
-    return {plain(kind): _group_columns(task, kind, samples) for kind in kinds}
 
 
 def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample]) -> Json:
@@ -312,7 +307,10 @@ def thumbnail(image: str) -> Thumbnail:
         width, height = size_px(path)
         if width * height > _MAX_PIXELS:
             return Thumbnail(None, f"too large for a thumbnail: {width} x {height} pixels")
-        return Thumbnail(_data_address(_shrunk(path)))
+        file = io.BytesIO()
+        _shrunk(path).save(file, "WEBP", quality=_QUALITY, method=2)
+        encoded = base64.b64encode(file.getvalue()).decode()
+        return Thumbnail(f"data:image/webp;base64,{encoded}")
     except (FileNotFoundError, NotADirectoryError, DataMissing):
         return Thumbnail(None, "the file no longer exists")
     except DataBroken:
@@ -337,12 +335,6 @@ def _shrunk(path: Path) -> Image.Image:
     full = open_rgb(path, _MAX_PIXELS)
     full.thumbnail((SIDE_PX, SIDE_PX))
     return full
-
-
-def _data_address(image: Image.Image) -> str:
-    file = io.BytesIO()
-    image.save(file, "WEBP", quality=_QUALITY, method=2)
-    return f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def file_name(image: str) -> str:
@@ -390,17 +382,14 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
     """Question and gold answer, from the run whose log holds most of them."""
 
     def completeness(segments: Sequence[LoggedSegment]) -> tuple[int, bool]:
-        return sum(_is_file(segment) for segment in segments), bool(segments)
+        files = sum(bool(s.image) and not s.problem for s in segments)
+        return files, bool(segments)
 
     samples = [sample for sample in row if sample is not None]
     return (
         max((sample.question for sample in samples), key=completeness),
         max((sample.gold for sample in samples), key=completeness),
     )
-
-
-def _is_file(segment: LoggedSegment) -> bool:
-    return bool(segment.image) and not segment.problem
 
 
 def _has_image(segment: LoggedSegment) -> bool:
@@ -461,7 +450,10 @@ def _run_json(
         "robust": _verdict_json(sample.robust),
         "replies": [_reply_json(reply) for reply in sample.replies[-_MAX_REPLIES:]],
         "signature": signatures[sample.signature],
-        "facts": _facts_json(sample.facts),
+        "facts": {
+            cut(name, _MAX_LABEL): _fact_json(fact)
+            for name, fact in islice(sample.facts.items(), _MAX_FACTS)
+        },
         "parts": {kind: _parts_json(sample.parts.get(kind, {})) for kind in SCORE_KINDS},
     }
 
@@ -485,16 +477,9 @@ def _reply_json(reply: JudgeReply) -> Json:
     }
 
 
-def _facts_json(facts: Mapping[str, str | float | bool]) -> Json:
-    first = islice(facts.items(), _MAX_FACTS)
-    return {cut(name, _MAX_LABEL): _fact_json(fact) for name, fact in first}
-
-
 def _fact_json(fact: str | float | bool) -> str | float | bool:
-    if isinstance(fact, bool):
-        return fact
-    if isinstance(fact, str):
-        return cut(fact, _MAX_LABEL)
+    if isinstance(fact, (bool, str)):
+        return cut(fact, _MAX_LABEL) if isinstance(fact, str) else fact
     number = finite(fact)
     return "n/a" if number is None else number
 

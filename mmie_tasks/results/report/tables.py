@@ -222,6 +222,14 @@ def _histogram(task: JoinedTask) -> Json:
     full_marks = int(task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
     no_ends = [None] * len(labels)
+    counts = {
+        (index, kind): Counter(
+            str(round(verdict.points)) if isinstance(verdict, Scored) else NO_SCORE
+            for verdict in (sample.verdict(kind) for sample in run.samples)
+        )
+        for index, run in task.present
+        for kind in SCORE_KINDS
+    }
     return {
         "id": "points",
         "title": f"Samples by points, 0 to {full_marks}",
@@ -232,20 +240,13 @@ def _histogram(task: JoinedTask) -> Json:
             {
                 "run": index,
                 "reading": kind,
-                "values": _point_counts(run, kind, labels),
+                "values": [counts[index, kind][label] for label in labels],
                 "low": no_ends,
                 "high": no_ends,
             }
-            for index, run in task.present
-            for kind in SCORE_KINDS
+            for index, kind in counts
         ],
     }
-
-
-def _point_counts(run: TaskRun, kind: ScoreKind, labels: Sequence[str]) -> list[int]:
-    verdicts = (sample.verdict(kind) for sample in run.samples)
-    counts = Counter(str(round(v.points)) if isinstance(v, Scored) else NO_SCORE for v in verdicts)
-    return [counts[label] for label in labels]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
