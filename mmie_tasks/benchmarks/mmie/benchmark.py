@@ -1,4 +1,4 @@
-"""What MMIE says of its logged samples, after a run."""
+"""MMIE as a `Benchmark`: its metrics, its judge, and its samples in a log."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from mmie_tasks.runs.benchmark import (
 )
 from mmie_tasks.runs.log_files import find_runs, read_lines
 
-# Both readings of what came of one request.
+DEFAULT_JUDGE = "mmie_score"
+PAPER_JUDGE = "mmie_score"
+"""Name of the judge whose scores the paper reports, as signatures have it."""
 
 
-def grade(judged: JudgeResult) -> Grading:
-    """The official script reads whatever it gets, also a reply that ran into its limit."""
-    official = judged.first_verdict(read_official, read_cut_off=True)
-    return Grading(official=official, robust=judged.first_verdict(read_robust))
+def grade(result: JudgeResult) -> Grading:
+    """Both verdicts of a reply. The official script also reads a reply that reached its limit."""
+    official = result.first_verdict(read_official, read_cut_off=True)
+    return Grading(official=official, robust=result.first_verdict(read_robust))
 
 
 _TITLES = {
@@ -60,27 +62,22 @@ _FACTS = {
 }
 
 
-def _percent(mean: float) -> float:
-    """As the official table: the mean to 3 decimals first, then its percentage to 2."""
-    return percent_of(round(mean * 1000) / 1000)
-
-
-SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=_percent)
+SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
 METRICS = (
     Metric(name="", title="AVG", kind="headline"),
     *(
-        Metric(name=each, title=_TITLES[each], kind="category", by="category", weights={each: 1})
-        for each in CATEGORIES
+        Metric(name=name, title=_TITLES[name], kind="category", by="category", weights={name: 1})
+        for name in CATEGORIES
     ),
     *(
         Metric(
-            name=each,
-            title="EECS" if each == "eecs" else each.capitalize(),
+            name=name,
+            title="EECS" if name == "eecs" else name.capitalize(),
             kind="field",
             by="field",
-            weights={each: 1},
+            weights={name: 1},
         )
-        for each in FIELDS
+        for name in FIELDS
     ),
 )
 
@@ -111,7 +108,7 @@ def read_line(line: Line) -> LoggedSample:
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to what a line saved; None if the line lacks it.
+    """Apply the current readers to a line's saved reply; None if the line lacks it.
 
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
@@ -123,78 +120,77 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 
 
 def rerecord(line: Line) -> Record:
-    """The record with what the current readers make of it; as it is, if nothing was read."""
+    """The record with the current readers' results; unchanged if it has no reply."""
     record = _record(line)
     graded = _regraded(record) if log_line.replies(record) else None
-    return {**record, **metrics.read_in(graded)} if graded else record
+    return {**record, **metrics.graded_fields(graded)} if graded else record
 
 
 def subsets(task: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
-    """The ids of ``mmie_1k``, in a run of the whole dataset: of fewer, other ones are drawn."""
-    from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
+    """The ids of ``mmie_1k``, in a run of the whole dataset; a part would give other ids."""
+    from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
 
     ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
     for sample in samples:
         ids[sample.names("category")[0]].append(sample.id)
-    whole = {category: len(each) for category, each in ids.items()} == PUBLISHED
-    return {"mmie_1k": small(ids)} if task == "mmie" and whole else {}
+    is_whole = {category: len(members) for category, members in ids.items()} == PUBLISHED
+    return {"mmie_1k": ids_of_1k(ids)} if task == "mmie" and is_whole else {}
 
 
 def _record(line: Line) -> Record:
     record = log_line.record_of(line)
     if record.get("category") not in CATEGORIES:
-        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: no sample of MMIE")
+        raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: not a sample of MMIE")
     return record
 
 
 def _regraded(record: Record) -> Grading | None:
-    """What the current readers make of the saved reply, or why there was none to read.
+    """The grading of the saved reply by the current readers, or the reason there was no reply.
 
-    None where a verdict was read from a reply that the log does not hold.
+    None if a verdict was read from a reply that the log does not hold.
     """
-    found = log_line.replies(record)
-    if found:
-        return grade(log_line.judge_result(found))
+    replies = log_line.replies(record)
+    if replies:
+        return grade(log_line.judge_result(replies))
     stored = Grading(
         official=log_line.verdict(record, "official", FULL_MARKS),
         robust=log_line.verdict(record, "robust", FULL_MARKS),
     )
     scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
-    return None if found is None or scored else stored
+    return None if replies is None or scored else stored
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    known = log_line.segments(record, "question")
-    return log_line.question(line, None) if known is None else known
+    segments = log_line.segments(record, "question")
+    return log_line.question(line, None) if segments is None else segments
 
 
 def _gold(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    known = log_line.segments(record, "gold")
-    if known is not None:
-        return known
-    words = log_line.optional_text(line, "target")
-    return (LoggedSegment(text=words),) if words else ()
+    segments = log_line.segments(record, "gold")
+    if segments is not None:
+        return segments
+    text = log_line.optional_text(line, "target")
+    return (LoggedSegment(text=text),) if text else ()
 
 
 def _answer(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    """As it was taken apart; whole where there was nothing to take apart."""
-    known = log_line.segments(record, "answer")
-    if known:
-        return known
-    words = log_line.answer(line)
-    return (LoggedSegment(text=words),) if words else ()
+    """The answer's segments; the whole text if it was not parsed into segments."""
+    if segments := log_line.segments(record, "answer"):
+        return segments
+    text = log_line.answer(line)
+    return (LoggedSegment(text=text),) if text else ()
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
-    """Those that are known and say something: no 0, no empty text, no flag that is not up."""
+    """The facts worth showing: without zeros, empty texts and unset flags."""
     facts = log_line.mapping(record, "facts")
-    found: dict[str, str | float | bool] = {}
+    shown: dict[str, str | float | bool] = {}
     for name, title in _FACTS.items():
         value = facts.get(name)
-        known = value if isinstance(value, (str, bool)) else log_line.number(value)
-        if known:
-            found[title] = known
-    return found | _typed(log_line.mapping(facts, "typed"))
+        fact = value if isinstance(value, (str, bool)) else log_line.number(value)
+        if fact:
+            shown[title] = fact
+    return shown | _typed(log_line.mapping(facts, "typed"))
 
 
 def _typed(typed: Record) -> dict[str, str | float | bool]:
@@ -202,43 +198,41 @@ def _typed(typed: Record) -> dict[str, str | float | bool]:
     return {"typed control marks": marks} if marks else {}
 
 
-# The records of a run's MMIE samples, from the logs that lmms-eval wrote of them.
-
 _TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
 _HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
 
 
 def records_of(run: Path) -> list[Record]:
-    """What each sample of a run left under ``coverage``, in the order of the logs.
+    """The record of each sample of a run, in the order of the logs.
 
     Args:
-        run: A sample log, or a folder that holds those of one run. Of several logs of a task the
-            newest is taken.
+        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
+            is taken.
 
     Raises:
         AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
     """
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     for log in _logs(run):
         for numbered in read_lines(log):
             if numbered.line is None:
-                logger.warning(f"{log}: line {numbered.number}, the last, is cut off and left out")
+                logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
                 continue
-            place = f"{log}, line {numbered.number}"
-            record = _record_logs(numbered.line, place)
-            before = found.setdefault(str(record["id"]), record)
-            if before.get("answer") != record.get("answer"):
-                message = f"{place}: another answer to {record['id']} was read before."
+            location = f"{log}, line {numbered.number}"
+            record = _record_at(numbered.line, location)
+            previous = records.setdefault(str(record["id"]), record)
+            if previous.get("answer") != record.get("answer"):
+                message = f"{location}: the second, different answer to {record['id']}."
                 raise AnswersUnusable(message, hint=_HINT)
-    if not found:
+    if not records:
         raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_HINT)
-    return list(found.values())
+    return list(records.values())
 
 
 def _logs(run: Path) -> list[Path]:
     by_folder = {
-        each.folder: [log.path for log in each.logs if log.task in _TASKS]
-        for each in find_runs(str(run))
+        folder.folder: [log.path for log in folder.logs if log.task in _TASKS]
+        for folder in find_runs(str(run))
     }
     folders = [folder for folder, logs in by_folder.items() if logs]
     if not folders:
@@ -249,24 +243,21 @@ def _logs(run: Path) -> list[Path]:
     return by_folder[folders[0]]
 
 
-def _record_logs(line: Line, place: str) -> Record:
+def _record_at(line: Line, location: str) -> Record:
     record = line.get("coverage")
     if not isinstance(record, Mapping) or not {"id", "category", "official"} <= record.keys():
-        message = f"{place}: not a scored sample of MMIE (a run with `--predict_only` has none)."
+        message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
         raise AnswersUnusable(message, hint=_HINT)
     return record
 
 
-DEFAULT_JUDGE = "mmie_score"
-
-
-def _prepare() -> None:
+def _check_setup() -> None:
     from mmie_tasks.benchmarks.mmie import request
 
-    request.check()
+    request.check_setup()
 
 
-JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, check_setup=_prepare)
+JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, check_setup=_check_setup)
 
 
 def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
@@ -278,7 +269,7 @@ def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
 def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
     from mmie_tasks.benchmarks.mmie import task
 
-    task.before_requests(docs)
+    task.check_data(docs)
 
 
 def _provenance(doc: Doc) -> str:
@@ -296,7 +287,7 @@ def _signature(doc: Doc) -> str:
 def _add_answer_folder(folder: Path) -> None:
     from mmie_tasks.benchmarks.mmie import request
 
-    request.look_in(folder)
+    request.add_answer_folder(folder)
 
 
 def _export(arguments: Sequence[str], environment: Environment) -> str:

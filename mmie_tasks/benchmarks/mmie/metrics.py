@@ -1,4 +1,4 @@
-"""What one sample adds to which number: the values behind each row of the runner's table.
+"""Metrics of MMIE: the rows that one sample adds to each metric, their means, and the summary.
 
 `official`, `robust` and their parts have scores in percent of full marks, `points` 0 to 6.
 """
@@ -28,13 +28,17 @@ from mmie_tasks.core.verdict import (
 )
 from mmie_tasks.runs.replies import describe_replies
 
-Row = dict[str, object]
+MetricRow = dict[str, object]
+"""What one sample adds to one metric, as the runner logs it."""
+
+SampleRecord: TypeAlias = Mapping[str, object]
+"""A sample's row under ``coverage``: see `record`."""
 
 FIELDS = (
     *("literature", "education", "finance", "health", "eecs", "art", "sports", "philosophy"),
     *("mathematics", "statistics", "physics", "coding"),
 )
-"""The dataset's fields as the names of metrics have them: see `slug`."""
+"""The dataset's fields in the form of metric names: see `slug`."""
 
 JUDGE_WINDOW = 4096
 """Tokens up to which the judge was trained; beyond it its author warns of its scores (issue 5)."""
@@ -45,7 +49,7 @@ COUNTED = (
 )
 REASONS: tuple[UnscoredReason, ...] = get_args(UnscoredReason)
 
-_UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply, and no points are read from it
+_UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
 
 
 def _aggregations() -> Iterator[tuple[str, str]]:
@@ -58,48 +62,47 @@ def _aggregations() -> Iterator[tuple[str, str]]:
     yield from ((f"points_{points}", "total") for points in range(FULL_MARKS + 1))
     yield from ((name, "total") for name in COUNTED)
     yield from ((f"unscored_{reason}", "total") for reason in REASONS)
-    yield "score", "plain_mean"  # only with --baseline, which wants plain numbers: 0 to 1
+    yield "score", "plain_mean"  # only with --baseline, which needs plain numbers: 0 to 1
 
 
 AGGREGATIONS: Mapping[str, str] = dict(_aggregations())
-"""Every metric, and the function of ``task.py`` that makes its number of its rows."""
+"""Every metric, to the function of ``task.py`` that aggregates its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grading:
-    """One sample's verdict, 0 to 6, read twice."""
+    """The two verdicts of one sample, 0 to 6."""
 
     official: Verdict
     robust: Verdict
 
     @property
     def differs(self) -> bool:
-        """Whether the readings give different points, or only one gives any."""
+        """Whether official and robust points differ, or only one of them exists."""
         return differ(self.official, self.robust)
 
 
 def ungraded(reason: UnscoredReason, detail: str) -> Grading:
-    """No verdict in either reading, for a reason outside the judge's reply."""
+    """Unscored twice, for a reason outside the judge's reply."""
     verdict = Unscored(reason, detail)
     return Grading(official=verdict, robust=verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """About an answer, and the request that the judge is sent; nothing is sent of some.
+class RequestFacts:
+    """Counts about an answer and its request; some answers have no request.
 
     Attributes:
         dropped: The official script leaves the sample out: it has more than 4 images.
-        missing_images: How many are named, and no file is there.
-        bad_images: How many files cannot be used as an image.
-        truncated: The cap on images took away text or images of the answer.
-        typed: Control string to how often it is typed in the question or the answer.
-        judge_tokens: Of the whole request; None where nobody knows, or none is sent.
-        judge_tokens_exact: They are counted, not estimated.
-        tiles: Of all images the judge is shown.
-        shown_images: How many images the judge is shown, the question's included.
-        answer_images: How many images the answer holds, shown or not.
-        shape: The form of the answer, as its reader names it.
+        missing_images: Image references without a file.
+        bad_images: Files that cannot be used as an image.
+        truncated: The limit on images removed text or images of the answer.
+        typed: Control string in the question or the answer to its number.
+        judge_tokens: Tokens of the request, as the judge reports with its reply; None without.
+        judge_tokens_exact: Whether the judge counted them. Older logs also hold estimates.
+        shown_images: Images in the request, the question's included.
+        answer_images: Images of the answer, in the request or not.
+        shape: How the answer was written.
     """
 
     dropped: bool = False
@@ -109,14 +112,13 @@ class Facts:
     typed: Mapping[str, int] = field(default_factory=dict)
     judge_tokens: int | None = None
     judge_tokens_exact: bool = False
-    tiles: int = 0
     shown_images: int = 0
     answer_images: int = 0
     shape: str = ""
 
 
 def certain(sample: Sample) -> tuple[str, ...]:
-    """The metrics that a sample has a row for, whatever comes of it.
+    """The metrics that a sample has a row for whether or not it is scored.
 
     >>> from mmie_tasks.benchmarks.mmie.sample import Sample
     >>> one = Sample(id="SA-1", index=0, category="SA", field="", question=(), gold=())
@@ -131,53 +133,53 @@ def certain(sample: Sample) -> tuple[str, ...]:
 
 
 def rows(
-    sample: Sample, grading: Grading, facts: Facts, logged: Mapping[str, object]
-) -> dict[str, Row]:
+    sample: Sample, grading: Grading, facts: RequestFacts, logged: Mapping[str, object]
+) -> dict[str, MetricRow]:
     """The rows of one sample, by metric: only those it counts for.
 
     Args:
         sample: The question.
-        grading: What came of it.
-        facts: What is known of the request.
-        logged: What else is needed to score it again: the replies, the signature.
+        grading: Its verdicts.
+        facts: Counts about the request.
+        logged: Further fields that scoring it again needs: the replies, the signature.
     """
-    who = {"id": sample.id}
+    identity = {"id": sample.id}
     official, robust = _row(sample, grading.official), _row(sample, grading.robust)
-    made: dict[str, Row] = {
+    by_metric: dict[str, MetricRow] = {
         "coverage": {**record(sample, grading, facts), **logged},
-        "robust_coverage": {**who, "holds": isinstance(grading.robust, Scored)},
+        "robust_coverage": {**identity, "holds": isinstance(grading.robust, Scored)},
     }
     for part in ("", f"_{sample.category}"):
-        made[f"official{part}"], made[f"robust{part}"] = official, robust
-        made[f"points{part}"] = {**who, **_points(grading.official, "score")}
-        made[f"ci95_low{part}"] = {**who, **_points(grading.official)}
-        made[f"ci95_high{part}"] = {**who, **_points(grading.official)}
+        by_metric[f"official{part}"], by_metric[f"robust{part}"] = official, robust
+        by_metric[f"points{part}"] = {**identity, **_points(grading.official, "score")}
+        by_metric[f"ci95_low{part}"] = {**identity, **_points(grading.official)}
+        by_metric[f"ci95_high{part}"] = {**identity, **_points(grading.official)}
     if slug(sample.field) in FIELDS:
-        made[f"official_{slug(sample.field)}"] = official
+        by_metric[f"official_{slug(sample.field)}"] = official
     for name, count in _counts(grading, facts).items():
-        made[name] = {**who, "count": count}
+        by_metric[name] = {**identity, "count": count}
     if (parsed := was_parsed(grading.official)) is not None:
-        made["parse_rate"] = {**who, "holds": parsed}
-    return made
+        by_metric["parse_rate"] = {**identity, "holds": parsed}
+    return by_metric
 
 
-def record(sample: Sample, grading: Grading, facts: Facts) -> Row:
+def record(sample: Sample, grading: Grading, facts: RequestFacts) -> MetricRow:
     """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
-    known = {each.name: getattr(facts, each.name) for each in fields(facts)}
+    counts = {attribute.name: getattr(facts, attribute.name) for attribute in fields(facts)}
     return {
         "id": sample.id,
         "index": sample.index,
         "category": sample.category,
         "field": sample.field,
-        **read_in(grading),
-        "facts": {**known, "typed": dict(facts.typed)},
-        "question": [_shown(segment) for segment in sample.question],
-        "gold": [_shown(segment) for segment in sample.gold],
+        **graded_fields(grading),
+        "facts": {**counts, "typed": dict(facts.typed)},
+        "question": [_as_dict(segment) for segment in sample.question],
+        "gold": [_as_dict(segment) for segment in sample.gold],
     }
 
 
-def read_in(grading: Grading) -> Row:
-    """What the readings put into a record."""
+def graded_fields(grading: Grading) -> MetricRow:
+    """The fields of a record that depend on the readers."""
     return {
         "official": _points(grading.official),
         "robust": _points(grading.robust),
@@ -185,12 +187,12 @@ def read_in(grading: Grading) -> Row:
     }
 
 
-def _shown(segment: Segment) -> Row:
+def _as_dict(segment: Segment) -> MetricRow:
     return {"text": segment.text, "image": segment.image}
 
 
 def graded(row: Mapping[str, object]) -> Verdict:
-    """The verdict, 0 to 6, that a row was made from.
+    """The verdict, 0 to 6, of a row.
 
     >>> graded({"id": "SA-1", "points": 3, "score": 50.0})
     Scored(points=3.0, reading='')
@@ -198,14 +200,17 @@ def graded(row: Mapping[str, object]) -> Verdict:
     return verdict_of({name: value for name, value in row.items() if name != "score"})
 
 
-def facts_in(one: Mapping[str, object]) -> Facts:
-    """The facts in a record: the inverse of `record`."""
-    known = one["facts"]
-    return Facts(**known) if isinstance(known, dict) else Facts()
+def facts_of(record: SampleRecord) -> RequestFacts:
+    """The facts in a record: the inverse of `record`. Fields of older versions are ignored."""
+    facts = record["facts"]
+    if not isinstance(facts, Mapping):
+        return RequestFacts()
+    names = {attribute.name for attribute in fields(RequestFacts)}
+    return RequestFacts(**{name: value for name, value in facts.items() if name in names})
 
 
 def slug(name: str) -> str:
-    """A field's name as the names of metrics have it.
+    """A field's name in the form of metric names.
 
     >>> slug("EECS"), slug(" Project Work ")
     ('eecs', 'project_work')
@@ -213,19 +218,19 @@ def slug(name: str) -> str:
     return re.sub(r"\W+", "_", name.strip()).lower()
 
 
-def _row(sample: Sample, verdict: Verdict) -> Row:
-    """A row with a score in percent, and the points it is made of."""
+def _row(sample: Sample, verdict: Verdict) -> MetricRow:
+    """A row with a score in percent, and the points it is by_metric of."""
     if isinstance(verdict, Scored):
         percent = Scored(verdict.points / FULL_MARKS * 100, verdict.reading)
         return as_row(percent, id=sample.id, points=verdict.points)
     return as_row(verdict, id=sample.id)
 
 
-def _points(verdict: Verdict, *also: str) -> Row:
-    """A verdict with its points and, under the names in `also`, the same.
+def _points(verdict: Verdict, *also: str) -> MetricRow:
+    """A verdict with its points, also under the names in `also`.
 
-    Where a row has no ``score``, the runner gives the number no standard error: of an end of an
-    interval it would be that of the mean.
+    Without ``score`` in the rows, the runner computes no standard error: for the end of an interval
+    it would be that of the mean.
     """
     row = as_row(verdict)
     if isinstance(verdict, Scored):
@@ -234,8 +239,8 @@ def _points(verdict: Verdict, *also: str) -> Row:
     return row
 
 
-def _counts(grading: Grading, facts: Facts) -> dict[str, int]:
-    """Metric to what the sample adds to it; zeros stand for "looked at, and none"."""
+def _counts(grading: Grading, facts: RequestFacts) -> dict[str, int]:
+    """Metric to the count that the sample adds; 0 if there is none."""
     counts = {
         "dropped": int(facts.dropped),
         "missing_images": facts.missing_images,
@@ -255,25 +260,23 @@ def _counts(grading: Grading, facts: Facts) -> dict[str, int]:
 
 
 def was_parsed(verdict: Verdict) -> bool | None:
-    """Whether the reply was read; None where there is none."""
+    """Whether points could be read from the reply; None without a reply."""
     if isinstance(verdict, Unscored):
         return False if verdict.reason in _UNREAD else None
     return True
 
 
-# The run's numbers, each made of the rows of the samples that count for it.
-#
-# A sample that the official script leaves out (`left_out`) is counted by `coverage` and moves no
-# mean; and since no judge is at fault, it does not count against the floor of coverage either.
+# Aggregation. A sample that the official script leaves out (`left_out`) is counted by `coverage`,
+# moves no mean, and does not count against the floor of coverage: no judge is at fault.
 
 Rows: TypeAlias = Sequence[Mapping[str, object]]
 Ends: TypeAlias = tuple[float, float]
 Interval: TypeAlias = Callable[[Sequence[float]], Ends | None]
-"""Gives both ends of an interval of a mean, or None where too little is known for one."""
+"""Computes both ends of an interval of a mean; None for too few points."""
 
 
 def average(verdicts: Iterable[Verdict]) -> Mean:
-    """The mean, 0 to 6, as the official script rounds it; none below the floor of coverage.
+    """The mean, 0 to 6, rounded as officially; without value below the floor of coverage.
 
     The official script has no floor: it averages what it can read, however little.
 
@@ -281,8 +284,8 @@ def average(verdicts: Iterable[Verdict]) -> Mean:
     Mean(value=3.333, why_not='')
     """
     counted = _counted(verdicts)
-    found = mean_of(tally(counted))
-    return found if found.value is None else Mean(mean_points(_points_totals(counted)))
+    mean = mean_of(tally(counted))
+    return mean if mean.value is None else Mean(mean_points(_point_list(counted)))
 
 
 def in_percent(verdicts: Iterable[Verdict]) -> Mean:
@@ -291,16 +294,16 @@ def in_percent(verdicts: Iterable[Verdict]) -> Mean:
     >>> in_percent([Scored(4), Scored(3), Scored(3)]).value
     55.55
     """
-    found = average(verdicts)
-    return found if found.value is None else Mean(percent_of(found.value))
+    mean = average(verdicts)
+    return mean if mean.value is None else Mean(percent_of(mean.value))
 
 
 def ends(verdicts: Sequence[Verdict], interval: Interval) -> Ends | None:
-    """Both ends of the interval of the mean, in percent; None where there is no mean either."""
+    """Both ends of the interval of the mean, in percent; None without a mean."""
     if average(verdicts).value is None:
         return None
-    found = interval(_points_totals(verdicts))
-    return found and (found[0] / FULL_MARKS * 100, found[1] / FULL_MARKS * 100)
+    limits = interval(_point_list(verdicts))
+    return limits and (limits[0] / FULL_MARKS * 100, limits[1] / FULL_MARKS * 100)
 
 
 def points(rows: Rows) -> float:
@@ -318,15 +321,15 @@ def percent(rows: Rows) -> float:
 
 
 def ci_low(rows: Rows, interval: Interval) -> float:
-    """Lower end of the interval of the mean, in percent of full marks; NaN where there is none."""
-    found = ends([graded(row) for row in rows], interval)
-    return math.nan if found is None else found[0]
+    """Lower end of the interval of the mean, in percent of full marks; NaN without one."""
+    limits = ends([graded(row) for row in rows], interval)
+    return math.nan if limits is None else limits[0]
 
 
 def ci_high(rows: Rows, interval: Interval) -> float:
-    """Upper end of the interval of the mean, in percent of full marks; NaN where there is none."""
-    found = ends([graded(row) for row in rows], interval)
-    return math.nan if found is None else found[1]
+    """Upper end of the interval of the mean, in percent of full marks; NaN without one."""
+    limits = ends([graded(row) for row in rows], interval)
+    return math.nan if limits is None else limits[1]
 
 
 def coverage(records: Rows) -> float:
@@ -336,12 +339,12 @@ def coverage(records: Rows) -> float:
 
 
 def share(rows: Rows) -> float:
-    """Samples of which something holds, in percent of those it can hold of."""
+    """Samples whose flag is set, in percent of all that have it."""
     return 100 * sum(bool(row["holds"]) for row in rows) / len(rows)
 
 
 def total(rows: Rows) -> float:
-    """The sum of what is counted.
+    """The sum of the counts.
 
     >>> total([{"count": 2}, {"count": 0}])
     2.0
@@ -356,16 +359,16 @@ def plain_mean(scores: Sequence[float]) -> float:
 
 def official_of(record: Mapping[str, object]) -> Verdict:
     """The official verdict, 0 to 6, in a record."""
-    return _reading(record, "official")
+    return _verdict(record, "official")
 
 
 def robust_of(record: Mapping[str, object]) -> Verdict:
     """The robust verdict, 0 to 6, in a record."""
-    return _reading(record, "robust")
+    return _verdict(record, "robust")
 
 
-def _reading(record: Mapping[str, object], name: str) -> Verdict:
-    row = record[name]
+def _verdict(record: Mapping[str, object], kind: str) -> Verdict:
+    row = record[kind]
     return graded(row if isinstance(row, Mapping) else {})
 
 
@@ -373,7 +376,7 @@ def _counted(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
 
 
-def _points_totals(verdicts: Iterable[Verdict]) -> list[float]:
+def _point_list(verdicts: Iterable[Verdict]) -> list[float]:
     return [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
 
 
@@ -381,113 +384,106 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-# What to know beside a run's numbers, a line each: what was not judged whole, and by whom.
-
 PARSE_RATE_FLOOR = 95.0
-"""Percent. The published numbers imply that nearly every reply could be read."""
+"""Percent. The published scores imply that nearly every reply could be read."""
 
 
-def notes(records: Sequence[Record]) -> Iterator[str]:
-    """The lines; each that counts something is there also where it counts none."""
-    facts = [facts_in(record) for record in records]
+def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+    """Lines about a run beside its scores; a count has a line also if it is 0."""
+    facts = [facts_of(record) for record in records]
     yield _answers(facts)
-    dropped = sum(each.dropped for each in facts)
+    dropped = sum(sample.dropped for sample in facts)
     yield f"left out by the official script, for more than 4 images: {dropped}"
-    yield _images("missing", [each.missing_images for each in facts])
-    yield _images("unusable", [each.bad_images for each in facts])
+    yield _images("missing", [sample.missing_images for sample in facts])
+    yield _images("unusable", [sample.bad_images for sample in facts])
     yield _long(facts)
-    cut = sum(each.truncated for each in facts)
-    yield f"answers cut by the cap on images: {cut}"
+    truncated = sum(sample.truncated for sample in facts)
+    yield f"answers cut by the limit on images: {truncated}"
     yield _typed(facts)
     yield _parse_rate([official_of(record) for record in records])
-    yield f"the readings differ on {sum(bool(record['differ']) for record in records)}"
-    for name, reading in (("official", official_of), ("robust", robust_of)):
-        yield _unscored(name, [reading(record) for record in records])
+    yield f"official and robust scores differ: {sum(bool(record['differ']) for record in records)}"
+    yield _unscored("official", map(official_of, records))
+    yield _unscored("robust", map(robust_of, records))
     yield describe_replies(records)
 
 
-def _answers(facts: Sequence[Facts]) -> str:
-    shapes = _listed(Counter(each.shape or "none" for each in facts))
-    given, shown = (
-        sum(getattr(each, name) for each in facts) for name in ("answer_images", "shown_images")
-    )
-    tiles = sum(each.tiles for each in facts)
+def _answers(facts: Sequence[RequestFacts]) -> str:
+    shapes = _listed(Counter(sample.shape or "none" for sample in facts))
+    in_answers = sum(sample.answer_images for sample in facts)
+    in_requests = sum(sample.shown_images for sample in facts)
     return (
-        f"answers: {shapes}; {given} images in them; "
-        f"{shown} images shown to the judge, the questions' included, in {tiles} tiles"
+        f"answers: {shapes}; {in_answers} images in them; "
+        f"{in_requests} images in the requests to the judge, the questions' included"
     )
 
 
-def _images(kind: str, counts: Sequence[int]) -> str:
-    return f"{kind} images: {sum(counts)}, in {sum(map(bool, counts))} samples"
+def _images(problem: str, counts: Sequence[int]) -> str:
+    return f"{problem} images: {sum(counts)}, in {sum(map(bool, counts))} samples"
 
 
-def _long(facts: Sequence[Facts]) -> str:
-    """How many requests are longer than what the judge was trained on."""
-    lengths = [each.judge_tokens for each in facts if each.judge_tokens is not None]
-    exact = sum(each.judge_tokens_exact for each in facts if each.judge_tokens is not None)
-    said = f"requests over {JUDGE_WINDOW:,} tokens of the judge: "
+def _long(facts: Sequence[RequestFacts]) -> str:
+    """The number of requests that are longer than those the judge was trained on."""
+    lengths = [sample.judge_tokens for sample in facts if sample.judge_tokens is not None]
+    title = f"requests over {JUDGE_WINDOW:,} tokens of the judge"
     if not lengths:
-        return f"{said}unknown"
-    how = [("counted", exact), ("estimated", len(lengths) - exact)]
-    how.append(("unknown", len(facts) - len(lengths)))
-    over = sum(length > JUDGE_WINDOW for length in lengths)
-    return f"{said}{over} of {len(lengths)}; lengths {_listed({k: n for k, n in how if n})}"
+        return f"{title}: unknown"
+    exact = sum(sample.judge_tokens_exact for sample in facts if sample.judge_tokens is not None)
+    sources = {"counted": exact, "estimated": len(lengths) - exact}
+    sources["unknown"] = len(facts) - len(lengths)
+    long = sum(length > JUDGE_WINDOW for length in lengths)
+    listed = _listed({source: count for source, count in sources.items() if count})
+    return f"{title}: {long} of {len(lengths)}; lengths {listed}"
 
 
-def _typed(facts: Sequence[Facts]) -> str:
+def _typed(facts: Sequence[RequestFacts]) -> str:
     typed: Counter[str] = Counter()
-    for each in facts:
-        typed.update(each.typed)
-    samples = sum(any(each.typed.values()) for each in facts)
+    for sample in facts:
+        typed.update(sample.typed)
+    samples = sum(any(sample.typed.values()) for sample in facts)
     listed = f": {_listed(+typed)}" if samples else ""
-    return f"samples with a control string of the judge typed in them: {samples}{listed}"
+    return f"samples with a control string of the judge in their texts: {samples}{listed}"
 
 
 def _parse_rate(verdicts: Sequence[Verdict]) -> str:
-    read = [found for verdict in verdicts if (found := was_parsed(verdict)) is not None]
-    if not read:
-        return "replies read: there are none"
-    rate = 100 * sum(read) / len(read)
+    parsed = [flag for verdict in verdicts if (flag := was_parsed(verdict)) is not None]
+    if not parsed:
+        return "replies read: none, as there are no replies"
+    rate = 100 * sum(parsed) / len(parsed)
     warning = ""
     if rate < PARSE_RATE_FLOOR:
         warning = (
-            f"\nWARNING: below {PARSE_RATE_FLOOR:.0f} %: the mean is over the samples that the "
-            "judge could put a score on, and these may not be like the others"
+            f"\nWARNING: below {PARSE_RATE_FLOOR:.0f} %: the mean covers only samples with a "
+            "readable score, and these may differ from the others"
         )
-    return f"replies read: {rate:.2f} % of {len(read)}{warning}"
+    return f"replies read: {rate:.2f} % of {len(parsed)}{warning}"
 
 
-def _unscored(name: str, verdicts: Sequence[Verdict]) -> str:
+def _unscored(kind: str, verdicts: Iterable[Verdict]) -> str:
     reasons: Counter[str] = Counter()
     reasons.update(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    return f"unscored in the {name} reading: {_listed(reasons)}" if reasons else ""
+    return f"without {kind} score: {_listed(reasons)}" if reasons else ""
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    """Names and counts, most first."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} ({n})" for name, n in ordered)
+    """Names and counts, the highest count first."""
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{name} ({count})" for name, count in ordered)
 
-
-# The run in one table of words, and as a row of the leaderboard.
-
-Record: TypeAlias = Mapping[str, object]
 
 _NO_NUMBER = "n/a"
 
 
-def summary(records: Sequence[Record], interval: Interval) -> str:
-    """Lines of text.
+def summary(records: Sequence[SampleRecord], interval: Interval) -> str:
+    """A table of scores with their intervals, and the notes, as lines of text.
 
     Args:
-        records: What `metrics.rows` made of each sample under ``coverage``; at least one.
-        interval: Gives the 95 % interval of a mean of points.
+        records: The `record` of each sample; at least one.
+        interval: Computes the 95 % interval of a mean of points.
     """
     head = f"{'percent':<12}{'official':>9}{'95 % of it':>15}{'robust':>9}{'points':>8}  scored"
-    parts: dict[str, Sequence[Record]] = {
+    parts: dict[str, Sequence[SampleRecord]] = {
         "AVG": records,
-        **{each: [r for r in records if r["category"] == each] for each in CATEGORIES},
+        **{name: [r for r in records if r["category"] == name] for name in CATEGORIES},
         **_by_field(records),
     }
     lines = [head, *(_line(name, members, interval) for name, members in parts.items())]
@@ -497,7 +493,7 @@ def summary(records: Sequence[Record], interval: Interval) -> str:
 
 
 def leaderboard_row(
-    records: Sequence[Record], model: str, model_type: str
+    records: Sequence[SampleRecord], model: str, model_type: str
 ) -> dict[str, str | float | None]:
     """A row with the columns of the project's leaderboard, percent to 2 decimals.
 
@@ -507,27 +503,27 @@ def leaderboard_row(
         model_type: ``Interleaved LVLM`` or ``Integrated LVLM``.
 
     Returns:
-        None stands where there is no number: no samples, or too few with a score.
+        None where there are no samples, or too few with a score.
     """
     row: dict[str, str | float | None] = {"Model": model, "Model Type": model_type}
     for category in CATEGORIES:
-        of = [official_of(record) for record in records if record["category"] == category]
-        row[category] = in_percent(of).value
+        verdicts = [official_of(r) for r in records if r["category"] == category]
+        row[category] = in_percent(verdicts).value
     return {**row, "AVG": in_percent(map(official_of, records)).value}
 
 
-def _line(name: str, records: Sequence[Record], interval: Interval) -> str:
+def _line(name: str, records: Sequence[SampleRecord], interval: Interval) -> str:
     if not records:
         return ""
     official, robust = [official_of(r) for r in records], [robust_of(r) for r in records]
-    numbers = [in_percent(official), in_percent(robust)]
+    means = [in_percent(official), in_percent(robust)]
     texts = (
-        f"{_number(numbers[0].value, 2):>9}{_ends(official, interval):>15}"
-        f"{_number(numbers[1].value, 2):>9}{_number(average(official).value, 3):>8}"
+        f"{_number(means[0].value, 2):>9}{_ends(official, interval):>15}"
+        f"{_number(means[1].value, 2):>9}{_number(average(official).value, 3):>8}"
     )
     scored = " and ".join(str(tally(verdicts).scored) for verdicts in (official, robust))
-    why = next((f"  ({number.why_not})" for number in numbers if number.why_not), "")
-    return f"{name:<12}{texts}  {scored} of {len(records)}{why}"
+    reason = next((f"  ({mean.why_not})" for mean in means if mean.why_not), "")
+    return f"{name:<12}{texts}  {scored} of {len(records)}{reason}"
 
 
 def _number(value: float | None, decimals: int) -> str:
@@ -535,22 +531,22 @@ def _number(value: float | None, decimals: int) -> str:
 
 
 def _ends(verdicts: Sequence[Verdict], interval: Interval) -> str:
-    found = ends(verdicts, interval)
-    return _NO_NUMBER if found is None else f"{found[0]:.2f}-{found[1]:.2f}"
+    limits = ends(verdicts, interval)
+    return _NO_NUMBER if limits is None else f"{limits[0]:.2f}-{limits[1]:.2f}"
 
 
-def _by_field(records: Sequence[Record]) -> dict[str, Sequence[Record]]:
-    """The dataset's own name of each field, whatever it is, to its samples; sorted.
+def _by_field(records: Sequence[SampleRecord]) -> dict[str, Sequence[SampleRecord]]:
+    """The dataset's own name of each field to its samples, sorted by `slug`.
 
-    Fields without a metric of their own are here as well. A sample without a field is nowhere.
+    Includes fields without a metric of their own; excludes samples without a field.
     """
-    named: dict[str, list[Record]] = {}
+    named: dict[str, list[SampleRecord]] = {}
     for record in records:
         named.setdefault(slug(str(record["field"])), []).append(record)
     named.pop("", None)
     return {str(members[0]["field"]).strip(): members for _, members in sorted(named.items())}
 
 
-def _histogram(records: Sequence[Record]) -> str:
-    given = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
-    return "points given: " + ", ".join(f"{n}: {given[n]}" for n in range(FULL_MARKS + 1))
+def _histogram(records: Sequence[SampleRecord]) -> str:
+    counts = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
+    return "official points: " + ", ".join(f"{n}: {counts[n]}" for n in range(FULL_MARKS + 1))

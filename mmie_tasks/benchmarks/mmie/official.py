@@ -40,11 +40,11 @@ def read_official(reply: str) -> Verdict:
     heading = reply.find(_HEADING)
     if heading < 0:
         return Unscored("unparsed", f"there is no `{_HEADING}`")
-    # No later heading can have a number after it where the first has none.
-    found = _NUMBER.search(reply, heading + len(_HEADING))
-    if found is None:
+    # Without a number after the first heading there is none after a later one.
+    number = _NUMBER.search(reply, heading + len(_HEADING))
+    if number is None:
         return Unscored("unparsed", f"there is no number after `{_HEADING}`")
-    return _on_scale(found[0])
+    return _on_scale(number[0])
 
 
 def _on_scale(number: str) -> Verdict:
@@ -58,17 +58,12 @@ def _on_scale(number: str) -> Verdict:
     return Unscored("off_scale", f"{number[:_SHOWN]} is not in 0 to {FULL_MARKS}")
 
 
-# From points to the percentages of the paper, rounded as they are there.
-#
-# Source: ``average`` in ``main.py`` of Lillianwei-h/MMIE at eb0fd6e, and its author in issue 10: the
-# mean, out of 6, in percent. All 80 cells of the published table are a mean of 3 decimals.
-
-
 def mean_points(points: Sequence[float]) -> float | None:
-    """The mean, 0 to 6, rounded to 3 decimals; None where there are no points.
+    """The mean, 0 to 6, rounded to 3 decimals; None without points.
 
-    Rounded as numpy does it, which the official script leaves it to: a thousand times the mean to
-    the nearest whole, half to even. Python's own ``round`` looks at the exact decimals and differs.
+    Source: ``average`` in ``main.py``. Rounded as numpy does, which the official script uses: a
+    thousand times the mean to the nearest whole, half to even. Python's own ``round`` uses the
+    exact decimals and differs.
 
     >>> mean_points([4, 3, 3]), mean_points([])
     (3.333, None)
@@ -79,21 +74,15 @@ def mean_points(points: Sequence[float]) -> float | None:
 
 
 def percent_of(mean: float) -> float:
-    """A mean of 3 decimals, 0 to 6, in percent of full marks, to 2 decimals.
+    """A mean of points, 0 to 6, in percent of full marks: the only place that computes it.
 
-    No such mean lies half-way between two, so it does not matter how halves are rounded.
+    The mean is rounded to 3 decimals first and its percentage to 2, as in the paper's table.
 
-    >>> percent_of(3.928)
-    65.47
+    Source: the author in issue 10 of the official repository; all 80 published cells have this
+    form. No mean of 3 decimals lies half-way between two percentages, so it does not matter how
+    halves are rounded.
+
+    >>> percent_of(3.928), percent_of(10 / 3)
+    (65.47, 55.55)
     """
-    return round(mean / FULL_MARKS * 100, 2)
-
-
-def percent(points: Sequence[float]) -> float | None:
-    """The mean in percent of full marks, to 2 decimals; None where there are no points.
-
-    >>> percent([4, 3, 3])
-    55.55
-    """
-    mean = mean_points(points)
-    return None if mean is None else percent_of(mean)
+    return round(round(mean * 1000) / 1000 / FULL_MARKS * 100, 2)

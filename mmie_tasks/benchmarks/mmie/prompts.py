@@ -1,7 +1,7 @@
-"""How an MMIE answer is put before the judge: text and images in the official order.
+"""The text of a request to MMIE's judge, with its images, assembled as officially.
 
 Source: ``get_dataset`` in ``dataset.py`` and the loop of ``main.py`` (Lillianwei-h/MMIE at
-eb0fd6e). The official words are not in our files: the template is handed in. Every rule of the
+eb0fd6e). The official rubric is not in our files: the template is an argument. Every rule of the
 official assembly, with its lines in ``dataset.py``:
 
 * D1, D2 (16, ``main.py``): the reference is the text of the gold answer's first segment, and only
@@ -10,7 +10,7 @@ official assembly, with its lines in ``dataset.py``:
 * D3 (22-32): a segment is its text, if it has one, with a line end, then its image as a line
   ``Image-{i}: <image>``. An empty text still ends a line.
 * D4 (19, 45): `i` counts from 0, through question and answer.
-* D5 (31, 48): an image that is not there leaves no line and takes no number.
+* D5 (31, 48): a missing image leaves no line and takes no number.
 * D6 (26, 43): an empty path is no image. The official script opens the folder and ends there.
 * D7 (26, 43): an absolute path is taken as it is; ours all are.
 * D8 (34-37): an answer that is one text is one segment; an answer without segments is judged.
@@ -19,7 +19,7 @@ official assembly, with its lines in ``dataset.py``:
 * D11 (40): where the question has three images or more, only the answer's first text is judged.
 * D12 (60): more than four images leave the sample out. Only a question with five can reach that.
 * D13 (30, 47): images go in the order of their lines.
-* D14 (63-74): taking up a stopped run has no part in the request; our cache does that.
+* D14 (63-74): resuming a stopped run does not change a request; our cache does it.
 * D15: what the texts hold is not escaped. A typed ``<image>`` takes the place of a real image when
   the judge's own code looks for its images, and a typed ``<|end|>`` ends the judge's turn.
 """
@@ -38,34 +38,34 @@ from typing import TypeAlias
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 
 MAX_TOKENS = 1024
-"""How long a reply may be, in tokens (``main.py``, the generation settings)."""
+"""Limit of a reply, in tokens (``main.py``, the generation settings)."""
 
 IMAGE = "<image>"
-"""What stands for an image in the official text."""
+"""The placeholder of an image in the official text."""
 
 _LAST_IMAGE = 2  # the highest number that an image has when the answer ends (D9)
 _MOST_IMAGES = 4  # images of a sample that is judged (D12)
-_CONTROL = re.compile(  # what the judge's template or tokenizer takes for more than text
+_CONTROL = re.compile(  # more than text for the judge's template or tokenizer
     r"<(?:image|IMG_CONTEXT|/?(?:img|quad|ref|box|s)|unk|\|\w{1,40}\|)>"
 )
 
-_Piece: TypeAlias = "str | Path"
+_Part: TypeAlias = "str | Path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembled:
-    """A request's content, and what became of the sample and the answer on the way.
+    """The content of a request, and what the assembly did to sample and answer.
 
     Attributes:
         parts: Text and image files in the official order; see `query`.
         images: The paths of `parts` as the segments have them, in order.
         left_out: The official script drops the sample: it has more than four images.
-        bad_gold: Why there is no reference to judge by, where one is needed; empty where all is
-            well. The official script ends there.
-        cut_images: Images of the answer, of those that are there, which the limit took away.
-        cut_texts: Texts of the answer, not counting blank ones, which the limit took away.
-        missing: Paths that were looked for and are not there, in the official order.
-        typed: Control strings that stand in the texts as they came, to how often.
+        bad_gold: Why there is no reference where one is needed; else empty. The official script
+            ends here.
+        cut_images: Existing images of the answer that the limit removed.
+        cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
+        missing: Paths without a file, in the official order.
+        typed: Control string in the texts to its number.
     """
 
     parts: tuple[str | Path, ...]
@@ -83,38 +83,40 @@ def assemble(
 ) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, as the official script.
 
-    With `full` it differs in three places, and nowhere else: the answer's text goes on after its
+    With `full` it differs in three points, and nowhere else: the answer's text goes on after its
     last image, and further images are left out without a trace (D10, D11); the reference is all
-    texts of the gold answer, one a line (D2); and a blank is put after the ``<`` of a control
-    string in the answer (D15).
+    texts of the gold answer, one per line (D2); and a blank follows the ``<`` of a control string
+    in the answer (D15).
 
     Args:
-        sample: Whose question it is.
-        answer: What the tested model gave. Of an image it is known whether a file is there.
-        template: With the fields of `str.format`; only its own braces mean anything.
+        sample: The sample.
+        answer: The tested model's answer; `Segment.missing` is set for images without a file.
+        template: With the fields of `str.format`; only its own braces have a meaning.
         full: See above.
 
     Raises:
         KeyError: The template has another field than ``question``, ``answer`` and ``gt_answer``.
         ValueError: Its braces do not match.
     """
-    placed = _Placed()
-    question = [piece for segment in sample.question for piece in placed.segment(segment)]
-    typed = _typed([*sample.question, *answer, *sample.gold[: sample.category == "MSR"]])
-    shown, cut = _answer([_tamed(s) for s in answer] if full else answer, placed)
+    images = _Images()
+    question = [part for segment in sample.question for part in images.segment_parts(segment)]
+    control_strings = _control_strings(
+        [*sample.question, *answer, *sample.gold[: sample.category == "MSR"]]
+    )
+    shown, cut = _answer([_escaped(segment) for segment in answer] if full else answer, images)
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
-    reference: list[_Piece] = [_reference(sample, full=full)]
+    reference: list[_Part] = [_reference(sample, full=full)]
     values = {"question": question, "answer": shown, "gt_answer": reference}
     return Assembled(
         parts=tuple(_joined(_filled(template, values))),
-        images=tuple(placed.images),
-        left_out=len(placed.images) > _MOST_IMAGES,
+        images=tuple(images.present),
+        left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),
         cut_images=sum(bool(segment.image) and not segment.missing for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
-        missing=tuple(placed.missing),
-        typed=typed,
+        missing=tuple(images.missing),
+        typed=control_strings,
     )
 
 
@@ -128,59 +130,60 @@ def query(assembled: Assembled) -> str:
 
 
 @dataclass(slots=True)
-class _Placed:
-    """The images so far, of question and answer together."""
+class _Images:
+    """The images of question and answer so far."""
 
-    images: list[str] = field(default_factory=list)
+    present: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
-    def segment(self, segment: Segment) -> list[_Piece]:
+    def segment_parts(self, segment: Segment) -> list[_Part]:
         text = [] if segment.text is None else [f"{segment.text}\n"]
-        return [*text, *self.image(segment)]
+        return [*text, *self._image_parts(segment)]
 
-    def image(self, segment: Segment) -> list[_Piece]:
+    def _image_parts(self, segment: Segment) -> list[_Part]:
         if not segment.image:
             return []
         if segment.missing:
             self.missing.append(segment.image)
             return []
-        self.images.append(segment.image)
-        return [f"Image-{len(self.images) - 1}: ", Path(segment.image), "\n"]
+        self.present.append(segment.image)
+        return [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
 
     @property
     def full(self) -> bool:
-        return len(self.images) > _LAST_IMAGE
+        return len(self.present) > _LAST_IMAGE
 
 
-def _answer(answer: Sequence[Segment], placed: _Placed) -> tuple[list[_Piece], list[Segment]]:
-    """What is shown of an answer, and the segments that the limit took away."""
-    shown: list[_Piece] = []
+def _answer(answer: Sequence[Segment], images: _Images) -> tuple[list[_Part], list[Segment]]:
+    """The parts of an answer in the request, and the segments that the limit removed."""
+    shown: list[_Part] = []
     for position, segment in enumerate(answer):
-        rest = list(answer[position + 1 :])
-        if placed.full:  # by the question alone, or the answer would have ended before
-            shown += placed.segment(replace(segment, image=None))
-            return shown, [replace(segment, text=None), *rest]
-        shown += placed.segment(segment)
-        if placed.full:
-            return shown, rest
+        remaining = list(answer[position + 1 :])
+        if images.full:  # by the question alone, or the answer would have ended before
+            shown += images.segment_parts(replace(segment, image=None))
+            return shown, [replace(segment, text=None), *remaining]
+        shown += images.segment_parts(segment)
+        if images.full:
+            return shown, remaining
     return shown, []
 
 
-def _tamed(segment: Segment) -> Segment:
+def _escaped(segment: Segment) -> Segment:
     if segment.text is None or "<" not in segment.text:
         return segment
-    text = _CONTROL.sub(lambda found: f"< {found[0][1:]}", segment.text)
+    text = _CONTROL.sub(lambda match: f"< {match[0][1:]}", segment.text)
     return replace(segment, text=text)
 
 
-def _typed(segments: Iterable[Segment]) -> dict[str, int]:
+def _control_strings(segments: Iterable[Segment]) -> dict[str, int]:
     texts = (segment.text for segment in segments if segment.text and "<" in segment.text)
-    return dict(Counter(found for text in texts for found in _CONTROL.findall(text)))
+    return dict(Counter(match for text in texts for match in _CONTROL.findall(text)))
 
 
 def _reference(sample: Sample, *, full: bool) -> str:
     if full:
-        return "\n".join(s.text for s in sample.gold if s.text is not None)
+        texts = (segment.text for segment in sample.gold)
+        return "\n".join(text for text in texts if text is not None)
     return str(sample.gold[0].text) if sample.gold else ""
 
 
@@ -194,7 +197,7 @@ def _bad_gold(sample: Sample, *, full: bool) -> str:
     return ""
 
 
-def _filled(template: str, values: Mapping[str, Sequence[_Piece]]) -> Iterator[_Piece]:
+def _filled(template: str, values: Mapping[str, Sequence[_Part]]) -> Iterator[_Part]:
     """As `str.format`, on the template only: braces in a question or an answer are text."""
     for literal, name, _, _ in Formatter().parse(template):
         yield literal
@@ -202,9 +205,9 @@ def _filled(template: str, values: Mapping[str, Sequence[_Piece]]) -> Iterator[_
             yield from values[name]
 
 
-def _joined(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    for is_image, run in groupby(pieces, lambda piece: isinstance(piece, Path)):
+def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
+    for is_image, run in groupby(parts, lambda part: isinstance(part, Path)):
         if is_image:
             yield from run
-        elif text := "".join(str(piece) for piece in run):
+        elif text := "".join(str(part) for part in run):
             yield text

@@ -1,6 +1,6 @@
-"""From a sample and what a tested model said of it to what the judge is asked.
+"""The request to the judge for a sample and an answer, and the question to the tested model.
 
-This is the part of the room that looks at files; the rules are in `prompts`.
+This module reads image files and the environment; the rules of the text are in `prompts`.
 """
 
 from __future__ import annotations
@@ -22,307 +22,261 @@ from mmie_tasks.answers.parsing import ParsedAnswer, parse_answer
 from mmie_tasks.answers.saved import NOT_TEXT
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import Templates, templates
-from mmie_tasks.benchmarks.mmie.metrics import Facts
+from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.images import TOKENS_PER_TILE, tiles
-
-# What is counted about a request: images, tiles, and how long it is for the judge.
-
-_CHARACTERS_A_TOKEN = 4  # of English prose, about; only where nobody has counted
-_MARKS_AN_IMAGE = 2  # tokens around the tiles of an image
-
-
-def facts_of(
-    sample: Sample,
-    assembled: Assembled,
-    shape: str,
-    pieces: Sequence[ResolvedSegment],
-    looks: Mapping[str, ImageFile],
-) -> Facts:
-    """What is known of a request before anybody is asked.
-
-    Args:
-        sample: Of its question it is known which images are there.
-        assembled: The request.
-        shape: The answer's form.
-        pieces: The answer, its images looked for.
-        looks: What was seen of the files, as the request names them.
-    """
-    found = [piece.file for piece in pieces if piece.file]
-    unusable = sum(each.problem in ("unreadable", "too_large") for each in found)
-    absent = sum(segment.missing for segment in sample.question)
-    shown = [image for image in assembled.images if not looks[image].problem]
-    tiled = sum(tiles(*looks[image].size_px) for image in shown)
-    text = sum(len(part) for part in assembled.parts if isinstance(part, str))
-    tokens = tiled * TOKENS_PER_TILE + len(shown) * _MARKS_AN_IMAGE
-    return Facts(
-        dropped=assembled.left_out,
-        missing_images=absent + sum(not each.path for each in found) - unusable,
-        bad_images=sum(bool(look.problem) for look in looks.values()),
-        truncated=bool(assembled.cut_images or assembled.cut_texts),
-        typed=assembled.typed,
-        judge_tokens=tokens + -(-text // _CHARACTERS_A_TOKEN),
-        tiles=tiled,
-        shown_images=len(shown),
-        answer_images=len(found),
-        shape=shape,
-    )
-
-
-def counted(facts: Facts, reply: JudgeReply | None, judge: str) -> Facts:
-    """The facts with the tokens that the paper's judge has counted, if it was asked.
-
-    Args:
-        facts: With an estimate.
-        reply: The judge's.
-        judge: Its signature.
-    """
-    if reply is None or not judge.startswith("judge:mmie_score|") or not reply.usage.input_tokens:
-        return facts
-    return replace(facts, judge_tokens=reply.usage.input_tokens, judge_tokens_exact=True)
-
-
-# What a user may set about MMIE's requests, and the words that the judge is told.
 
 ASSEMBLY = "MMIE_ASSEMBLY"
-
-_READ = ("MMIE_PROMPTS", "MMIE_OTHER_PROMPTS", "MMIE_PROMPTS_URL", "MMIE_TASKS_CACHE")
-
-
-def check() -> None:
-    """See that the official words can be had and the settings be obeyed, before a run.
-
-    Raises:
-        MmieTasksError: They cannot.
-    """
-    full_assembly(os.environ)
-    judge_words()
-
-
-def signature() -> str:
-    """What the judge is shown: whose words, and how they are put together.
-
-    Raises:
-        MmieTasksError: As `check`.
-    """
-    assembly = "full" if full_assembly(os.environ) else "official"
-    return f"prompt:{judge_words().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
-
-
-def full_assembly(environment: Mapping[str, str]) -> bool:
-    """Whether ``MMIE_ASSEMBLY`` asks for the text that the official assembly cuts.
-
-    Raises:
-        SettingWrong: It is neither ``official`` nor ``full``.
-    """
-    asked = environment.get(ASSEMBLY) or "official"
-    if asked not in ("official", "full"):
-        hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
-        raise SettingWrong(f"`{ASSEMBLY}` is {asked!r}, and can be official or full.", hint=hint)
-    return asked == "full"
-
-
-def judge_words() -> Templates:
-    """The templates of this process's environment, read once.
-
-    Raises:
-        MmieTasksError: They cannot be had.
-    """
-    read_of = {name: os.environ[name] for name in _READ if name in os.environ}
-    return _templates(str(cache_dir(os.environ)), tuple(sorted(read_of.items())))
-
-
-@functools.lru_cache(maxsize=4)
-def _templates(_cache: str, _read_of: tuple[tuple[str, str], ...]) -> Templates:
-    return templates(os.environ)
-
-
 OUTPUT_ROOT = "MMIE_OUTPUT_ROOT"
 
-_NO_IMAGE = ("unreadable", "too_large")  # of files that are there
-_LOGGED = 200  # characters of a reference that leads nowhere
+_TEMPLATE_VARIABLES = ("MMIE_PROMPTS", "MMIE_OTHER_PROMPTS", "MMIE_TASKS_CACHE")
+_UNUSABLE = ("unreadable", "too_large")  # problems of files that exist
+_LOGGED_CHARACTERS = 200  # of a reference without a file
 
-_written_to: dict[Path, None] = {}  # folders that runs of this process write to
+_answer_folders: dict[Path, None] = {}  # output folders of this process's runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the judge is asked about one answer, or why it is not asked.
+class BuiltRequest:
+    """The request for one answer, or the reason why the judge gets none.
 
     Attributes:
-        request: None where the judge is not asked.
-        reason: Why not.
-        detail: Why not, in words.
-        facts: What is known of the request and the answer.
-        logged: The answer's segments as the log keeps them.
+        request: None if the judge gets none.
+        reason: The reason, if so.
+        detail: The reason for people.
+        facts: Counts about the request and the answer.
+        answer: The answer's segments as the log has them.
     """
 
     request: JudgeRequest | None = None
     reason: UnscoredReason = "no_answer"
     detail: str = ""
-    facts: Facts
-    logged: Sequence[Mapping[str, object]] = ()
+    facts: RequestFacts
+    answer: Sequence[Mapping[str, object]] = ()
+
+    def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest:
+        """The same answer without a request."""
+        facts = replace(self.facts, shown_images=0)
+        return replace(self, request=None, reason=reason, detail=detail, facts=facts)
 
 
-def look_in(folder: Path) -> None:
-    """Look for the images of answers also below a folder."""
-    _written_to[folder.absolute()] = None
+def check_setup() -> None:
+    """Check, before a run, that the judge's templates are available and the settings valid.
 
-
-def question(sample: Sample) -> list[str | Path]:
-    """What the tested model is asked: the question's text and images, in order.
-
-    A line ends between a text and what follows or precedes it. An image that is not there is left
-    out, as the judge's request has it.
+    Raises:
+        MmieTasksError: They are not.
     """
-    pieces: list[str | Path] = []
-    for segment in map(_looked_for, sample.question):
-        image = None if segment.missing or segment.image is None else Path(segment.image)
-        for piece in (segment.text or None, image):
-            if piece is None:
-                continue
-            if pieces and (isinstance(piece, str) or isinstance(pieces[-1], str)):
-                pieces.append("\n")
-            pieces.append(piece)
-    return pieces
+    is_full_assembly(os.environ)
+    judge_templates()
 
 
-def ask(sample: Sample, results: Sequence[object], task: str) -> Asked:
-    """What the judge is asked about an answer. Never raises: a run's answers would be lost.
+def signature() -> str:
+    """The part of the signature about the request: templates and assembly.
 
-    Args:
-        sample: What was asked.
-        results: What the runner has of the tested model: one text, or one a round.
-        task: Name of the task.
+    Raises:
+        MmieTasksError: As `check_setup`.
     """
-    reading = _reading(results)
-    if reading.failure:
-        reason: UnscoredReason = "not_text" if reading.shape == "not text" else "no_answer"
-        return Asked(reason=reason, detail=reading.failure, facts=Facts(shape=reading.shape))
-    pieces = resolve_images(reading, _finder(), task, sample.index)
-    try:
-        return _asked(sample, reading, pieces)
-    except MmieTasksError as error:  # the words are not there, and no check came before
-        facts = Facts(shape=reading.shape)
-        return Asked(reason="unavailable", detail=_first_line(error), facts=facts)
+    assembly = "full" if is_full_assembly(os.environ) else "official"
+    return f"prompt:{judge_templates().name},max_tokens={prompts.MAX_TOKENS}|assembly:{assembly}"
 
 
-def _reading(results: Sequence[object]) -> ParsedAnswer:
-    """The answer; of a saved one that is no text, its JSON."""
-    match list(results):
-        case [str(text)] if text.startswith(NOT_TEXT):
-            said = text.removeprefix(NOT_TEXT).strip()
-            if said == "[]":  # an answer without segments is judged, as official
-                return ParsedAnswer(segments=(), shape="json:parts")
-            found = parse_answer([said])
-            if found.shape == "text":
-                return ParsedAnswer(segments=(), shape="not text", failure=said[:80])
-            return found
-    return parse_answer(results, _finder().is_folder)
+def is_full_assembly(environment: Mapping[str, str]) -> bool:
+    """Whether ``MMIE_ASSEMBLY`` keeps the text that the official assembly cuts.
+
+    Raises:
+        SettingWrong: It is neither ``official`` nor ``full``.
+    """
+    value = environment.get(ASSEMBLY) or "official"
+    if value not in ("official", "full"):
+        hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
+        raise SettingWrong(f"`{ASSEMBLY}` is {value!r}; valid are official and full.", hint=hint)
+    return value == "full"
 
 
-def _finder() -> ImageResolver:
-    named = os.environ.get(OUTPUT_ROOT, "").split(os.pathsep)
-    roots = [Path(), *(Path(each).expanduser() for each in named if each), *_written_to]
-    return _finder_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
+def judge_templates() -> Templates:
+    """The templates that the environment selects, read once per process.
+
+    Raises:
+        MmieTasksError: They are not available.
+    """
+    variables = {name: os.environ[name] for name in _TEMPLATE_VARIABLES if name in os.environ}
+    return _templates(str(cache_dir(os.environ)), tuple(sorted(variables.items())))
 
 
 @functools.lru_cache(maxsize=4)
-def _finder_in(roots: tuple[Path, ...], keep: Path) -> ImageResolver:
-    return ImageResolver(roots, keep)
+def _templates(_cache: str, _variables: tuple[tuple[str, str], ...]) -> Templates:
+    return templates(os.environ)
 
 
-def _asked(sample: Sample, reading: ParsedAnswer, pieces: Sequence[ResolvedSegment]) -> Asked:
-    full = full_assembly(os.environ)
-    template = judge_words().texts[sample.category]
-    asked_of = replace(sample, question=tuple(map(_looked_for, sample.question)))
-    answer = tuple(_segment(piece, full=full) for piece in pieces)
-    assembled = prompts.assemble(asked_of, answer, template, full=full)
-    looks = _looks(asked_of.question, pieces)
-    reason, detail = _not_judged(assembled, looks)
-    asked = Asked(
+def add_answer_folder(folder: Path) -> None:
+    """Also search for the images of answers below a folder."""
+    _answer_folders[folder.absolute()] = None
+
+
+def question_parts(sample: Sample) -> list[str | Path]:
+    """The question to the tested model: text and images, in order.
+
+    A line ends between a text and its neighbours. A missing image is left out, as in the request to
+    the judge.
+    """
+    parts: list[str | Path] = []
+    for segment in map(_with_missing, sample.question):
+        image = None if segment.missing or segment.image is None else Path(segment.image)
+        for part in (segment.text or None, image):
+            if part is None:
+                continue
+            if parts and (isinstance(part, str) or isinstance(parts[-1], str)):
+                parts.append("\n")
+            parts.append(part)
+    return parts
+
+
+def build_request(sample: Sample, results: Sequence[object], task: str) -> BuiltRequest:
+    """The request for an answer. Never raises: a run's answers would be lost.
+
+    Args:
+        sample: The sample.
+        results: The runner's results of the tested model: one text, or one per round.
+        task: Name of the task.
+    """
+    answer = _parsed(results)
+    if answer.failure:
+        reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
+        facts = RequestFacts(shape=answer.shape)
+        return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
+    segments = resolve_images(answer, _resolver(), task, sample.index)
+    try:
+        return _built(sample, answer.shape, segments)
+    except MmieTasksError as error:  # no templates, and nothing checked before
+        detail, facts = str(error).partition("\n")[0], RequestFacts(shape=answer.shape)
+        return BuiltRequest(reason="unavailable", detail=detail, facts=facts)
+
+
+def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
+    """The facts with the tokens of the request that the judge reports with its reply, if any."""
+    if reply is None or not reply.usage.input_tokens:
+        return facts
+    return replace(facts, judge_tokens=reply.usage.input_tokens, judge_tokens_exact=True)
+
+
+def _parsed(results: Sequence[object]) -> ParsedAnswer:
+    """The answer; a saved one that is not text is parsed from its JSON."""
+    match list(results):
+        case [str(text)] if text.startswith(NOT_TEXT):
+            content = text.removeprefix(NOT_TEXT).strip()
+            if content == "[]":  # an answer without segments is judged, as official
+                return ParsedAnswer(segments=(), shape="json:parts")
+            answer = parse_answer([content])
+            if answer.shape == "text":
+                return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
+            return answer
+    return parse_answer(results, _resolver().is_folder)
+
+
+def _resolver() -> ImageResolver:
+    folders = [name for name in os.environ.get(OUTPUT_ROOT, "").split(os.pathsep) if name]
+    roots = [Path(), *(Path(folder).expanduser() for folder in folders), *_answer_folders]
+    return _resolver_in(tuple(root.absolute() for root in roots), cache_dir(os.environ) / "answers")
+
+
+@functools.lru_cache(maxsize=4)
+def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
+    return ImageResolver(roots, inline_folder)
+
+
+def _built(sample: Sample, shape: str, segments: Sequence[ResolvedSegment]) -> BuiltRequest:
+    full = is_full_assembly(os.environ)
+    template = judge_templates().texts[sample.category]
+    checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
+    answer = tuple(_segment(segment, full=full) for segment in segments)
+    assembled = prompts.assemble(checked, answer, template, full=full)
+    files = _files(checked.question, segments)
+    built = BuiltRequest(
         request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
-        facts=facts_of(asked_of, assembled, reading.shape, pieces, looks),
-        logged=tuple(map(_as_logged, pieces)),
+        facts=_facts(checked, assembled, shape, segments, files),
+        answer=tuple(map(_logged, segments)),
     )
-    return not_to_judge(asked, reason, detail) if reason else asked
+    if assembled.left_out:
+        detail = f"{len(assembled.images)} images: the official script takes up to 4"
+        return built.withdrawn("left_out", detail)
+    if assembled.bad_gold:
+        return built.withdrawn("bad_gold", assembled.bad_gold)
+    broken = [files[image].detail for image in assembled.images if files[image].problem]
+    return built.withdrawn("bad_image", broken[0]) if broken else built
 
 
-def not_to_judge(asked: Asked, reason: UnscoredReason, detail: str) -> Asked:
-    """The same, but nothing is shown to the judge."""
-    facts = replace(asked.facts, tiles=0, shown_images=0, judge_tokens=None)
-    return replace(asked, request=None, reason=reason, detail=detail, facts=facts)
+def _facts(
+    sample: Sample,
+    assembled: Assembled,
+    shape: str,
+    segments: Sequence[ResolvedSegment],
+    files: Mapping[str, ImageFile],
+) -> RequestFacts:
+    images = [segment.file for segment in segments if segment.file]
+    missing = sum(not image.path and image.problem not in _UNUSABLE for image in images)
+    return RequestFacts(
+        dropped=assembled.left_out,
+        missing_images=missing + sum(segment.missing for segment in sample.question),
+        bad_images=sum(bool(file.problem) for file in files.values()),
+        truncated=bool(assembled.cut_images or assembled.cut_texts),
+        typed=assembled.typed,
+        shown_images=sum(not files[image].problem for image in assembled.images),
+        answer_images=len(images),
+        shape=shape,
+    )
 
 
-def _looked_for(segment: Segment) -> Segment:
+def _with_missing(segment: Segment) -> Segment:
     if segment.image is None:
         return segment
     return replace(segment, missing=not os.path.isfile(segment.image))  # noqa: PTH113 - 4x quicker
 
 
-def _segment(piece: ResolvedSegment, *, full: bool) -> Segment:
-    """As the assembly takes it. A file that is no image is there, for the official script.
+def _segment(segment: ResolvedSegment, *, full: bool) -> Segment:
+    """A segment of the answer for the assembly.
 
-    It ends when it opens that file; with ``full`` the file counts as one that is not there.
+    The official script ends when it opens a file that is no image; such a file exists for the
+    official assembly and is missing for the full one.
     """
-    if piece.file is None:
-        return Segment(piece.text)
-    there = piece.file.path is not None or (not full and _named(piece) is not None)
-    return Segment(piece.text, _named(piece) or piece.image, missing=not there)
+    if segment.file is None:
+        return Segment(segment.text)
+    name = _file_name(segment)
+    exists = segment.file.path is not None or (not full and name is not None)
+    return Segment(segment.text, name or segment.image, missing=not exists)
 
 
-def _named(piece: ResolvedSegment) -> str | None:
-    """What the assembly calls the file of a piece; None where there is none, usable or not."""
-    if piece.file is None or piece.image is None:
+def _file_name(segment: ResolvedSegment) -> str | None:
+    """The path of a segment's file in the assembly; None without a file, usable or not."""
+    if segment.file is None or segment.image is None:
         return None
-    if piece.file.path is not None:
-        return str(piece.file.path)
-    is_file = piece.file.problem in _NO_IMAGE and not piece.image.startswith("data:")
-    return piece.image if is_file else None
+    if segment.file.path is not None:
+        return str(segment.file.path)
+    is_file = segment.file.problem in _UNUSABLE and not segment.image.startswith("data:")
+    return segment.image if is_file else None
 
 
-def _looks(question: Iterable[Segment], pieces: Iterable[ResolvedSegment]) -> dict[str, ImageFile]:
-    """What is seen of every file that is there, under the name that the assembly has for it.
-
-    Those of the answer were looked at when they were found.
-    """
-    there = (segment.image for segment in question if segment.image and not segment.missing)
-    looks = {image: check_image(Path(image)) for image in there}
-    for piece in pieces:
-        found, named = piece.file, _named(piece)
-        if found is not None and named is not None:
-            looks[named] = ImageFile(
-                problem=found.problem, detail=found.detail, size_px=found.size_px
-            )
-    return looks
+def _files(
+    question: Iterable[Segment], segments: Iterable[ResolvedSegment]
+) -> dict[str, ImageFile]:
+    """Every existing image file, by its path in the assembly."""
+    paths = (segment.image for segment in question if segment.image and not segment.missing)
+    files = {path: check_image(Path(path)) for path in paths}
+    for segment in segments:
+        name = _file_name(segment)
+        if segment.file is not None and name is not None:
+            files[name] = segment.file
+    return files
 
 
-def _not_judged(
-    assembled: Assembled, looks: Mapping[str, ImageFile]
-) -> tuple[UnscoredReason | None, str]:
-    """Why the judge is not asked; None where it is."""
-    if assembled.left_out:
-        return "left_out", f"{len(assembled.images)} images: the official script takes up to 4"
-    if assembled.bad_gold:
-        return "bad_gold", assembled.bad_gold
-    broken = [looks[image].detail for image in assembled.images if looks[image].problem]
-    return ("bad_image", broken[0]) if broken else (None, "")
-
-
-def _as_logged(piece: ResolvedSegment) -> dict[str, object]:
-    logged: dict[str, object] = {"text": piece.text, "image": None}
-    if piece.file is not None and piece.image is not None:
-        path = piece.file.path
-        logged["image"] = str(path) if path else piece.image[:_LOGGED]
-        if piece.file.problem:
-            logged["problem"] = piece.file.problem
+def _logged(segment: ResolvedSegment) -> dict[str, object]:
+    logged: dict[str, object] = {"text": segment.text, "image": None}
+    if segment.file is not None and segment.image is not None:
+        path = segment.file.path
+        logged["image"] = str(path) if path else segment.image[:_LOGGED_CHARACTERS]
+        if segment.file.problem:
+            logged["problem"] = segment.file.problem
     return logged
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""What MMIE is made of: a question of text and images, and a gold answer of the same kind.
+"""Samples of MMIE: a question of text and images, and a gold answer of the same kind.
 
 Source: ``dataset.py``, ``prompts.py`` and ``main.py`` of Lillianwei-h/MMIE at eb0fd6e, and the rows
 of ``MMIE/MMIE`` on the Hub.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 CATEGORIES = ("SA", "PBL", "MSR")
 """Situational analysis, project-based learning, multi-step reasoning.
 
-In this order they are looked for in an id (``prompts.py:32-40``, ``main.py:190-197``).
+The order in which an id is searched for them (``prompts.py:32-40``, ``main.py:190-197``).
 """
 
 
@@ -22,12 +22,12 @@ class BadSample(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a question or an answer: a text, then an image, either of which may be absent.
+    """A text followed by an image, of a question or an answer; either may be absent.
 
     Attributes:
-        text: None where there is none; an empty text is a text.
-        image: Path of an image file; None where there is none.
-        missing: Whether no file is there.
+        text: None if absent; an empty text is a text.
+        image: Path of an image file; None if absent.
+        missing: Whether the file does not exist.
     """
 
     text: str | None = None
@@ -37,15 +37,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One question and what the dataset holds for an answer.
+    """One question and its gold answer.
 
     Attributes:
         id: As released; it names the category.
         index: The row in the task's dataset, from 0.
         category: One of `CATEGORIES`, by the id.
-        field: As released: ``Education``; empty where the row has none.
+        field: As released: ``Education``; empty if the row has none.
         question: In order.
-        gold: In order; the judge is shown its first text, and only for MSR.
+        gold: In order; the request to the judge has its first text, and only for MSR.
     """
 
     id: str
@@ -65,27 +65,27 @@ class Sample:
         sample_id, index = doc.get("id"), doc.get("index")
         if not isinstance(sample_id, str) or not sample_id:
             raise BadSample(f"MMIE: `id` is {sample_id!r}, not a text")
-        where = f"MMIE, sample {sample_id}"
+        location = f"MMIE, sample {sample_id}"
         if isinstance(index, bool) or not isinstance(index, int):
-            raise BadSample(f"{where}: `index` is {index!r}, not a number")
+            raise BadSample(f"{location}: `index` is {index!r}, not a number")
         field = doc.get("field") or ""
         if not isinstance(field, str):
-            raise BadSample(f"{where}: `field` is {field!r}, not a text")
+            raise BadSample(f"{location}: `field` is {field!r}, not a text")
         return cls(
             id=sample_id,
             index=index,
             category=category_of(sample_id),
             field=field,
-            question=_segments(doc.get("question"), f"{where}: `question`"),
-            gold=_segments(doc.get("gold"), f"{where}: `gold`"),
+            question=_segments(doc.get("question"), f"{location}: `question`"),
+            gold=_segments(doc.get("gold"), f"{location}: `gold`"),
         )
 
 
 def category_of(sample_id: str) -> str:
-    """The category an id names: the first of `CATEGORIES` that stands in it, as official.
+    """The category of an id: the first of `CATEGORIES` that it contains, as official.
 
     Raises:
-        BadSample: None does. The official script ends there.
+        BadSample: It contains none. The official script ends here.
 
     >>> category_of("PBL-17"), category_of("MSR-SA-3")
     ('PBL', 'SA')
@@ -93,21 +93,21 @@ def category_of(sample_id: str) -> str:
     for category in CATEGORIES:
         if category in sample_id:
             return category
-    raise BadSample(f"MMIE, sample {sample_id}: `id` holds none of {', '.join(CATEGORIES)}")
+    raise BadSample(f"MMIE, sample {sample_id}: `id` contains none of {', '.join(CATEGORIES)}")
 
 
-def _segments(value: object, where: str) -> tuple[Segment, ...]:
+def _segments(value: object, location: str) -> tuple[Segment, ...]:
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise BadSample(f"{where} is {type(value).__name__}, not a list of text and images")
-    return tuple(_segment(item, f"{where}[{i}]") for i, item in enumerate(value))
+        raise BadSample(f"{location} is {type(value).__name__}, not a list of text and images")
+    return tuple(_segment(segment, f"{location}[{i}]") for i, segment in enumerate(value))
 
 
-def _segment(value: object, where: str) -> Segment:
+def _segment(value: object, location: str) -> Segment:
     if not isinstance(value, Mapping):
-        raise BadSample(f"{where} is {type(value).__name__}, not an object")
+        raise BadSample(f"{location} is {type(value).__name__}, not an object")
     text, image = value.get("text"), value.get("image")
     if not isinstance(text, (str, type(None))):
-        raise BadSample(f"{where}: `text` is {type(text).__name__}, not text")
+        raise BadSample(f"{location}: `text` is {type(text).__name__}, not text")
     if not isinstance(image, (str, type(None))):
-        raise BadSample(f"{where}: `image` is {type(image).__name__}, not a path")
+        raise BadSample(f"{location}: `image` is {type(image).__name__}, not a path")
     return Segment(text=text, image=image or None)  # an empty path is no image
