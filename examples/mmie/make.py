@@ -193,8 +193,8 @@ def write(path: Path, content: object) -> None:
 
 def replies(folder: Path) -> list[str]:
     """The lines of the recording: the reply to each answer, under its request's key."""
-    from mmie_tasks.benchmarks.mmie import request as asking
     from mmie_tasks.benchmarks.mmie.data import dataset
+    from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.judges.base import JudgeReply, content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
@@ -208,7 +208,7 @@ def replies(folder: Path) -> list[str]:
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         if doc["id"] not in REPLIES:
             continue
-        asked = asking.ask(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie")
+        asked = build_request(Sample.from_doc(doc), [answer_of[doc["id"]]], "mmie")
         if asked.request is None:
             raise ValueError(f"{doc['id']} is not judged: {asked.detail}")
         recorded = CachedReply(

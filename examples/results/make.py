@@ -72,8 +72,8 @@ def milebench_answers() -> list[dict[str, Any]]:
 
 def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRequest]:
     """What the judge is asked of the answers that are judged, by the sample's id."""
-    from mmie_tasks.benchmarks.mmie import request as asking
     from mmie_tasks.benchmarks.mmie.data import dataset
+    from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
 
     folder = EXAMPLES / "mmie"
@@ -83,7 +83,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     }
     requests = {}
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
-        asked = asking.ask(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
+        asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
         if asked.request is not None:
             requests[doc["id"]] = asked.request
     return requests

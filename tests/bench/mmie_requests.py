@@ -88,14 +88,14 @@ def measure(root: Path) -> None:
         "MMIE_TASKS_JUDGE": "openai:nobody",
         "OPENAI_API_KEY": "none",
     }
-    from mmie_tasks.benchmarks.mmie import request as asking
     from mmie_tasks.benchmarks.mmie import task
+    from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.judging.deferred import DeferredRows
 
     begun = time.perf_counter()
     docs = task.process_docs(SimpleNamespace(config_name="all"))
-    task.before_requests(docs)
+    task.check_data(docs)
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()
@@ -106,7 +106,8 @@ def measure(root: Path) -> None:
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     found = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
     some = (
-        asking.ask(Sample.from_doc(docs[i]), [answers[i]], "mmie") for i in range(0, len(docs), 40)
+        build_request(Sample.from_doc(docs[i]), [answers[i]], "mmie")
+        for i in range(0, len(docs), 40)
     )
     requests = [asked.request for asked in some if asked.request]
     files = [part for request in requests for part in request.parts if isinstance(part, Path)]

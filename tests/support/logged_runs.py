@@ -64,7 +64,7 @@ def mmie_lines(
             official=read_official(reply.text), robust=read_robust(reply.text)
         )
         said = f"{answers}: {_words(index + 2, 50)}"
-        facts = mmie_metrics.Facts(judge_tokens=900, tiles=1, shown_images=1, shape="text")
+        facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
         logged = {
             "signature": f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
             "|task:mmie@1-A|data:sha256:1|pkg:0.1.0",

@@ -371,7 +371,7 @@ def _describe_data(environment: Mapping[str, str]) -> str:
     from mmie_tasks.benchmarks.mmie import data, task
 
     docs = data.dataset("all", environment)
-    task.before_requests(docs)
+    task.check_data(docs)
     missing_images = data.missing_images(docs)
     count = f"{len(missing_images):,} images are" if missing_images else "no image is"
     return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
@@ -388,7 +388,7 @@ def _prompts(environment: Mapping[str, str]) -> Asset:
     return cached_asset(
         name=name,
         source=source,
-        is_here=lambda: judge_prompts.kept(environment) is not None,
+        is_here=lambda: judge_prompts.cached_file(environment) is not None,
         plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,)),
         fetch=lambda: f"{judge_prompts.templates(environment).name} is here",
         environment=environment,
@@ -399,6 +399,6 @@ def _prompts(environment: Mapping[str, str]) -> Asset:
 def _describe_prompts() -> str:
     from mmie_tasks.benchmarks.mmie import request
 
-    request.check()
-    prompts = request.judge_words()
+    request.check_setup()
+    prompts = request.judge_templates()
     return f"{prompts.name}; {'they are' if prompts.official else 'they are not'} MMIE's own"

@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     import datasets
 
 
-# The rows of MMIE's data file, checked, in either of the two forms it comes in.
+# The data file has one of two forms, which its first row shows:
 #
-# * ``conversations``, as on the Hub: what ``human`` says is the question, what ``gpt`` says the gold
-#   answer.
-# * ``question``, as the official judge reads it (``dataset.py`` of Lillianwei-h/MMIE at eb0fd6e);
-#   the gold answer is ``gt_answer``, and ``answer`` and ``model`` are not looked at here.
-#
-# The first row says which form the file has.
+# * ``conversations``, as on the Hub: the turns of ``human`` are the question, those of ``gpt`` the
+#   gold answer.
+# * ``question``, the official judge's input (``dataset.py`` of Lillianwei-h/MMIE at eb0fd6e); the
+#   gold answer is ``gt_answer``, and ``answer`` and ``model`` are ignored.
 
 _ROLES = ("human", "gpt")
 _FORMS = ("conversations", "question")
@@ -56,26 +54,26 @@ _SEVERAL_TOKENS = "ids that name several categories, of which the first of SA, P
 _UNKNOWN_LABEL = "category labels of no known spelling, not compared with the id"
 _NO_QUESTION = "questions with neither text nor image"
 _NO_GOLD = "MSR samples without a gold answer, which cannot be judged"
-_NUMBERS = "gold answers that are numbers, taken as the text that the official script makes of them"
+_NUMBERS = "gold answers that are numbers, converted to text as in the official script"
 
 Fields = Mapping[str, object]
-Segments = tuple[Segment, ...]
+SegmentTuple = tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One row; an image is still called as the file calls it."""
+class DataRow:
+    """A checked row of the data file; images are named as in the file."""
 
     id: str
     category: str
     field: str
     subfield: str
-    question: Segments
-    gold: Segments
+    question: SegmentTuple
+    gold: SegmentTuple
 
 
-def read_rows(values: Iterable[object]) -> list[Row]:
-    """Check the rows of a file; what is odd and harmless is counted in the log, a line a kind.
+def read_rows(values: Iterable[object]) -> list[DataRow]:
+    """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
 
     Raises:
         BadSample: A row cannot be used; names row (from 0), id and field.
@@ -87,47 +85,53 @@ def read_rows(values: Iterable[object]) -> list[Row]:
 
 
 class _Reader:
-    """What the next row is compared with, and what was odd so far."""
+    """Checks row after row, and counts oddities."""
 
     def __init__(self) -> None:
         self._form = ""
         self._row_of: dict[str, int] = {}
-        self._place = ""
-        self._odd: dict[str, tuple[int, str]] = {}  # how often, and where first
+        self._location = ""
+        self._oddities: dict[str, tuple[int, str]] = {}  # number, and location of the first
 
     def log(self) -> None:
-        for what, (count, place) in self._odd.items():
-            logger.warning(f"MMIE: {what}: {count:,}, the first at {place}.")
+        """Log the oddities."""
+        for oddity, (count, location) in self._oddities.items():
+            logger.warning(f"MMIE: {oddity}: {count:,}, the first at {location}.")
 
-    def row(self, number: int, value: object) -> Row:
-        self._place = f"row {number}"
+    def row(self, number: int, value: object) -> DataRow:
+        """The checked row.
+
+        Raises:
+            BadSample: It cannot be used.
+        """
+        self._location = f"row {number}"
         try:
             fields = _object(value, "it")
             sample_id = self._id(fields, number)
             return self._row(sample_id, fields)
         except BadSample as error:
-            raise BadSample(f"{self._place}: {error}") from None
+            raise BadSample(f"{self._location}: {error}") from None
 
     def _id(self, fields: Fields, number: int) -> str:
-        """Answers are joined to samples by their ids, so none may stand twice."""
+        """The id, which must be unique: answers are matched to samples by it."""
         value = fields.get("id")
         if not isinstance(value, str) or not value:
             raise BadSample(f"`id` is {reprlib.repr(value)}, not a text")
         sample_id = self._encodable(value)
-        self._place += f", id {sample_id!r}"
+        self._location += f", id {sample_id!r}"
         first = self._row_of.setdefault(sample_id, number)
         if first != number:
-            raise BadSample(f"`id` stands twice, first at row {first}")
+            raise BadSample(f"`id` is repeated, first at row {first}")
         return sample_id
 
-    def _row(self, sample_id: str, fields: Fields) -> Row:
+    def _row(self, sample_id: str, fields: Fields) -> DataRow:
         category = self._category(sample_id, fields)
         question, gold = self._content(fields)
         if not any(segment.text or segment.image for segment in question):
             self._note(_NO_QUESTION)
         if category == "MSR" and not gold:
             self._note(_NO_GOLD)
-        return Row(
+        return DataRow(
             id=sample_id,
             category=category,
             field=self._label(fields, "field"),
@@ -137,25 +141,25 @@ class _Reader:
         )
 
     def _category(self, sample_id: str, fields: Fields) -> str:
-        """The one the id names, as official. A label may not contradict it."""
+        """The category of the id, as official; a label must not contradict it."""
         tokens = [category for category in CATEGORIES if category in sample_id]
         if not tokens:
-            raise BadSample(f"`id` holds none of {', '.join(CATEGORIES)}")
+            raise BadSample(f"`id` contains none of {', '.join(CATEGORIES)}")
         if len(tokens) > 1:
             self._note(_SEVERAL_TOKENS)
         for key in _LABELS:
             label = self._label(fields, key)
-            named = _named(label)
-            if label and named is None:
+            category = _category_of_label(label)
+            if label and category is None:
                 self._note(_UNKNOWN_LABEL)
-            elif named and named != tokens[0]:
+            elif category and category != tokens[0]:
                 raise BadSample(f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}")
         return category_of(sample_id)
 
     def _label(self, fields: Fields, key: str) -> str:
         return self._text(fields.get(key), key) or ""
 
-    def _content(self, fields: Fields) -> tuple[Segments, Segments]:
+    def _content(self, fields: Fields) -> tuple[SegmentTuple, SegmentTuple]:
         """Question and gold answer."""
         form = next((form for form in (self._form, *_FORMS) if form in fields), None)
         if form is None:
@@ -164,48 +168,49 @@ class _Reader:
         if form != self._form:
             raise BadSample(f"no `{self._form}`, as the rows before it have, among {_keys(fields)}")
         if form == "conversations":
-            return self._said(fields[form])
+            return self._turns(fields[form])
         gold = fields.get("gt_answer")
         return (
             self._segments(fields[form], form),
             () if gold is None else self._segments(gold, "gt_answer", gold=True),
         )
 
-    def _said(self, turns: object) -> tuple[Segments, Segments]:
+    def _turns(self, turns: object) -> tuple[SegmentTuple, SegmentTuple]:
         if not isinstance(turns, list):
             raise BadSample(f"`conversations` is {_kind(turns)}, not a list")
-        said: dict[str, list[Segments]] = {role: [] for role in _ROLES}
+        by_role: dict[str, list[SegmentTuple]] = {role: [] for role in _ROLES}
         for i, turn in enumerate(turns):
             name = f"conversations[{i}]"
             fields = _object(turn, f"`{name}`")
             role = fields.get("from")
-            if not isinstance(role, str) or role not in said:
-                found = reprlib.repr(role)
-                raise BadSample(f"`{name}.from` is {found}, neither 'human' nor 'gpt'")
+            if not isinstance(role, str) or role not in by_role:
+                raise BadSample(f"`{name}.from` is {reprlib.repr(role)}, neither 'human' nor 'gpt'")
             content, name = fields.get("content"), f"{name}.content"
-            said[role].append(self._segments(content, name, gold=role == "gpt"))
-        if not said["human"]:
+            by_role[role].append(self._segments(content, name, gold=role == "gpt"))
+        if not by_role["human"]:
             raise BadSample("`conversations` has no turn of 'human'")
-        if any(len(turns_of_one) > 1 for turns_of_one in said.values()):
+        if any(len(role_turns) > 1 for role_turns in by_role.values()):
             self._note(_SEVERAL_TURNS)
-        question, gold = (tuple(one for turn in said[role] for one in turn) for role in _ROLES)
+        question, gold = (
+            tuple(segment for turn in by_role[role] for segment in turn) for role in _ROLES
+        )
         return question, gold
 
-    def _segments(self, value: object, name: str, *, gold: bool = False) -> Segments:
-        """A plain text is one segment, as the official script takes an ``answer``."""
+    def _segments(self, value: object, name: str, *, gold: bool = False) -> SegmentTuple:
+        """A plain text is one segment, as for an ``answer`` in the official script."""
         if isinstance(value, str):
             return (Segment(self._text(value, name)),)
         if not isinstance(value, list):
             raise BadSample(f"`{name}` is {_kind(value)}, not a list of text and images")
-        return tuple(self._segment(item, f"{name}[{i}]", gold) for i, item in enumerate(value))
+        return tuple(self._segment(part, f"{name}[{i}]", gold) for i, part in enumerate(value))
 
     def _segment(self, value: object, name: str, gold: bool) -> Segment:
         fields = _object(value, f"`{name}`")
-        said = fields.get("text")
-        if gold and isinstance(said, (int, float)) and not isinstance(said, bool):
+        content = fields.get("text")
+        if gold and isinstance(content, (int, float)) and not isinstance(content, bool):
             self._note(_NUMBERS)
-            said = str(said)
-        text = self._text(said, f"{name}.text")
+            content = str(content)
+        text = self._text(content, f"{name}.text")
         image = self._text(fields.get("image"), f"{name}.image")
         return Segment(text, image or None)
 
@@ -222,13 +227,13 @@ class _Reader:
             self._note(_LONE_SURROGATES)
         return clean
 
-    def _note(self, what: str) -> None:
-        count, place = self._odd.get(what, (0, self._place))
-        self._odd[what] = (count + 1, place)
+    def _note(self, oddity: str) -> None:
+        count, location = self._oddities.get(oddity, (0, self._location))
+        self._oddities[oddity] = (count + 1, location)
 
 
-def _named(label: str) -> str | None:
-    """The category a label means, whatever its case and separators; None for no known one."""
+def _category_of_label(label: str) -> str | None:
+    """The category that a label names, in any case and with any separators; None for another."""
     folded = re.sub(r"[\s_-]+", "", label).lower()
     short = folded.upper()
     return short if short in CATEGORIES else _LONG_NAMES.get(folded)
@@ -250,7 +255,7 @@ def _keys(fields: Fields) -> str:
 
 SELECTIONS = ("all", "sa", "pbl", "msr", "1k")
 PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
-"""Rows in each category, by the project's site (index.html, 2287883)."""
+"""Published rows in each category (index.html of the project's site, 2287883)."""
 
 SMALL_ROWS = 1_000
 
@@ -262,19 +267,19 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
     Columns: ``id``, ``index`` (the row in this dataset, from 0), ``category`` (by the id),
     ``field`` and ``subfield`` (may be empty), ``question`` and ``gold`` (lists of ``text`` and
-    ``image``, either null; an image is the absolute path of a file that was not opened and need
-    not be there) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
+    ``image``, either null; an image is the absolute path of a file that was not opened and may be
+    missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
     of a local data file).
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
-            `small` draws, which is ours and no published subset.
-        environment: Read: ``MMIE_DATA``, and what the Hub download reads.
+            `ids_of_1k` draws, which is ours and no published subset.
+        environment: ``MMIE_DATA``, and the variables of the Hub download.
 
     Raises:
-        DataMissing: The data is not there, or has no such rows.
+        DataMissing: The data is missing, or has no such rows.
         DataBroken: A row cannot be used; names row, id and field.
-        SettingWrong: No such selection, or ``MMIE_REVISION`` cannot be a revision.
+        SettingWrong: No such selection, or ``MMIE_REVISION`` is no valid revision.
     """
     if selection not in SELECTIONS:
         hint = f"one of {', '.join(SELECTIONS)}"
@@ -291,9 +296,9 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The images of questions that are no files, each with the id of a sample that has it.
+    """Images of questions without a file, each with the id of a sample that has it.
 
-    Folders are listed once each; nothing is opened.
+    Every folder is listed once; no file is opened.
 
     Raises:
         DataMissing: A folder cannot be listed.
@@ -310,31 +315,31 @@ def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return missing
 
 
-def small(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """The ids of a thousand samples, or of all where there are fewer.
+def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """The ids of the thousand samples of ``mmie_1k``, or all ids if there are fewer.
 
-    As many of a category as its share, rounded by largest remainder; in it those whose
+    Each category has its share, rounded by largest remainder; in it, the ids whose
     ``mmie_1k:<id>`` has the smallest SHA-256. So the ids alone decide, not their order.
 
-    >>> len(small({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
+    >>> len(ids_of_1k({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
     3
     """
     counts = {category: len(ids) for category, ids in ids_by_category.items()}
     total = sum(counts.values())
     shares = {category: divmod(SMALL_ROWS * n, total or 1) for category, n in counts.items()}
-    places = {category: whole for category, (whole, _) in shares.items()}
+    sizes = {category: whole for category, (whole, _) in shares.items()}
     by_remainder = sorted(shares, key=lambda category: -shares[category][1])
-    for category in by_remainder[: SMALL_ROWS - sum(places.values())]:
-        places[category] += 1
-    drawn = (sorted(ids, key=_lot)[: places[name]] for name, ids in ids_by_category.items())
-    return frozenset(one for ids in drawn for one in ids)
+    for category in by_remainder[: SMALL_ROWS - sum(sizes.values())]:
+        sizes[category] += 1
+    drawn = (sorted(ids, key=_lot)[: sizes[name]] for name, ids in ids_by_category.items())
+    return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 
 def _lot(sample_id: str) -> bytes:
     return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
 
 
-def _read(path: Path) -> tuple[list[Row], str]:
+def _read(path: Path) -> tuple[list[DataRow], str]:
     """The rows, and a digest of the file."""
     content = read_data_file(path)
     digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
@@ -349,23 +354,23 @@ def _read(path: Path) -> tuple[list[Row], str]:
     return rows, digest
 
 
-def _broken(path: Path, found: str) -> DataBroken:
-    return DataBroken(f"`{path}`: {found}.", hint=_REPAIR)
+def _broken(path: Path, problem: str) -> DataBroken:
+    return DataBroken(f"`{path}`: {problem}.", hint=_REPAIR)
 
 
-def _count(rows: Sequence[Row], revision: str) -> None:
-    """Say so where these are not the published counts; a local folder may hold what it likes."""
+def _count(rows: Sequence[DataRow], revision: str) -> None:
+    """Log counts other than the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(row.category for row in rows)
     if counts != PUBLISHED:
-        found = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
+        sizes = " + ".join(f"{counts[category]:,} {category}" for category in CATEGORIES)
         published = " + ".join(f"{count:,} {category}" for category, count in PUBLISHED.items())
         logger.log(
             "WARNING" if revision else "INFO",
-            f"MMIE: {len(rows):,} samples ({found}); published are 20,103 ({published}).",
+            f"MMIE: {len(rows):,} samples ({sizes}); published are 20,103 ({published}).",
         )
 
 
-def _paths(path: Path, rows: Sequence[Row], *, hub: bool) -> Mapping[str, str]:
+def _paths(path: Path, rows: Sequence[DataRow], *, hub: bool) -> Mapping[str, str]:
     references = (image for row in rows for _, image in _images(row))
     try:
         return image_paths(path.parent, references, hub=hub)
@@ -379,15 +384,15 @@ def _paths(path: Path, rows: Sequence[Row], *, hub: bool) -> Mapping[str, str]:
         raise _broken(path, f"row {row}, {name}: {error}") from error
 
 
-def _images(row: Row) -> Iterable[tuple[str, str]]:
-    """The references of a row, each with its place."""
+def _images(row: DataRow) -> Iterable[tuple[str, str]]:
+    """The image references of a row, each with the name of its field."""
     for name, segments in (("question", row.question), ("gold", row.gold)):
         for i, segment in enumerate(segments):
             if segment.image is not None:
                 yield f"{name}[{i}]", segment.image
 
 
-def _selected(rows: Sequence[Row], selection: str, path: Path) -> Sequence[Row]:
+def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[DataRow]:
     if selection == "all":
         return rows
     if selection != "1k":
@@ -396,9 +401,9 @@ def _selected(rows: Sequence[Row], selection: str, path: Path) -> Sequence[Row]:
             raise _no_rows(selection, path)
         return chosen
     if len(rows) < SMALL_ROWS:
-        logger.info(f"MMIE: the sample of {SMALL_ROWS:,} is all there is: {len(rows):,}.")
+        logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(rows):,}.")
     ids = {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
-    drawn = small(ids)
+    drawn = ids_of_1k(ids)
     return [row for row in rows if row.id in drawn]
 
 
@@ -409,7 +414,7 @@ def _no_rows(selection: str, path: Path) -> MmieTasksError:
     )
 
 
-def _dataset(rows: Sequence[Row], paths: Mapping[str, str], data: str) -> datasets.Dataset:
+def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> datasets.Dataset:
     import datasets
 
     text = datasets.Value("string")
@@ -430,4 +435,7 @@ def _dataset(rows: Sequence[Row], paths: Mapping[str, str], data: str) -> datase
 
 
 def _column(segments: Iterable[Segment], paths: Mapping[str, str]) -> list[dict[str, str | None]]:
-    return [{"text": one.text, "image": one.image and paths[one.image]} for one in segments]
+    return [
+        {"text": segment.text, "image": segment.image and paths[segment.image]}
+        for segment in segments
+    ]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie import data as source
+from mmie_tasks.benchmarks.mmie import data
 from mmie_tasks.benchmarks.mmie.benchmark import records_of
 from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
@@ -28,19 +28,19 @@ _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Obey ``mmie-tasks export mmie ARGUMENTS``; what was done, in a sentence.
+    """Run ``mmie-tasks export mmie ARGUMENTS``; returns a sentence about the result.
 
-    What argparse will not take ends in its SystemExit (2).
+    Invalid arguments end the process with status 2, as argparse does.
 
     Raises:
-        MmieTasksError: It cannot be done.
+        MmieTasksError: The export is not possible.
     """
     parsed = _parser().parse_args(arguments)
-    runs = [Path(each).expanduser() for each in parsed.runs]
+    runs = [Path(run).expanduser() for run in parsed.runs]
     if parsed.leaderboard:
         return _leaderboard(runs, parsed.model, _TYPES[parsed.type], Path(parsed.output))
     if len(runs) > 1:
-        raise SettingWrong("One run at a time becomes a judge's input.", hint="name one RUN")
+        raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
     (name,) = parsed.model or [runs[0].stem if runs[0].is_dir() else runs[0].parent.name]
     return _judge_input(runs[0], name, Path(parsed.output).expanduser(), environment)
 
@@ -49,38 +49,38 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mmie-tasks export mmie", description=__doc__)
     parser.add_argument("runs", metavar="RUN", nargs="+", help="folder or sample log of a run")
     parser.add_argument("-o", "--output", required=True, help="the new folder, or the CSV file")
-    parser.add_argument("--model", action="append", help="the tested model's name; once a run")
-    parser.add_argument("--leaderboard", action="store_true", help="write a CSV, a row a run")
+    parser.add_argument("--model", action="append", help="the tested model's name; once per run")
+    parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
     parser.add_argument("--type", choices=_TYPES, default="interleaved", help="with --leaderboard")
     return parser
 
 
 def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """Write ``data.json`` and ``images/``; a folder that is there is not touched."""
+    """Write ``data.json`` and ``images/``; an existing folder is not touched."""
     if folder.exists():
-        raise SettingWrong(f"`{folder}` is there already.", hint="name a new folder with `-o`")
-    samples = {doc["id"]: Sample.from_doc(doc) for doc in source.dataset("all", environment)}
+        raise SettingWrong(f"`{folder}` exists already.", hint="name a new folder with `-o`")
+    samples = {doc["id"]: Sample.from_doc(doc) for doc in data.dataset("all", environment)}
     records = records_of(run)
     if unknown := [str(r["id"]) for r in records if r["id"] not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
-        raise DataBroken(message, hint="let `MMIE_DATA` be what the run was made with")
-    answered = [record for record in records if _was_read(record)]
+        raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
+    answered = [record for record in records if _has_answer(record)]
     unfinished = folder.with_name(f"{folder.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _Images(unfinished)
     rows = [_row(samples[str(record["id"])], record, model, images) for record in answered]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(folder)
-    without = len(records) - len(answered)
+    unanswered = len(records) - len(answered)
     return (
         f"{len(rows)} samples and {images.count} images written to `{folder}`"
-        + (f"; {without} without an answer were left out" if without else "")
+        + (f"; {unanswered} without an answer were left out" if unanswered else "")
         + "."
     )
 
 
-def _was_read(record: Record) -> bool:
+def _has_answer(record: Record) -> bool:
     official = record["official"]
     reason = official.get("unscored") if isinstance(official, Mapping) else None
     return reason not in ("no_answer", "not_text")
@@ -96,8 +96,8 @@ def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[st
         "model": model,
         "question": question,
         "answer": answer,
-        "gt_answer": gold or [{"text": "", "image": None}],  # the script wants one, and for MSR it
-        "category": sample.category,  # is what the answer is judged by
+        "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one; for MSR the
+        "category": sample.category,  # answer is judged by it
         "field": sample.field,
     }
 
@@ -109,7 +109,7 @@ def _answer(record: Record) -> Iterator[Segment]:
 
 
 class _Images:
-    """Copies files into ``images/``, each once, numbered in the order they are first named."""
+    """Copies files into ``images/``, every file once, numbered in order of first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "images"
@@ -118,11 +118,11 @@ class _Images:
 
     @property
     def count(self) -> int:
-        """How many files were copied."""
+        """Number of copied files."""
         return len(self._named)
 
     def part(self, segment: Segment) -> dict[str, str | None]:
-        """The segment as the script reads it; a file that is not there keeps its name."""
+        """The segment in the script's form; a missing file keeps its name."""
         image = segment.image
         if image is not None and image not in self._named and Path(image).is_file():
             name = f"{len(self._named)}{Path(image).suffix.lower()}"
@@ -135,13 +135,13 @@ class _Images:
 def _leaderboard(runs: Sequence[Path], models: Sequence[str], kind: str, target: Path) -> str:
     names = list(models or (run.stem if run.is_dir() else run.parent.name for run in runs))
     if len(names) != len(runs):
-        message = f"{len(runs)} runs, and {len(names)} times `--model`."
-        raise SettingWrong(message, hint="say `--model` once for each RUN, in the same order")
+        message = f"{len(runs)} runs, but {len(names)} times `--model`."
+        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
     rows = [
         leaderboard_row(records_of(run), name, kind) for run, name in zip(runs, names, strict=True)
     ]
-    if lacking := [str(row["Model"]) for row in rows if None in row.values()]:
-        logger.warning(f"Without all their numbers, so with empty cells: {', '.join(lacking)}.")
+    if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
+        logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()

@@ -1,7 +1,7 @@
-"""The judge's instructions: MMIE's own, or, where asked for by name, others.
+"""The judge's templates: MMIE's official prompts, or other ones that a setting names.
 
-Our files hold none of them. The official file is read as data, with `ast`, and never run; what is
-read is compared with the hashes below.
+Our files hold none of them. The official file is read as data, with `ast`, and never run; its text
+is compared with the hashes below.
 """
 
 from __future__ import annotations
@@ -29,25 +29,19 @@ if TYPE_CHECKING:
     import httpx
 
 
-# The official file with MMIE's judge prompts, byte for byte: local, kept, or fetched once.
-#
-# Whatever the way, the bytes are held to a size and a SHA-256 that are written here; nothing else is
-# ever given. Below `mmie_tasks.core.paths.cache_dir` there is ``mmie/prompts-eb0fd6e.py``, which is data:
-# nobody runs it.
-
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """What a file must be, and where it is to be had."""
+    """The address, size and SHA-256 of a file; nothing else is accepted in its place."""
 
     url: str
     size_bytes: int
     sha256: str
 
     def holds(self, content: bytes) -> bool:
-        """Whether these are its bytes."""
+        """Whether the content is the file's."""
         return hashlib.sha256(content).hexdigest() == self.sha256
 
 
@@ -59,8 +53,8 @@ OFFICIAL = Pin(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """How long the address is tried."""
+class RetryPolicy:
+    """How often and how long a download is tried."""
 
     tries: int = 3
     backoff_s: float = 1.0  # before the second try; doubled before each further one
@@ -73,50 +67,61 @@ _REDIRECTS = 5
 _AGAIN = {408, 425, 429}
 
 
-class _NotHad(Exception):
-    """One try failed; `again` says whether another may not."""
+class _FetchFailed(Exception):
+    """A try failed; another may succeed if `again`."""
 
-    def __init__(self, found: str, *, again: bool) -> None:
-        super().__init__(found)
+    def __init__(self, problem: str, *, again: bool) -> None:
+        super().__init__(problem)
         self.again = again
 
 
 def prompts_file(
-    environment: Mapping[str, str], pin: Pin = OFFICIAL, patience: Patience | None = None
+    environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None
 ) -> bytes:
-    """The bytes of the official file.
+    """The bytes of the official file: a local copy, the cached file, or a download.
+
+    It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.paths.cache_dir`.
 
     Args:
-        environment: ``MMIE_PROMPTS`` (a local copy) is taken first, then the file that is kept, and
-            otherwise it is fetched from ``MMIE_PROMPTS_URL`` or the pinned address. With
-            ``HF_HUB_OFFLINE`` nothing is fetched.
-        pin: What the file must be.
-        patience: How long an address is tried.
+        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is
+            downloaded.
+        pin: The file.
+        retry: How often and how long the download is tried.
 
     Raises:
         DataBroken: The local copy is another file.
-        DataMissing: There is no local copy where one should be, or the file cannot be fetched.
-        SettingWrong: ``MMIE_PROMPTS_URL`` is no address.
+        DataMissing: The local copy does not exist, or the file could not be downloaded.
     """
     if local := environment.get("MMIE_PROMPTS"):
         return _local(Path(local).expanduser(), pin)
-    if (content := kept(environment, pin)) is not None:
+    if (content := cached_file(environment, pin)) is not None:
         return content
-    content = _fetched(environment, pin, patience or Patience())
+    content = _download(environment, pin, retry or RetryPolicy())
     try:
-        with atomic_write(_place(environment)) as part:
+        with atomic_write(_cache_path(environment)) as part:
             part.write_bytes(content)
     except OSError as error:
-        logger.warning(f"MMIE's official prompts are not kept for the next run: {error}.")
+        logger.warning(f"MMIE's official prompts could not be cached: {error}.")
     return content
 
 
-def kept(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
-    """The bytes that an earlier call fetched; None where there are none, or others."""
-    return _kept(_place(environment), pin)
+def cached_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
+    """The bytes in our cache; None if there are none, or other ones."""
+    path = _cache_path(environment)
+    try:
+        content = _bounded(path, pin)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        logger.warning(f"`{path}` cannot be read ({error.strerror}).")
+        return None
+    if pin.holds(content):
+        return content
+    logger.warning(f"`{path}` is damaged and will be downloaded again.")
+    return None
 
 
-def _place(environment: Mapping[str, str]) -> Path:
+def _cache_path(environment: Mapping[str, str]) -> Path:
     return cache_dir(environment) / "mmie" / f"prompts-{COMMIT[:7]}.py"
 
 
@@ -130,99 +135,79 @@ def _local(path: Path, pin: Pin) -> bytes:
         ) from error
     if pin.holds(content):
         return content
-    what = "the official one"
+    expected = "the official one"
     if pin.holds(content.replace(b"\r\n", b"\n")):
-        what += ", whose lines end in LF and not in CR LF"
+        expected += ", whose lines end in LF and not in CR LF"
     raise DataBroken(
         f"`MMIE_PROMPTS` is `{path}`, which is not MMIE's official `prompts.py`: its SHA-256 is "
-        f"{hashlib.sha256(content).hexdigest()[:12]}…, and {pin.sha256[:12]}… is {what}.",
-        hint=f"{hint}; for other words there is `MMIE_OTHER_PROMPTS`",
+        f"{hashlib.sha256(content).hexdigest()[:12]}…, and {pin.sha256[:12]}… is {expected}.",
+        hint=f"{hint}; for other prompts there is `MMIE_OTHER_PROMPTS`",
     )
 
 
-def _kept(path: Path, pin: Pin) -> bytes | None:
-    try:
-        content = _bounded(path, pin)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        logger.warning(f"`{path}` cannot be read ({error.strerror}).")
-        return None
-    if pin.holds(content):
-        return content
-    logger.warning(f"`{path}` is damaged: it is not used.")
-    return None
-
-
 def _bounded(path: Path, pin: Pin) -> bytes:
-    """A file's bytes; of a longer one than wanted, enough to show that it is another."""
+    """A file's bytes, at most twice the pinned size: enough to show that it is another."""
     with path.open("rb") as file:
         return file.read(2 * pin.size_bytes)
 
 
-def _fetched(environment: Mapping[str, str], pin: Pin, patience: Patience) -> bytes:
-    url = environment.get("MMIE_PROMPTS_URL") or pin.url
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise SettingWrong(
-            f"`MMIE_PROMPTS_URL` is {_shown(url)!r}, which is no web address.",
-            hint=f"give one that serves the bytes of {pin.url}, or unset it",
-        )
+def _download(environment: Mapping[str, str], pin: Pin, retry: RetryPolicy) -> bytes:
     if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
         raise _missing("downloads are switched off (`HF_HUB_OFFLINE`)", pin)
-    failure = _NotHad("it was not tried", again=False)
-    for attempt in range(patience.tries):
+    failure = _FetchFailed("it was not tried", again=False)
+    for attempt in range(retry.tries):
         if attempt:
             logger.info(f"MMIE's official prompts: {failure}; trying again.")
-            time.sleep(patience.backoff_s * 2 ** (attempt - 1))
-        outcome = _attempt(url, pin, patience)
+            time.sleep(retry.backoff_s * 2 ** (attempt - 1))
+        outcome = _attempt(pin, retry)
         if isinstance(outcome, bytes):
-            logger.info(f"MMIE's official prompts were fetched from {_shown(url)}.")
+            logger.info(f"MMIE's official prompts were downloaded from {_redacted(pin.url)}.")
             return outcome
         failure = outcome
         if not failure.again:
             break
-    raise _missing(f"{_shown(url)}: {failure}", pin) from failure
+    raise _missing(f"{_redacted(pin.url)}: {failure}", pin) from failure
 
 
-def _attempt(url: str, pin: Pin, patience: Patience) -> bytes | _NotHad:
+def _attempt(pin: Pin, retry: RetryPolicy) -> bytes | _FetchFailed:
     try:
-        return _try(url, pin, patience)
-    except _NotHad as failure:
+        return _try(pin, retry)
+    except _FetchFailed as failure:
         return failure
 
 
-def _try(url: str, pin: Pin, patience: Patience) -> bytes:
+def _try(pin: Pin, retry: RetryPolicy) -> bytes:
     """One try, through redirects.
 
     Raises:
-        _NotHad: It failed.
+        _FetchFailed: It failed.
     """
     import httpx
 
-    deadline = time.monotonic() + patience.whole_s
-    plain = {"Accept-Encoding": "identity"}  # the hash is of the file's own bytes
+    url, deadline = pin.url, time.monotonic() + retry.whole_s
+    headers = {"Accept-Encoding": "identity"}  # the hash is of the file's own bytes
     try:
-        with httpx.Client(timeout=patience.timeout_s, headers=plain) as client:
+        with httpx.Client(timeout=retry.timeout_s, headers=headers) as client:
             for _ in range(_REDIRECTS + 1):
                 with client.stream("GET", url, follow_redirects=False) as response:
                     if not response.has_redirect_location:
                         return _content(response, pin, deadline)
                     url = _next(response)
     except httpx.InvalidURL as error:
-        raise _NotHad("it is no web address", again=False) from error
+        raise _FetchFailed("it is no web address", again=False) from error
     except httpx.HTTPError as error:
-        said = (str(error).splitlines() or [""])[0]
-        raise _NotHad(f"{type(error).__name__} ({said})", again=True) from error
-    raise _NotHad("it forwards without end", again=False)
+        message = (str(error).splitlines() or [""])[0]
+        raise _FetchFailed(f"{type(error).__name__} ({message})", again=True) from error
+    raise _FetchFailed("too many redirects", again=False)
 
 
 def _next(response: httpx.Response) -> str:
-    """Where a response forwards to: only to https, or from this machine to itself."""
+    """The target of a redirect: only to https, or from this machine to itself."""
     target = response.url.join(response.headers["location"])
-    at_home = _is_loopback(response.url.host) and _is_loopback(target.host)
-    if target.scheme == "https" or (target.scheme == "http" and at_home):
+    is_local = _is_loopback(response.url.host) and _is_loopback(target.host)
+    if target.scheme == "https" or (target.scheme == "http" and is_local):
         return str(target)
-    raise _NotHad(f"it forwards to {_shown(str(target))}, which is not https", again=False)
+    raise _FetchFailed(f"it redirects to {_redacted(str(target))}, which is not https", again=False)
 
 
 def _is_loopback(host: str) -> bool:
@@ -236,28 +221,28 @@ def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
     status = response.status_code
     if status != HTTPStatus.OK:
         again = status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        raise _NotHad(f"it answered HTTP {status}", again=again)
+        raise _FetchFailed(f"it answered HTTP {status}", again=again)
     content = bytearray()
     for chunk in response.iter_raw():
         content += chunk
         if len(content) > pin.size_bytes:
-            raise _NotHad(f"it sent more than the {pin.size_bytes:,} bytes wanted", again=False)
+            raise _FetchFailed(f"it sent more than {pin.size_bytes:,} bytes", again=False)
         if time.monotonic() > deadline:
-            raise _NotHad("it takes too long", again=True)
+            raise _FetchFailed("it took too long", again=True)
     if pin.holds(bytes(content)):
         return bytes(content)
-    raise _NotHad(f"it sent {len(content):,} bytes, and not the official ones", again=False)
+    raise _FetchFailed(f"it sent {len(content):,} bytes, but not the official file", again=False)
 
 
-def _missing(found: str, pin: Pin) -> DataMissing:
+def _missing(problem: str, pin: Pin) -> DataMissing:
     return DataMissing(
-        f"MMIE's official judge prompts cannot be had: {found}.",
-        hint="connect and run again (once is enough; the file is kept), or set `MMIE_PROMPTS` to a "
-        f"copy of {pin.url}",
+        f"MMIE's official judge prompts could not be downloaded: {problem}.",
+        hint="connect and run again (the file is then cached), or set `MMIE_PROMPTS` to a "
+        f"copy of {_redacted(pin.url)}",
     )
 
 
-def _shown(url: str) -> str:
+def _redacted(url: str) -> str:
     """An address without user, password and query: they may be keys."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -268,18 +253,18 @@ FIELDS: Mapping[str, frozenset[str]] = {
     "PBL": frozenset({"question", "answer"}),
     "MSR": frozenset({"question", "answer", "gt_answer"}),
 }
-"""Category to the fields of its template; only MSR's judge is shown a reference."""
+"""Category to the fields of its template; only MSR's has a reference."""
 
-_MOST_BYTES = 1024 * 1024  # of a file with other words
+_MOST_BYTES = 1024 * 1024  # of a file with other prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """What the judge is told, for each category.
+    """The template of each category.
 
     Attributes:
         texts: ``SA``, ``PBL`` and ``MSR`` to a template with the fields of `FIELDS`.
-        official: Whether the words are MMIE's.
+        official: Whether they are MMIE's own.
         name: For the signature: ``official@eb0fd6e``, or ``other:`` and 12 hex digits of a hash.
     """
 
@@ -289,30 +274,30 @@ class Templates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """A template as the official file has it: instructions, and what follows them."""
+class OfficialTemplate:
+    """A template in the official file: the rubric, and the text with the fields after it."""
 
     rubric: str
     tail: str
 
     @property
     def template(self) -> str:
-        """Both; nothing stands between them."""
+        """Rubric and tail."""
         return self.rubric + self.tail
 
 
-_OF_TWO = "6c3daf6e020239fc1f8e6ccd92111b9a4560a8b9ba29c585a678afb94e2aef37"
+_SHARED_TAIL = "6c3daf6e020239fc1f8e6ccd92111b9a4560a8b9ba29c585a678afb94e2aef37"
 
 # Category to the SHA-256 of rubric, tail and template.
 FINGERPRINTS: Mapping[str, tuple[str, str, str]] = {
     "SA": (
         "9e29bd376367a88051001c1592bd75851fda68326c7ea762bb79170c080331a3",
-        _OF_TWO,
+        _SHARED_TAIL,
         "e49cdc6b2562f7c4e3bd991604b58da6ffade636e41475f699dcccf70a54c32e",
     ),
     "PBL": (
         "b80214d31c9c25c5ed00d62a990bf422cf2bee304bd6dd29c328692b4b889d49",
-        _OF_TWO,
+        _SHARED_TAIL,
         "c7d412eea004ba231ec61b9a0ccea9838b1a0d546ef5eb6e6a7fe8133317ead7",
     ),
     "MSR": (
@@ -324,33 +309,32 @@ FINGERPRINTS: Mapping[str, tuple[str, str, str]] = {
 
 
 def templates(environment: Mapping[str, str]) -> Templates:
-    """The templates a run judges with.
+    """The judge's templates.
 
     Args:
-        environment: ``MMIE_OTHER_PROMPTS`` names a JSON file with the keys SA, PBL and MSR whose
-            words are taken instead of MMIE's: no number made with them is MMIE's. Without it the
-            official ones; see `mmie_tasks.benchmarks.mmie.judge_prompts.prompts_file` for what that
-            reads.
+        environment: ``MMIE_OTHER_PROMPTS`` names a JSON file with the keys SA, PBL and MSR, whose
+            templates replace MMIE's: scores made with them are not MMIE's. Otherwise the official
+            ones; see `prompts_file` for its variables.
 
     Raises:
-        SettingWrong: Two settings contradict each other, or the other words cannot be used.
-        DataMissing: The official file cannot be had. Nothing is ever taken in its place.
+        SettingWrong: Two settings contradict each other, or the other templates are unusable.
+        DataMissing: The official file is not available. Nothing is ever taken in its place.
         DataBroken: A file is not the official one.
     """
     if other := environment.get("MMIE_OTHER_PROMPTS"):
         if environment.get("MMIE_PROMPTS"):
             raise SettingWrong(
-                "`MMIE_PROMPTS` and `MMIE_OTHER_PROMPTS` are both set, and only one can be meant.",
-                hint="unset `MMIE_OTHER_PROMPTS` to judge with MMIE's own words",
+                "`MMIE_PROMPTS` and `MMIE_OTHER_PROMPTS` are both set, but exclude each other.",
+                hint="unset `MMIE_OTHER_PROMPTS` to judge with MMIE's own prompts",
             )
-        return _others(Path(other).expanduser())
-    found = parse(prompts_file(environment).decode())
-    check(found)
-    texts = {category: parts.template for category, parts in found.items()}
+        return _other_templates(Path(other).expanduser())
+    official = parse(prompts_file(environment).decode())
+    check(official)
+    texts = {category: template.template for category, template in official.items()}
     return Templates(texts=texts, official=True, name=f"official@{COMMIT[:7]}")
 
 
-def parse(source: str) -> dict[str, Parts]:
+def parse(source: str) -> dict[str, OfficialTemplate]:
     """Read category to template from Python source of the official form, without running it.
 
     The form (``prompts.py`` at eb0fd6e): module-level ``NAME = "rubric"``, and ``get_prompt`` with
@@ -364,26 +348,30 @@ def parse(source: str) -> dict[str, Parts]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _not_official(f"it cannot be parsed ({type(error).__name__})") from error
     rubrics = dict(_constants(tree))
-    found = {}
+    official: dict[str, OfficialTemplate] = {}
     for category, name, tail in _branches(tree):
-        if name not in rubrics or category in found:
+        if name not in rubrics or category in official:
             raise _not_official(f"`get_prompt` is not as expected at {category!r}")
-        found[category] = Parts(rubric=rubrics[name], tail=tail)
-    if list(found) != list(FIELDS):
-        raise _not_official(f"`get_prompt` knows {', '.join(found) or 'no category'}")
-    return found
+        official[category] = OfficialTemplate(rubric=rubrics[name], tail=tail)
+    if list(official) != list(FIELDS):
+        raise _not_official(f"`get_prompt` knows {', '.join(official) or 'no category'}")
+    return official
 
 
-def check(found: Mapping[str, Parts]) -> None:
-    """Make sure that what was read is official, text by text.
+def check(official: Mapping[str, OfficialTemplate]) -> None:
+    """Check every template against its fingerprints.
 
     Raises:
-        DataBroken: It is not.
+        DataBroken: A text is not the official one.
     """
     for category, expected in FINGERPRINTS.items():
-        parts = found[category]
-        if (_sha256(parts.rubric), _sha256(parts.tail), _sha256(parts.template)) != expected:
-            raise _not_official(f"the text for {category} is another")
+        template = official[category]
+        if (
+            _sha256(template.rubric),
+            _sha256(template.tail),
+            _sha256(template.template),
+        ) != expected:
+            raise _not_official(f"the text for {category} differs")
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -420,14 +408,14 @@ def _branch(branch: ast.If) -> tuple[str, str, str]:
     raise _not_official(f"line {branch.lineno} is not as expected")
 
 
-def _not_official(what: str) -> DataBroken:
+def _not_official(problem: str) -> DataBroken:
     return DataBroken(
-        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {what}.",
+        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.",
         hint=f"take the file from {OFFICIAL.url}",
     )
 
 
-def _others(path: Path) -> Templates:
+def _other_templates(path: Path) -> Templates:
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -437,38 +425,38 @@ def _others(path: Path) -> Templates:
     except (ValueError, RecursionError) as error:
         raise _unusable(path, f"it is not JSON ({error})") from error
     if not isinstance(texts, dict) or set(texts) != set(FIELDS):
-        raise _unusable(path, f"it is no JSON object with the keys {', '.join(FIELDS)}")
+        raise _unusable(path, f"it is not a JSON object with the keys {', '.join(FIELDS)}")
     for category, text in texts.items():
-        if wrong := _wrong(text, FIELDS[category]):
-            raise _unusable(path, f"`{category}` {wrong}")
+        if problem := _template_problem(text, FIELDS[category]):
+            raise _unusable(path, f"`{category}` {problem}")
     digest = _sha256(json.dumps(texts, sort_keys=True))[:12]
     logger.warning(
-        f"MMIE is judged with the words of `{path}`, not with its own: no number of this run can be"
-        f" compared with the paper's. The signature says `other:{digest}`."
+        f"MMIE is judged with the prompts in `{path}`, not with its own: no score of this run is"
+        f" comparable with the paper's. The signature says `other:{digest}`."
     )
     return Templates(texts=texts, official=False, name=f"other:{digest}")
 
 
-def _wrong(text: object, fields: frozenset[str]) -> str:
-    """What is wrong with a template; empty where nothing is."""
+def _template_problem(text: object, fields: frozenset[str]) -> str:
+    """The problem of a template; empty if there is none."""
     if not isinstance(text, str):
         return "is not text"
     try:
-        placed = [(n, s, c) for _, n, s, c in Formatter().parse(text) if n is not None]
+        used = [(n, s, c) for _, n, s, c in Formatter().parse(text) if n is not None]
     except ValueError as error:
         return f"is no template: {error}"
-    names = {name for name, _, _ in placed}
-    if names != fields or any(spec or conversion for _, spec, conversion in placed):
-        wanted, found = (", ".join(f"{{{f}}}" for f in sorted(s)) for s in (fields, names))
-        return f"must have exactly the fields {wanted}, bare, and has {found or 'none'}"
+    names = {name for name, _, _ in used}
+    if names != fields or any(spec or conversion for _, spec, conversion in used):
+        required, present = (", ".join(f"{{{f}}}" for f in sorted(s)) for s in (fields, names))
+        return f"must have exactly the fields {required}, bare, and has {present or 'none'}"
     return ""
 
 
-def _unusable(path: Path, why: str) -> SettingWrong:
+def _unusable(path: Path, problem: str) -> SettingWrong:
     return SettingWrong(
-        f"`MMIE_OTHER_PROMPTS` is `{path}`: {why}.",
+        f"`MMIE_OTHER_PROMPTS` is `{path}`: {problem}.",
         hint="name a JSON file with one template each for SA, PBL and MSR, or unset it to judge "
-        "with MMIE's own words",
+        "with MMIE's own prompts",
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie import request as asking
+from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.data import dataset
 from mmie_tasks.benchmarks.mmie.sample import Sample
 
@@ -36,7 +36,8 @@ def asked():
     answers = {one["id"]: one["answer"] for one in given}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
     return {
-        doc["id"]: asking.ask(Sample.from_doc(doc), [answers[doc["id"]]], "mmie") for doc in docs
+        doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
+        for doc in docs
     }
 
 

@@ -73,7 +73,7 @@ def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
 def test_a_folder_that_is_there_is_not_touched():
     log(line("SA-0"))
     Path("official").mkdir()
-    with pytest.raises(SettingWrong, match="is there already"):
+    with pytest.raises(SettingWrong, match="exists already"):
         exported("run", "-o", "official")
     assert list(Path("official").iterdir()) == []
 
@@ -129,8 +129,8 @@ def test_a_last_line_that_was_cut_off_is_left_out():
     [
         pytest.param([], "holds no samples", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "not a scored sample", id="predict-only"),
-        pytest.param([line("SA-0"), line("SA-0", [STEP])], "another answer to SA-0", id="two"),
-        pytest.param([[1]], "no sample of a log: it holds list", id="no-object"),
+        pytest.param([line("SA-0"), line("SA-0", [STEP])], "different answer to SA-0", id="two"),
+        pytest.param([[1]], "is not a logged sample: it holds list", id="no-object"),
     ],
 )
 def test_what_is_no_run_of_ours_is_said(lines, found):
@@ -160,5 +160,5 @@ def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, ca
     with pytest.raises(SystemExit, match="hint: "):
         command(monkeypatch, "mmie", "run", "-o", "official")
     for words in ([], ["milebench", "run"]):
-        with pytest.raises(SystemExit, match="can be exported: mmie"):
+        with pytest.raises(SystemExit, match="that has an export: mmie"):
             command(monkeypatch, *words)

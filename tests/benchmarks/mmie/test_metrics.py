@@ -12,10 +12,10 @@ from mmie_tasks.benchmarks.mmie import metrics as totals
 from mmie_tasks.benchmarks.mmie.metrics import (
     AGGREGATIONS,
     REASONS,
-    Facts,
     Grading,
+    RequestFacts,
     certain,
-    facts_in,
+    facts_of,
     graded,
     rows,
     ungraded,
@@ -42,7 +42,7 @@ def both(points, robust=None):
 
 
 def made(grading, of=None, **facts):
-    return rows(of or sample(), grading, Facts(**facts), LOGGED)
+    return rows(of or sample(), grading, RequestFacts(**facts), LOGGED)
 
 
 def column(name, *gradings):
@@ -161,11 +161,11 @@ def test_only_a_reply_can_be_read_or_not(grading, parsed):
 
 
 def test_the_record_is_all_that_is_needed_to_score_again():
-    facts = Facts(typed={"<image>": 2}, judge_tokens=5, tiles=3, shape="parts")
+    facts = RequestFacts(typed={"<image>": 2}, judge_tokens=5, shape="parts")
     grading = Grading(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     record = rows(sample(), grading, facts, LOGGED)["coverage"]
     again = json.loads(json.dumps(record))
-    assert facts_in(again) == facts
+    assert facts_of(again) == facts
     assert totals.official_of(again) == grading.official
     assert totals.robust_of(again) == grading.robust
     assert (again["id"], again["category"], again["field"]) == ("PBL-1", "PBL", "Education")

@@ -3,8 +3,8 @@
 import pytest
 
 from mmie_tasks.benchmarks.mmie.metrics import (
-    Facts,
     Grading,
+    RequestFacts,
     leaderboard_row,
     rows,
     summary,
@@ -34,7 +34,7 @@ def record(category, grading, field=None, replies=(REPLY,), **facts):
         gold=(),
     )
     logged = {"signature": "judge:x", "replies": list(replies)}
-    return rows(of, grading, Facts(**facts), logged)["coverage"]
+    return rows(of, grading, RequestFacts(**facts), logged)["coverage"]
 
 
 def scored(points, robust=None):
@@ -66,7 +66,7 @@ def test_the_table_has_a_line_for_all_each_category_and_each_field():
 
 
 def test_samples_without_a_field_have_no_line():
-    assert said(many("SA", 3, field=""))[3].startswith("points given")
+    assert said(many("SA", 3, field=""))[3].startswith("official points")
 
 
 def test_the_average_is_over_samples():
@@ -74,23 +74,23 @@ def test_the_average_is_over_samples():
     assert lines[1].split()[1] == "50.00"
 
 
-def test_below_the_floor_of_coverage_the_line_says_why_there_is_no_number():
+def test_below_the_floor_of_coverage_the_line_has_the_reason():
     lines = said([*many("SA", 3), record("SA", ungraded("unparsed", ""))])
     assert lines[1].split()[1:5] == ["n/a"] * 4
     assert lines[1].endswith("(only 3 of 4 samples have a score)")
-    assert "unscored in the official reading: unparsed (1)" in lines
-    assert "unscored in the robust reading: unparsed (1)" in lines
+    assert "without official score: unparsed (1)" in lines
+    assert "without robust score: unparsed (1)" in lines
 
 
-def test_where_only_the_robust_reading_has_no_number_its_reason_is_said():
+def test_a_missing_robust_mean_has_its_reason():
     robustly = Grading(official=Scored(4), robust=Unscored("unparsed"))
     lines = said([*many("SA", 3), record("SA", robustly)])
     assert lines[1].split()[1:4] == ["66.67", "66.67-66.67", "n/a"]
     assert lines[1].endswith("4 and 3 of 4  (only 3 of 4 samples have a score)")
 
 
-def test_points_that_nobody_got_are_counted_as_well():
-    points = "points given: 0: 0, 1: 0, 2: 1, 3: 0, 4: 2, 5: 0, 6: 0"
+def test_points_without_a_sample_are_counted_as_0():
+    points = "official points: 0: 0, 1: 0, 2: 1, 3: 0, 4: 2, 5: 0, 6: 0"
     assert points in said([*many("SA", 2), record("SA", scored(2))])
 
 
@@ -98,8 +98,8 @@ NOTES = [
     pytest.param({"dropped": True}, "for more than 4 images: 1", id="dropped"),
     pytest.param({"missing_images": 3}, "missing images: 3, in 1 samples", id="missing"),
     pytest.param({"bad_images": 2}, "unusable images: 2, in 1 samples", id="bad"),
-    pytest.param({"truncated": True}, "answers cut by the cap on images: 1", id="truncated"),
-    pytest.param({"typed": {"<s>": 3, "</s>": 0}}, "typed in them: 1: <s> (3)", id="typed"),
+    pytest.param({"truncated": True}, "answers cut by the limit on images: 1", id="truncated"),
+    pytest.param({"typed": {"<s>": 3, "</s>": 0}}, "in their texts: 1: <s> (3)", id="typed"),
     pytest.param({"judge_tokens": 5000}, "1 of 1; lengths unknown (10), estimated (1)", id="long"),
     pytest.param(
         {"judge_tokens": 9, "judge_tokens_exact": True},
@@ -107,28 +107,28 @@ NOTES = [
         id="exact",
     ),
     pytest.param(
-        {"shape": "parts", "answer_images": 3, "shown_images": 2, "tiles": 9},
-        "answers: none (10), parts (1); 3 images in them; 2 images shown to the judge, the "
-        "questions' included, in 9 tiles",
+        {"shape": "parts", "answer_images": 3, "shown_images": 2},
+        "answers: none (10), parts (1); 3 images in them; 2 images in the requests to the judge, "
+        "the questions' included",
         id="answers",
     ),
 ]
 
 
 @pytest.mark.parametrize(("facts", "words"), NOTES)
-def test_what_happened_to_a_request_is_said(facts, words):
+def test_facts_of_requests_have_lines(facts, words):
     assert [
         line for line in said([*many(), record("SA", scored(3), **facts)]) if line.endswith(words)
     ]
     assert not [line for line in said(many(n=11)) if words in line]
 
 
-def test_what_happened_to_no_request_is_said_too():
+def test_a_count_of_0_has_a_line():
     text = "\n".join(said(many(typed={"<s>": 0})))
     for words in (
         *("more than 4 images: 0", "missing images: 0, in 0", "unusable images: 0, in 0"),
-        *("4,096 tokens of the judge: unknown", "cap on images: 0", "typed in them: 0"),
-        *("replies read: 100.00 % of 10", "the readings differ on 0"),
+        *("4,096 tokens of the judge: unknown", "limit on images: 0", "in their texts: 0"),
+        *("replies read: 100.00 % of 10", "official and robust scores differ: 0"),
     ):
         assert words in text
 
@@ -146,13 +146,13 @@ def test_few_replies_that_can_be_read_are_warned_of(good, bad, warned):
 
 def test_a_run_without_a_reply_has_no_rate():
     lines = said([record("SA", ungraded("no_answer", ""), replies=())])
-    assert "replies read: there are none" in lines
+    assert "replies read: none, as there are no replies" in lines
     assert "replies: none; 0 from the cache; 0 tokens in, 0 out, 0.0000 USD" in lines
 
 
-def test_readings_that_differ_are_counted():
+def test_samples_with_different_scores_are_counted():
     records = [*many(), record("SA", Grading(official=Scored(4), robust=Unscored("unparsed")))]
-    assert "the readings differ on 1" in said(records)
+    assert "official and robust scores differ: 1" in said(records)
     assert said(records)[1].endswith("11 and 10 of 11")
 
 

@@ -86,7 +86,7 @@ def test_msr_without_a_gold_answer_is_counted_and_kept(form, log):
 def test_a_number_as_gold_answer_is_its_text_and_as_question_an_error(form, log):
     number = [{"text": 21.6, "image": None}]
     assert read_rows([form("MSR-1", HELLO, number)])[0].gold == (Segment("21.6"),)
-    assert "taken as the text" in log[0]
+    assert "converted to text" in log[0]
     with pytest.raises(BadSample, match="is float, not text"):
         read_rows([form("MSR-1", number, HELLO)])
 
@@ -117,7 +117,7 @@ def test_lone_surrogates_are_replaced_and_counted(log):
 
 def test_ids_that_become_one_are_duplicates():
     rows = [conversation(f"SA-{half}", HELLO, HELLO) for half in ("\ud800", "\ud801")]
-    with pytest.raises(BadSample, match=r"row 1, id .* stands twice, first at row 0"):
+    with pytest.raises(BadSample, match=r"row 1, id .* is repeated, first at row 0"):
         read_rows(rows)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,21 @@ from PIL import Image
 from support.mmie_data import draw
 from support.mmie_judge import words
 
-from mmie_tasks.benchmarks.mmie import request as asking
-from mmie_tasks.benchmarks.mmie import request as own
+from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.prompts import IMAGE
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataMissing, SettingWrong
+from mmie_tasks.judges.base import JudgeReply, Usage
 
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT", "MMIE_PROMPTS_URL"):
+    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_OUTPUT_ROOT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
-    monkeypatch.setattr(asking, "_written_to", {})
+    monkeypatch.setattr(requests, "_answer_folders", {})
     for name in ("a.png", "b.png", "q.png"):
         draw(tmp_path / name)
 
@@ -45,7 +46,7 @@ def sample(category="SA", *, images=1, gold="7"):
 
 
 def asked(*results, of=None):
-    return asking.ask(of or sample(), results, "mmie")
+    return requests.build_request(of or sample(), results, "mmie")
 
 
 def answered(found):
@@ -95,7 +96,7 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     found = asked(parts(uri("a.png")))
     shown = [part for part in found.request.parts if isinstance(part, Path)]
     assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert found.logged[0]["image"] == str(shown[1])
+    assert found.answer[0]["image"] == str(shown[1])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_images_of_every_mode_are_shown_as_they_are(mode, name):
 def test_an_animation_is_shown_as_it_is():
     frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
     frames[0].save("i.gif", save_all=True, append_images=frames[1:])
-    assert asked(parts("i.gif")).facts.tiles == 2
+    assert asked(parts("i.gif")).facts.shown_images == 2
 
 
 def test_an_image_behind_the_limit_is_not_looked_at():
@@ -184,11 +185,14 @@ def test_control_strings_are_counted_and_with_full_made_harmless(monkeypatch):
     assert answered(asked("Say <image>")) == "Say < image>\n"
 
 
-def test_tokens_are_estimated_and_too_many_are_seen():
-    Image.new("RGB", (500, 375)).save("photo.png")
-    found = asked(parts("photo.png", "photo.png")).facts
-    assert (found.tiles, found.judge_tokens_exact) == (1 + 13 + 13, False)
-    assert found.judge_tokens > 27 * 256
+def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
+    facts = asked("Plain.").facts
+    assert (facts.judge_tokens, facts.judge_tokens_exact) == (None, False)
+    reply = JudgeReply(text="", model="m", usage=Usage(input_tokens=5000), finish="stop")
+    counted = requests.with_usage(facts, reply)
+    assert (counted.judge_tokens, counted.judge_tokens_exact) == (5000, True)
+    assert requests.with_usage(facts, None) == facts
+    assert requests.with_usage(facts, replace(reply, usage=Usage())) == facts
 
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
@@ -202,22 +206,22 @@ def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monk
     draw(tmp_path / "else" / "e.png")
     answer = parts("o.png", "e.png")
     assert asked(answer).facts.missing_images == 2
-    asking.look_in(tmp_path / "out")
+    requests.add_answer_folder(tmp_path / "out")
     monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
     assert asked(answer).facts.missing_images == 0
 
 
 def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
-    own.check()
-    assert "|assembly:official" in own.signature()
+    requests.check_setup()
+    assert "|assembly:official" in requests.signature()
     monkeypatch.setenv("MMIE_ASSEMBLY", "half")
     with pytest.raises(SettingWrong, match="MMIE_ASSEMBLY"):
-        own.check()
+        requests.check_setup()
     monkeypatch.delenv("MMIE_ASSEMBLY")
     monkeypatch.delenv("MMIE_OTHER_PROMPTS")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DataMissing, match="MMIE_PROMPTS"):
-        own.check()
+        requests.check_setup()
 
 
 JSON = st.recursive(

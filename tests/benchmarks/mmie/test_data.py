@@ -146,8 +146,10 @@ def test_lone_surrogates_do_not_reach_the_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("files", "found"),
     [
-        pytest.param([], "holds no `data.json`; there: nothing", id="empty"),
-        pytest.param(["a.json", "b"], "holds no `data.json`; there: a.json, b", id="others"),
+        pytest.param([], "contains no `data.json`; it contains: nothing", id="empty"),
+        pytest.param(
+            ["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"
+        ),
         pytest.param(["overview.json"], "`overview.json` shows the form", id="the example"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loguru import logger
 from support.mmie_data import conversation, conversations_folder, folder
 
-from mmie_tasks.benchmarks.mmie.data import PUBLISHED, dataset, small
+from mmie_tasks.benchmarks.mmie.data import PUBLISHED, dataset, ids_of_1k
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import DataMissing
 
@@ -73,7 +73,7 @@ def test_the_published_counts_need_no_word(log, tmp_path):
 )
 def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
     named = ids(dict(zip(CATEGORIES, counts, strict=True)))
-    found = Counter(one.partition("-")[0] for one in small(named))
+    found = Counter(one.partition("-")[0] for one in ids_of_1k(named))
     assert tuple(found[name] for name in CATEGORIES) == drawn
 
 
@@ -92,14 +92,14 @@ def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
 def test_the_small_sample_does_not_depend_on_the_order():
     named = ids(PUBLISHED)
     shuffled = {name: random.Random(1).sample(some, len(some)) for name, some in named.items()}  # noqa: S311
-    assert small(named) == small(shuffled)
+    assert ids_of_1k(named) == ids_of_1k(shuffled)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.tuples(*[st.integers(0, 1500)] * 3))
 def test_the_small_sample_is_a_thousand_or_all(counts):
     named = ids(dict(zip(CATEGORIES, counts, strict=True)))
-    drawn = small(named)
+    drawn = ids_of_1k(named)
     assert len(drawn) == min(1000, sum(counts))
     found = Counter(one.partition("-")[0] for one in drawn)
     shares = [1000 * count / max(1000, sum(counts)) for count in counts]
@@ -109,4 +109,4 @@ def test_the_small_sample_is_a_thousand_or_all(counts):
 def test_a_small_sample_of_little_is_all_of_it(log, tmp_path):
     path = conversations_folder(tmp_path)
     assert load(path, "1k")["id"] == load(path)["id"]
-    assert any("the sample of 1,000 is all there is: 6" in line for line in log)
+    assert any("`mmie_1k` has all samples, as there are only 6" in line for line in log)

@@ -11,8 +11,8 @@ from support.logged_runs import mmie_lines
 
 from mmie_tasks.benchmarks.mmie import metrics as totals
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.benchmarks.mmie.data import PUBLISHED, small
-from mmie_tasks.benchmarks.mmie.metrics import Facts, Grading, rows
+from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
+from mmie_tasks.benchmarks.mmie.metrics import Grading, RequestFacts, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
@@ -71,7 +71,7 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
             id=f"SA-{index}", index=index, category="SA", field="", question=(), gold=()
         )
         grading = Grading(official=verdict, robust=verdict)
-        lines.append(rows(sample, grading, Facts(), {"replies": [], "answer": []}))
+        lines.append(rows(sample, grading, RequestFacts(), {"replies": [], "answer": []}))
     found = metric_value(
         map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0
     )
@@ -220,4 +220,4 @@ def test_the_thousand_samples_are_known_in_a_run_of_all(task, short_of, known):
     ]
     found = BENCHMARK.subsets(task, samples[short_of:])
     assert found.keys() == known
-    assert all(each == small(ids) for each in found.values())
+    assert all(each == ids_of_1k(ids) for each in found.values())
