@@ -260,14 +260,6 @@ class _InFlight(Generic[RequestT, ReplyT]):
     ticket: Ticket
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Silence:
-    """A time with failures and without replies."""
-
-    start: float = inf
-    reason: str = ""
-
-
 class Dispatcher(Generic[RequestT, ReplyT]):
     """Sends the requests of one `send_all`. Belongs to one event loop.
 
@@ -294,7 +286,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             asyncio.Future[Success[ReplyT] | Failure], _InFlight[RequestT, ReplyT]
         ] = {}
         self._changed = asyncio.Event()
-        self._silence = _Silence()
+        self._silence_start = inf  # when requests began to fail without any reply
+        self._last_failure = ""
 
     async def run(self) -> None:
         """Return when every request has its result."""
@@ -333,27 +326,21 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 return inf  # the requests in flight may turn out cheaper than assumed
             free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
             as_probe = all(endpoint.health.on_probation for endpoint in free)
-            if (job := self._queue.take(now, as_probe=as_probe)) is not None:
-                self._send(job, self._best_endpoint(job, free), now)
-
-    def _best_endpoint(
-        self, job: Job, free: Sequence[Endpoint[RequestT, ReplyT]]
-    ) -> Endpoint[RequestT, ReplyT]:
-        return min(
-            free,
-            key=lambda endpoint: (
-                endpoint.health.on_probation,
-                endpoint is job.last_endpoint,
-                endpoint.limiter.in_flight / endpoint.limiter.limit,
-            ),
-        )
-
-    def _send(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], now: float) -> None:
-        job.send(now)
-        ticket = endpoint.limiter.send()
-        task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
-        self._tasks[task] = _InFlight(job=job, endpoint=endpoint, ticket=ticket)
-        task.add_done_callback(self._finish)
+            if (job := self._queue.take(now, as_probe=as_probe)) is None:
+                continue
+            endpoint = min(
+                free,
+                key=lambda endpoint: (
+                    endpoint.health.on_probation,
+                    endpoint is job.last_endpoint,
+                    endpoint.limiter.in_flight / endpoint.limiter.limit,
+                ),
+            )
+            job.send(now)
+            ticket = endpoint.limiter.send()
+            task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
+            self._tasks[task] = _InFlight(job=job, endpoint=endpoint, ticket=ticket)
+            task.add_done_callback(self._finish)
 
     def _finish(self, task: asyncio.Future[Success[ReplyT] | Failure]) -> None:
         if task.cancelled() or task not in self._tasks:
@@ -383,7 +370,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         if endpoint.health.on_probation:
             logger.info(f"{self._policy.service} at {endpoint.address} answers again.")
         endpoint.health.reply()
-        self._silence = _Silence()
+        self._silence_start = inf
         self._report(in_flight.job.index, result)
 
     def _handle_failure(self, in_flight: _InFlight[RequestT, ReplyT], failure: Failure) -> None:
@@ -413,7 +400,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _retry(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure) -> None:
         now = self._policy.clock()
         reason = f"{endpoint.address}: {failure.reason}"
-        self._silence = _Silence(start=min(self._silence.start, now), reason=reason)
+        self._silence_start = min(self._silence_start, now)
+        self._last_failure = reason
         job.attempts += 1
         job.was_denied = failure.kind == "denied"
         if failure.kind != "busy":
@@ -438,7 +426,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
     def _patience_end(self) -> float:
         """When to give up, on the clock; never while a request from before the silence runs."""
-        start = self._silence.start
+        start = self._silence_start
         if any(in_flight.job.sent_at < start for in_flight in self._tasks.values()):
             return inf
         return start + self._policy.patience_s
@@ -453,7 +441,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             return Undelivered(cause="denied", reason=reason)
         if self._policy.clock() < self._patience_end():
             return None
-        reason = f"no reply at all for {self._policy.patience_s:g} s; {self._silence.reason}"
+        reason = f"no reply at all for {self._policy.patience_s:g} s; {self._last_failure}"
         logger.error(f"{service} is given up: {reason}.")
         return Undelivered(cause="unavailable", reason=reason)
 
@@ -466,22 +454,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         budget = self._policy.budget
         reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
         logger.warning(f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
-        for job in self._queue.take_all():
-            self._report(job.index, Undelivered(cause="over_budget", reason=reason))
-
-
-class _End:
-    """Marks the end of the results."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    loop: asyncio.AbstractEventLoop
-    task: asyncio.Task[Any]
-
-    def cancel(self) -> None:
-        with suppress(RuntimeError):  # the loop has just ended
-            self.loop.call_soon_threadsafe(self.task.cancel)
+        self._give_up(Undelivered(cause="over_budget", reason=reason))
 
 
 def _iterate(
@@ -497,22 +470,24 @@ def _iterate(
     Raises:
         BaseException: What `work` raises.
     """
-    results: SimpleQueue[_EmittedT | _End] = SimpleQueue()
-    running: Future[_Running] = Future()
+    results: SimpleQueue[_EmittedT | Future[None]] = SimpleQueue()
+    cancellation: Future[Callable[[], object]] = Future()
 
     async def main() -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a running coroutine is in a task
-        running.set_result(_Running(asyncio.get_running_loop(), task))
+        loop = asyncio.get_running_loop()
+        cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         await work(results.put)
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
         finished = pool.submit(lambda: asyncio.run(main()))
-        finished.add_done_callback(lambda _: results.put(_End()))
+        finished.add_done_callback(results.put)  # the last result
         try:
-            while not isinstance(result := results.get(), _End):
+            while not isinstance(result := results.get(), Future):
                 yield result
             finished.result()
         finally:
             if not finished.done():
-                running.result().cancel()
+                with suppress(RuntimeError):  # the loop has just ended
+                    cancellation.result()()

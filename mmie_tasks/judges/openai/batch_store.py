@@ -61,10 +61,6 @@ def digest_of(signature: str, keys: Iterable[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _new_nonce() -> str:
-    return secrets.token_hex(8)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """A batch that was submitted, or was about to be.
@@ -80,7 +76,7 @@ class Submission:
 
     digest: str
     keys: tuple[str, ...]
-    nonce: str = field(default_factory=_new_nonce)
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     begun_s: float = field(default_factory=time.time)
     input_file: str | None = None
     batch: str | None = None
@@ -197,7 +193,7 @@ class SubmissionStore:
         """A path for a file to upload; call it under `lock`. Deletes those of killed processes."""
         for leftover in self.folder.glob("*.jsonl"):
             leftover.unlink(missing_ok=True)
-        path = self.folder / f"{_new_nonce()}.jsonl"
+        path = self.folder / f"{secrets.token_hex(8)}.jsonl"
         path.touch(mode=0o600)
         return path
 

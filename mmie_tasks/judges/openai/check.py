@@ -160,7 +160,7 @@ def _hint(error: ServerError, settings: Settings) -> str:
     if error.status in (404, 405):
         return "correct `base_url=`; most end in `/v1`"
     if error.status >= 500:
-        return "look at the server, or try again later"
+        return "check the server, or try again later"
     return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"
 
 

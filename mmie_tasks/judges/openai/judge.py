@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
@@ -21,6 +21,13 @@ from mmie_tasks.judges.base import (
     RequestBroken,
 )
 from mmie_tasks.judges.openai.settings import Settings, public_address
+
+_ERRORS: Mapping[str, type[JudgeError]] = {
+    "unavailable": JudgeUnavailable,
+    "over_budget": OutOfBudget,
+    "rejected": JudgeRefused,
+    "invalid": RequestBroken,
+}
 
 # The OpenAI SDK takes a second to import, so `client`, `wire` and `check` are imported when used.
 
@@ -119,18 +126,9 @@ class OpenAIJudge:
 
 def judge_error_of(undelivered: Undelivered, settings: Settings) -> JudgeError:
     """The judge error for a request without a reply."""
-    reason = undelivered.reason
-    match undelivered.cause:
-        case "rejected":
-            return JudgeRefused(reason)
-        case "invalid":
-            return RequestBroken(reason)
-        case "over_budget":
-            return OutOfBudget(reason)
-        case "unavailable":
-            return JudgeUnavailable(reason)
-        case "denied":
-            return JudgeMisconfigured(
-                f"the judge `{settings.model}` denies access: {reason}",
-                hint="correct that, then run again: the replies so far are in the cache",
-            )
+    if undelivered.cause == "denied":
+        return JudgeMisconfigured(
+            f"the judge `{settings.model}` denies access: {undelivered.reason}",
+            hint="correct that, then run again: the replies so far are in the cache",
+        )
+    return _ERRORS[undelivered.cause](undelivered.reason)
