@@ -1,6 +1,6 @@
-"""Seconds and memory of the commands that look at results, on runs of 20,000 samples.
+"""Seconds and memory of the commands on logged runs, on runs of 20,000 samples.
 
-``python tests/bench/results_speed.py`` from the repository root. The runs are made up; every
+``python tests/bench/results_speed.py`` from the repository root. The runs are generated; every
 command runs in a process of its own, whose time and greatest memory are measured.
 """
 
@@ -30,7 +30,7 @@ PHOTO_PX = (1600, 1200)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A command, and what it may take at most.
+    """A command and its limit.
 
     Attributes:
         name: What is measured.
@@ -45,7 +45,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process took, and how it ended.
+    """Time and memory of a process, and its exit status.
 
     Attributes:
         memory_mib: The greatest; not less than what this process has, which is little.

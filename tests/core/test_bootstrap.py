@@ -59,7 +59,7 @@ def test_of_two_points_a_half_of_the_means_is_between_them():
     assert bootstrap_interval([0, 6], level=0.4) == (3, 3)  # means 0, 3, 6 with 1/4, 1/2, 1/4
 
 
-def test_of_many_points_it_is_what_the_normal_curve_says():
+def test_the_interval_of_many_points_agrees_with_the_normal_distribution():
     points = [n % 7 for n in range(4900)]
     low, high = bootstrap_interval(points)
     half = 1.96 * 2 / math.sqrt(len(points))  # 0 to 6 evenly: standard deviation 2
@@ -109,6 +109,6 @@ def test_another_seed_is_another_draw_and_the_same_one_the_same():
         pytest.param([1, 2], {"resamples": 0}, id="no-resamples"),
     ],
 )
-def test_what_has_no_interval_is_an_error(points, settings_):
+def test_invalid_points_or_options_are_an_error(points, settings_):
     with pytest.raises(ValueError, match=r"interval|finite"):
         bootstrap_interval(points, **settings_)

@@ -83,7 +83,7 @@ def test_neither_order_nor_chunks_change_a_draw(monkeypatch):
 
 @QUICK
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
-def test_shares_add_up_and_are_never_more_than_there_is(sizes, data):
+def test_allocations_add_up_and_never_exceed_the_strata(sizes, data):
     wanted = data.draw(st.integers(1, sum(sizes)))
     found = allocation(sizes, wanted)
     assert sum(found) == wanted

@@ -51,7 +51,7 @@ def test_readers_that_did_not_change_change_nothing(tmp_path, task):
 
 @every_task
 @pytest.mark.parametrize("reading", ["official", "robust"])
-def test_a_verdict_of_another_reader_is_found(tmp_path, task, reading):
+def test_a_verdict_of_another_reader_is_a_change(tmp_path, task, reading):
     write_run(tmp_path, task, wrong(task, reading=reading))
     (found,) = told(tmp_path)
     sound = LINES[task][2]["coverage"]
@@ -96,7 +96,7 @@ def test_samples_that_cannot_be_read_again_are_named_with_the_reason(tmp_path):
     assert "1: the log does not hold the reply or answer (MSR-2)" in said
 
 
-def test_no_more_changes_are_shown_than_asked_for(tmp_path):
+def test_top_limits_the_listed_changes(tmp_path):
     lines = copy.deepcopy(LINES["mmie"])
     for line in lines:
         line["coverage"]["official"] = {"unscored": "refused"}
@@ -108,7 +108,7 @@ def test_no_more_changes_are_shown_than_asked_for(tmp_path):
     assert "unscored, refused" not in rescored(tmp_path, "--top", 0)
 
 
-def test_a_strangers_words_do_nothing_to_a_terminal(tmp_path):
+def test_untrusted_text_cannot_control_a_terminal(tmp_path):
     verdict = {"points": 1, "reading": "\x1b[2Ja | b\n\ud800"}
     write_run(tmp_path, "mmie", wrong("mmie", verdict=verdict))
     said = rescored(tmp_path)
@@ -118,7 +118,7 @@ def test_a_strangers_words_do_nothing_to_a_terminal(tmp_path):
 
 
 @every_task
-def test_what_is_written_is_a_run_with_the_new_verdicts(tmp_path, task):
+def test_the_written_log_is_a_run_with_the_new_verdicts(tmp_path, task):
     log = write_run(tmp_path / "model", task, wrong(task), results={"official,none": 3.0})
     said = rescored(tmp_path / "model", "-o", tmp_path / "new")
     assert f"Written to `{tmp_path / 'new'}`" in said
@@ -134,7 +134,7 @@ def written(folder: Path):
     return [json.loads(line) for line in log.read_text("utf-8").splitlines()]
 
 
-def test_only_the_record_and_what_the_runner_wrote_are_kept(tmp_path):
+def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
     lines = wrong("mmie")
     lines[2]["coverage"]["signature"] = "judge:x|task:mmie@1-A|pkg:0.0.1"
     write_run(tmp_path / "model", "mmie", lines)
@@ -150,7 +150,7 @@ def test_only_the_record_and_what_the_runner_wrote_are_kept(tmp_path):
     assert written(tmp_path / "new")[0]["coverage"]["rescored"]["changed"] is False
 
 
-def test_what_cannot_be_read_again_is_written_as_it_was(tmp_path):
+def test_samples_that_cannot_be_rescored_are_written_unchanged(tmp_path):
     lines = wrong("mmie")
     del lines[2]["coverage"]["replies"]
     write_run(tmp_path / "model", "mmie", lines)
@@ -178,7 +178,7 @@ def test_runs_are_written_beside_each_other_below_the_folder(tmp_path):
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_a_folder_that_is_there_is_not_touched(tmp_path):
+def test_an_existing_folder_is_not_changed(tmp_path):
     write_run(tmp_path / "model", "mmie", LINES["mmie"])
     (tmp_path / "new").mkdir()
     with pytest.raises(SettingWrong, match="already exists"):
@@ -186,7 +186,7 @@ def test_a_folder_that_is_there_is_not_touched(tmp_path):
     assert not list((tmp_path / "new").iterdir())
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_words(tmp_path):
+def test_an_unwritable_folder_is_an_error_with_a_hint(tmp_path):
     write_run(tmp_path / "model", "mmie", LINES["mmie"])
     (tmp_path / "file").touch()
     with pytest.raises(SettingWrong, match="cannot be written"):
@@ -216,7 +216,7 @@ def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
         ),
     ],
 )
-def test_an_option_that_cannot_be_obeyed_is_said_in_words(tmp_path, words, kind, said):
+def test_an_invalid_option_is_an_error_with_a_hint(tmp_path, words, kind, said):
     write_run(tmp_path, "mmie", LINES["mmie"])
     with pytest.raises(kind, match=said):
         rescored(tmp_path, *words)

@@ -164,10 +164,14 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
             "line 5",
             id="an-id-that-is-a-list",
         ),
-        pytest.param(log(name="mmmu_val"), "is not a task of a registered benchmark, ignored", id="not-our-task"),
+        pytest.param(
+            log(name="mmmu_val"),
+            "is not a task of a registered benchmark, ignored",
+            id="not-our-task",
+        ),
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(
+def test_an_unreadable_run_is_an_error_with_a_hint(
     tmp_path: Path, word: str, make: Maker, found: str
 ) -> None:
     make(tmp_path / "run")
@@ -197,7 +201,7 @@ def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["report", "subset", "rescore"])
-def test_several_runs_below_one_folder_are_all_looked_at(tmp_path: Path, word: str) -> None:
+def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
     two_runs(tmp_path / "run")
     said = told(word, arguments(word, tmp_path / "run"))
     page = tmp_path / "report.html"
@@ -225,7 +229,7 @@ def test_several_runs_below_one_folder_are_all_looked_at(tmp_path: Path, word: s
         pytest.param(broken_results, "", id="results-that-are-no-json"),
     ],
 )
-def test_what_can_be_made_up_for_is_noted(
+def test_a_recoverable_problem_is_a_note(
     tmp_path: Path, word: str, make: Maker, found: str
 ) -> None:
     make(tmp_path / "run")
@@ -250,7 +254,7 @@ def invented(said: str) -> list[str]:
         pytest.param("milebench", list(milebench_lines(2)), -1.0, id="milebench-less-than-none"),
     ],
 )
-def test_the_other_benchmarks_have_no_number_where_there_is_none(
+def test_points_outside_the_scale_are_no_score_in_the_other_benchmarks(
     tmp_path: Path, word: str, task: str, sound: Sequence[Line], score: float
 ) -> None:
     broken = json.loads(json.dumps(list(sound)))
@@ -275,7 +279,7 @@ def test_the_other_benchmarks_have_no_number_where_there_is_none(
         ),
     ],
 )
-def test_where_there_is_no_number_none_is_invented(tmp_path: Path, word: str, make: Maker) -> None:
+def test_missing_scores_are_never_invented(tmp_path: Path, word: str, make: Maker) -> None:
     make(tmp_path / "run")
     said = outcome(word, arguments(word, tmp_path / "run"))
     assert invented(said) == []
@@ -331,7 +335,9 @@ def test_a_run_without_a_results_file_is_enough(tmp_path: Path, word: str) -> No
 
 
 @every_command
-def test_a_command_without_a_run_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_without_a_run_is_a_usage_error(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         told(word, [])
     assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""Sample logs as lmms-eval writes them, of any number of samples: the rooms' own rows, made up.
+"""Sample logs as lmms-eval writes them, of any number of samples, with the benchmarks' own rows.
 
-The same `seed` gives the same samples; `skill` moves the points; `answers` names who answered, and
-`judge` who judged, so that two logs can be two models, or two judges of one model.
+The same `seed` gives the same samples; `skill` moves the points; `answers` names the tested model,
+and `judge` the judge, so that two logs can be two models, or two judges of one model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs of a made-up benchmark with a scale of 0 to 4, built by hand: no log, no room of ours."""
+"""Runs of a made-up benchmark with a scale of 0 to 4, built by hand, without a log."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def by_library(points, level):
 @pytest.mark.parametrize("limit", [module._ALPHA_CELLS, 0], ids=["library", "own"])
 @QUICK
 @given(rows=RATINGS)
-def test_the_value_is_what_the_library_says(limit, level, rows):
+def test_the_value_equals_the_librarys(limit, level, rows):
     points = np.array(rows, dtype=float)
     assume(usable(points))
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +81,7 @@ def test_raters_who_say_the_same_agree_and_the_interval_holds_the_value(level):
         pytest.param([[3, 3], [3, 3], [5, np.nan]], "all points are the same", id="constant"),
     ],
 )
-def test_where_there_is_no_alpha_it_says_why(points, why):
+def test_an_undefined_alpha_has_a_reason(points, why):
     found = alpha(np.array(points), "interval", 100)
     assert found.value is None
     assert why in found.why_not

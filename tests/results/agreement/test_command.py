@@ -203,7 +203,7 @@ def test_a_constant_judge_has_no_correlation_and_still_a_distance(judges, tmp_pa
     assert found["mae"]["value"] > 0
 
 
-def test_judges_without_a_common_score_are_said(tmp_path):
+def test_judges_without_a_common_score_are_an_error(tmp_path):
     for name, unscored in (("a", 1.0), ("b", 0.0)):
         lines = mmie_lines(6, judge=f"judge:{name}", unscored=unscored)
         write_run(tmp_path / name / name, "mmie", lines)
@@ -267,7 +267,7 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )
-def test_what_cannot_be_obeyed_is_said(tmp_path, words, options, said):
+def test_an_invalid_request_is_an_error(tmp_path, words, options, said):
     people(tmp_path / "other.csv", [("1", 2), ("2", 3)])
     with pytest.raises(MmieTasksError, match=said):
         agreement(*(tmp_path / word for word in words), **options)

@@ -35,7 +35,7 @@ def values(rows, scale=SIX):
 
 @QUICK
 @given(VARIED)
-def test_every_value_is_what_the_libraries_say(rows):
+def test_every_value_equals_the_libraries(rows):
     x, y = np.array(rows).T
     expected = {
         "cosine": metrics.pairwise.cosine_similarity([x], [y])[0, 0],
@@ -128,7 +128,7 @@ def test_the_order_of_samples_does_not_matter(rows, order):
         ),
     ],
 )
-def test_what_is_not_defined_has_no_value_and_says_why(rows, missing):
+def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
     found = measure(
         pairs(np.reshape(rows, (-1, 2))), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=100)
     )
@@ -148,7 +148,7 @@ def test_steps_are_of_whole_points_and_distances_are_not():
     assert (found["exact"], found["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
 
 
-def test_without_whole_points_there_is_no_kappa_and_near_is_a_tenth():
+def test_without_whole_points_kappa_is_undefined_and_the_tolerance_is_a_tenth():
     found = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
     assert found["kappa"] is None
     assert (found["exact"], found["within"]) == pytest.approx((1 / 3, 2 / 3))
@@ -204,7 +204,7 @@ def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
     assert one_by_one.interval == pytest.approx(table.interval)
 
 
-def test_where_many_resamples_are_not_defined_there_is_no_interval():
+def test_many_undefined_resamples_leave_no_interval():
     rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples are without the only other one
     found = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
     assert (found.value, found.interval) == (pytest.approx(1), None)

@@ -30,11 +30,11 @@ def read(tmp_path, text, encoding="utf-8"):
         pytest.param("\n\nid,score,x\nSA-1,5,,,\nSA-2,35e-1,y", id="blank-start-more-cells"),
     ],
 )
-def test_what_spreadsheets_write_is_read(tmp_path, text):
+def test_csv_files_of_spreadsheets_are_read(tmp_path, text):
     assert read(tmp_path, text) == {"": {"SA-1": 5.0, "SA-2": 3.5}}
 
 
-def test_several_people_are_told_apart_and_an_empty_score_is_not_rated(tmp_path):
+def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp_path):
     found = read(tmp_path, "id,rater,score\na,ann,6\na,bob,0\nb,ann,\n")
     assert found == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
 
@@ -67,18 +67,18 @@ def test_several_people_are_told_apart_and_an_empty_score_is_not_rated(tmp_path)
         pytest.param("id,score\na,1".encode("utf-16"), "not UTF-8", id="utf-16"),
     ],
 )
-def test_what_cannot_be_used_is_said_with_the_line(tmp_path, text, said):
+def test_an_unusable_file_is_an_error_that_names_the_line(tmp_path, text, said):
     with pytest.raises(AnswersUnusable, match=f"(?s)people.csv.*{said}"):
         read(tmp_path, text)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(AnswersUnusable, match=r"Cannot read .*No such file"):
         read_people(tmp_path / "absent.csv", SIX)
 
 
 @given(text=st.text(max_size=60))
-def test_any_text_is_read_or_refused_in_words(tmp_path_factory, text):
+def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("any") / "people.csv"
     path.write_bytes(f"id,score\n{text}".encode("utf-8", "surrogatepass"))
     try:

@@ -87,7 +87,7 @@ def test_tasks_that_only_one_has_are_not_compared(two, tmp_path):
         compare(tmp_path / "b", tmp_path / "c")
 
 
-def test_given_names_and_folders_are_shown(two):
+def test_names_and_folders_of_runs_are_shown(two):
     a, b = two("mmie")
     assert f"A: small ({a / 'model'}, " in compare(f"small={a}", f"large={b}")
 
@@ -111,13 +111,13 @@ def test_hardly_any_samples_are_no_trouble(two, count):
         assert "n/a" in compare(*two("mmie", count=count))
 
 
-def test_nothing_scored_is_said_in_words(two):
+def test_a_run_without_scores_has_a_reason(two):
     text = compare(*two("mmie", unscored=1))
     assert "0 pairs" in text
     assert "AVG: n/a, B: no sample has a score" in text
 
 
-def test_lines_cut_off_and_samples_in_one_only_are_told(two):
+def test_cut_off_lines_and_samples_in_one_run_only_are_reported(two):
     a, b = two("mmie")
     (log,) = b.rglob("*.jsonl")
     lines = log.read_text(encoding="utf-8").splitlines()
@@ -139,7 +139,7 @@ def test_lines_cut_off_and_samples_in_one_only_are_told(two):
         pytest.param(["--ignore", "modle"], SettingWrong, id="no-such-key"),
     ],
 )
-def test_what_cannot_be_obeyed_is_said_with_a_hint(two, words, error):
+def test_an_invalid_option_is_an_error_with_a_hint(two, words, error):
     with pytest.raises(error, match=r"\n\nhint: ") as said:
         run([*map(str, two("mmie")), *words], {})
     assert isinstance(said.value, MmieTasksError)

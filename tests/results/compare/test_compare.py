@@ -61,7 +61,7 @@ def test_numbers_of_groups_that_no_run_has_are_left_out_and_parts_of_a_mean_are_
     assert "not in these runs" in found["Even"].why_not
 
 
-def test_what_is_no_pair_is_counted_and_moves_nothing(task_run):
+def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(task_run):
     full = {f"a{n}": n % 7 for n in range(40)}
     a = full | {"a0": None, "a1": None, "a2": Unscored("left_out"), "a90": 9}
     b = full | {"a0": None, "a3": None, "a91": 0}
@@ -142,7 +142,7 @@ def test_the_samples_that_differ_most_come_first_and_equal_ones_by_id(task_run):
     assert [each.id for each in compared(a, b, top=1).differing] == ["a3"]
 
 
-def test_the_reading_that_is_asked_for_is_compared(task_run):
+def test_the_requested_score_is_compared(task_run):
     a = task_run({"a1": 1, "a2": 1}, robust={"a1": 2})
     b = task_run({"a1": 1, "a2": 1}, robust={"a1": 8})
     assert numbers(a, b)["AVG"].difference == 0

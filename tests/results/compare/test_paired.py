@@ -63,7 +63,7 @@ def test_the_smallest_p_of_a_draw_is_not_zero():
     assert Resampling(99).p_value(strata([1.0] * 500)) == 0.01
 
 
-def test_where_there_is_no_difference_every_run_is_false_as_often_as_told():
+def test_without_a_difference_false_positives_are_as_frequent_as_p():
     random = np.random.default_rng(7)
     found = [
         Resampling(400).p_value(strata(random.integers(-2, 3, 40), random.integers(-2, 3, 30)))
@@ -78,7 +78,7 @@ def test_where_there_is_no_difference_every_run_is_false_as_often_as_told():
     "differences",
     [pytest.param([0, 0, 0], id="ties"), pytest.param([5], id="one"), pytest.param([0], id="none")],
 )
-def test_what_says_nothing_has_p_1(differences, draws, monkeypatch):
+def test_pairs_without_evidence_have_p_1(differences, draws, monkeypatch):
     monkeypatch.setattr(paired, "EXACT_PAIRS", draws)
     assert Resampling(50).p_value(strata(differences)) == 1
 
@@ -106,7 +106,7 @@ def test_an_interval_is_that_of_pairs_drawn_one_by_one_within_groups():
     assert found == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.15)
 
 
-def test_an_interval_covers_the_truth_about_as_often_as_told():
+def test_an_interval_covers_the_truth_about_as_often_as_its_level():
     random = np.random.default_rng(5)
     inside = 0
     for _ in range(300):

@@ -38,7 +38,7 @@ def changed(old, new, signature=OPENAI):
         pytest.param("sha256:1", "sha256:2", "data", id="data"),
     ],
 )
-def test_what_moves_a_score_is_a_difference(old, new, key):
+def test_a_key_that_moves_a_score_is_a_difference(old, new, key):
     found = signature_differences([OPENAI], [changed(old, new)])
     assert [each.key for each in found] == [key]
     assert found[0].a != found[0].b
@@ -52,7 +52,7 @@ def test_what_moves_a_score_is_a_difference(old, new, key):
         pytest.param("|t:0", "|t:0|replayed:b25fd307e228", id="replayed"),
     ],
 )
-def test_what_moves_no_score_is_none(old, new):
+def test_a_key_that_moves_no_score_is_no_difference(old, new):
     assert signature_differences([OPENAI], [changed(old, new)]) == ()
     assert signature_differences([OPENAI], [OPENAI, changed(old, new)]) == ()
 
@@ -85,7 +85,7 @@ def test_a_refusal_names_what_differs_and_how_to_go_on():
     assert "`mmie`" in str(no.value)
 
 
-def test_what_is_ignored_is_told_and_the_rest_still_refused():
+def test_ignored_differences_are_returned_and_others_are_refused():
     a, b = ["model:x|t:0|max:1"], ["model:y|t:1|max:1"]
     ignored = require_comparable(a, b, {"model", "t", "max"}, "mmie")
     assert [each.key for each in ignored] == ["model", "t"]

@@ -87,5 +87,5 @@ def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
 
 
 @pytest.mark.parametrize("length", [True, "10", float("nan"), None])
-def test_what_is_no_length_is_no_needle(length: object) -> None:
+def test_an_invalid_length_is_no_needle(length: object) -> None:
     assert set(drawn(run("one", [needle("1", 4, length, 0.5)]))) == {"points"}

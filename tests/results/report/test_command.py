@@ -29,7 +29,7 @@ def test_a_report_of_two_runs_is_one_file(folder: Path) -> None:
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_tasks_and_title_are_as_asked(folder: Path) -> None:
+def test_tasks_and_title_follow_the_options(folder: Path) -> None:
     target = folder / "report.html"
     asked = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
     assert run(asked, {}).endswith("; 1 run, 1 task, 12 samples")
@@ -45,7 +45,7 @@ def test_a_report_is_written_over_and_a_failed_one_leaves_it(folder: Path) -> No
     assert target.read_bytes() == before
 
 
-def test_what_the_log_left_out_is_said(folder: Path) -> None:
+def test_a_cut_off_line_is_reported(folder: Path) -> None:
     log = next((folder / "good").glob("*mmie.jsonl"))
     log.write_text(log.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     words = run([str(folder / "good"), "-o", str(folder / "report.html")], {})
@@ -58,7 +58,7 @@ def test_only_a_page_is_written_over(folder: Path, output: str) -> None:
         run([str(folder / "good"), "-o", str(folder / output)], {})
 
 
-def test_a_folder_that_cannot_be_written_to_is_said_in_words(folder: Path) -> None:
+def test_an_unwritable_folder_is_an_error(folder: Path) -> None:
     target = next((folder / "good").glob("*mmie.jsonl")) / "report.html"
     with pytest.raises(SettingWrong, match="cannot be written") as caught:
         run([str(folder / "good"), "-o", str(target)], {})
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_written_to_is_said_in_words(folder: Path) -> No
         pytest.param(["good", "--tasks", "milebench"], "no readable task", id="not-in-the-run"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_words(
+def test_an_unreadable_run_is_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(folder)

@@ -58,7 +58,7 @@ def test_an_image_without_a_thumbnail_says_why() -> None:
     ]
 
 
-def test_a_problem_is_told_with_what_was_written_and_never_looked_up() -> None:
+def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None:
     row = (sample("1", answer=(LoggedSegment(image="/etc/passwd", problem="outside"),)),)
     assert shown_images(row) == []
     assert kinds(told(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
@@ -76,7 +76,7 @@ def test_after_six_images_the_others_are_counted_at_their_places() -> None:
     ]
 
 
-def test_what_is_looked_up_is_what_is_shown() -> None:
+def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
     question = (
         LoggedSegment(image="x", problem="outside"),
         *(LoggedSegment(image=f"{k}") for k in range(9)),
@@ -115,7 +115,7 @@ def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
     assert kinds(found["question"])[-1] == "and 2,500 more parts"
 
 
-def test_a_reply_is_shown_whole_with_what_it_took() -> None:
+def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
     usage = Usage(input_tokens=9, output_tokens=2, cost_usd=0.5)
     replies = [
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
@@ -135,7 +135,7 @@ def test_a_reply_is_shown_whole_with_what_it_took() -> None:
     assert second["cost_usd"] is None
 
 
-def test_verdicts_facts_and_parts_are_told() -> None:
+def test_verdicts_facts_and_parts_are_shown() -> None:
     facts = {"tiles": 3, "whole": True, "shape": "json", "odd": float("nan")}
     parts = {"official": {"look": 0.5, "odd": float("inf")}}
     found = told(sample("1", None, 3, facts=facts, parts=parts))["runs"][0]
@@ -178,6 +178,6 @@ def test_the_same_details_give_the_same_bytes() -> None:
     assert pack([{"a": 1}]) == pack([{"a": 1}])
 
 
-def test_what_json_cannot_hold_is_not_written() -> None:
+def test_a_detail_that_json_cannot_hold_is_an_error() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         pack([{"a": float("nan")}])

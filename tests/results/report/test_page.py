@@ -34,9 +34,7 @@ def test_it_opens_without_a_complaint_and_without_a_request(
     assert [url for url in asked if not url.startswith("data:")] == [hostile.as_uri()]
 
 
-def test_nothing_that_a_stranger_said_runs_and_all_of_it_is_shown(
-    opened: Open, hostile: Path
-) -> None:
+def test_untrusted_texts_do_not_run_and_are_shown_completely(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie")
     draw_all(page)
     open_all(page)
@@ -212,14 +210,14 @@ def test_the_page_names_no_address_to_load() -> None:
         pytest.param({"full_marks": float("nan")}, "JSON", id="a number that JSON has not"),
     ],
 )
-def test_what_cannot_stand_in_a_page_is_refused(change: dict[str, object], words: str) -> None:
+def test_a_value_that_a_page_cannot_hold_is_an_error(change: dict[str, object], words: str) -> None:
     payload = made.large(3)
     payload["tasks"][0].update(change)
     with pytest.raises(ValueError, match=words):
         render(payload)
 
 
-def test_what_the_scripts_read_is_what_was_given() -> None:
+def test_the_scripts_read_the_payload_unchanged() -> None:
     page = render(made.hostile())
     task = re.search(r'<script type="application/json" id="x-task-0">(.*?)</script>', page)
     assert task is not None

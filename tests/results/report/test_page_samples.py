@@ -60,7 +60,7 @@ def test_a_sample_without_score_is_neither_worst_nor_best(opened: Open, hostile:
     expect_samples(page, "05724613")
 
 
-def test_a_range_of_points_is_of_the_run_that_is_looked_at(opened: Open, hostile: Path) -> None:
+def test_a_range_of_points_applies_to_the_selected_run(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie")
     section(page).get_by_label("highest official points").fill("1")
     expect_samples(page, "516")
@@ -82,7 +82,7 @@ def test_a_range_of_points_is_of_the_run_that_is_looked_at(opened: Open, hostile
         pytest.param("a" * 50_000, "0", id="very long"),
     ],
 )
-def test_a_search_finds_what_is_in_the_details(
+def test_a_search_covers_the_details(
     opened: Open, hostile: Path, words: str, expected: str
 ) -> None:
     page = opened(hostile, "#mmie")
@@ -173,7 +173,7 @@ def test_a_picture_that_is_not_there_says_why(opened: Open, hostile: Path) -> No
     expect(sample.locator("img")).to_have_count(2)  # the answers', whose addresses are data
 
 
-def test_a_long_answer_is_whole_when_it_is_asked_for(opened: Open, hostile: Path) -> None:
+def test_a_button_shows_all_of_a_long_answer(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[0], safe='')}")
     answer = section(page).locator(".sample[open] .of-run").first.locator(".segments")
     expect(answer.locator(".whole")).to_be_hidden()

@@ -51,7 +51,7 @@ def test_a_cut_text_begins_as_the_whole_and_says_how_much_is_missing(text: str, 
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
-def test_what_is_no_number_is_none(value: float | None) -> None:
+def test_a_value_that_json_does_not_have_is_none(value: float | None) -> None:
     assert finite(value) is None
 
 

@@ -114,7 +114,7 @@ def pipe(path: Path) -> str:
         ),
     ],
 )
-def test_what_gives_no_thumbnail_gives_a_note(tmp_path: Path, make: object, note: str) -> None:
+def test_a_file_without_a_thumbnail_has_a_note(tmp_path: Path, make: object, note: str) -> None:
     found = thumbnail(make(tmp_path / "a.png"))  # type: ignore[operator]
     assert (found.address, found.note) == (None, note)
 
@@ -165,7 +165,7 @@ def test_missing_files_take_no_room_and_samples_without_images_are_not_counted()
     assert found.find(0, "gone.png").note == "the file no longer exists"
 
 
-def test_no_more_samples_than_asked_have_thumbnails(tmp_path: Path) -> None:
+def test_the_number_of_samples_with_thumbnails_is_limited(tmp_path: Path) -> None:
     image = drawn(tmp_path / "a.png")
     found = make_thumbnails([(2, []), (1, [image]), (0, [image])], 1, 10**6)
     assert (found.rows, found.left_out) == ({1}, 1)

@@ -73,7 +73,7 @@ def test_sizes_are_no_trouble_for_a_small_run(logged):
         pytest.param("\ufeff" + json.dumps(["SA-0", "PBL-1", "MSR-2", "X"]), id="json"),
     ],
 )
-def test_a_file_of_ids_is_looked_at_exactly(logged, ids, text):
+def test_a_file_of_ids_is_scored_exactly(logged, ids, text):
     runs = logged("mmie", 0.5, unscored=0)
     found = subset(*runs, "--ids", ids(text))
     assert "given ids: 1 are in no run." in found
@@ -102,12 +102,12 @@ def test_ids_of_mia_bench_may_be_numbers(logged, ids):
         pytest.param("X\nY", "None of the 2 ids", id="none-known"),
     ],
 )
-def test_a_file_that_is_no_ids_is_refused_in_words(logged, ids, content, said):
+def test_an_invalid_file_of_ids_is_an_error(logged, ids, content, said):
     with pytest.raises(AnswersUnusable, match=said):
         subset(*logged("mmie", 0.5), "--ids", ids(content))
 
 
-def test_a_file_of_ids_that_is_not_there_is_refused(logged, tmp_path):
+def test_a_missing_file_of_ids_is_an_error(logged, tmp_path):
     with pytest.raises(AnswersUnusable, match="Cannot read"):
         subset(*logged("mmie", 0.5), "--ids", tmp_path / "none")
 
@@ -121,7 +121,7 @@ def test_subsets_that_a_benchmark_knows_are_shown(logged, monkeypatch):
     assert "| mmie_half |" in subset(*logged("mmie", 0.5))
 
 
-def test_runs_of_different_judges_are_told_apart(logged, tmp_path):
+def test_runs_of_different_judges_have_a_warning(logged, tmp_path):
     runs = logged("mmie", 0.5)
     write_run(tmp_path / "other" / "x", "mmie", mmie_lines(90, judge="judge:openai|model:y"))
     text = subset(*runs, tmp_path / "other", "--sizes", "10")
@@ -139,7 +139,7 @@ def test_runs_of_different_judges_are_told_apart(logged, tmp_path):
         pytest.param(["--task", "mmmu"], id="no-task-of-ours"),
     ],
 )
-def test_what_cannot_be_obeyed_is_said_with_a_hint(logged, words):
+def test_an_invalid_option_is_an_error_with_a_hint(logged, words):
     with pytest.raises(SettingWrong, match=r"\n\nhint: "):
         run([*map(str, logged("mmie", 0.5)), *words], {})
 
@@ -150,5 +150,5 @@ def test_nothing_in_common_is_refused(logged):
         subset(one, *logged("mia_bench", 0.5))
 
 
-def test_nothing_scored_is_said_in_words(logged):
+def test_a_run_without_scores_has_a_reason(logged):
     assert "AVG: n/a, model0: no sample has a score" in subset(*logged("mmie", 0.5, unscored=1))

@@ -35,7 +35,7 @@ def test_the_full_scores_are_the_figures_of_the_report(task_run):
     assert (found.samples, found.unscored) == (118, 2)
 
 
-def test_a_deviation_is_what_theory_says_of_simple_subsets(task_run):
+def test_a_deviation_of_simple_subsets_agrees_with_theory(task_run):
     points = np.array(list(drawn(1).values()), dtype=float)
     found = studied(task_run(drawn(1)), draws=4000, stratify="none").deviations
     total = len(points)
@@ -59,7 +59,7 @@ def test_shares_of_groups_that_explain_the_points_keep_subsets_close(task_run):
     assert loose.within > 10
 
 
-def test_sizes_that_are_not_smaller_than_what_there_is_are_left_out(task_run):
+def test_sizes_of_all_samples_or_more_are_left_out(task_run):
     there = len(drawn(1))
     assert list(studied(task_run(drawn(1)), sizes=(there - 1, there, 5000)).deviations) == [
         there - 1
@@ -99,7 +99,7 @@ def test_runs_share_their_subsets(task_run):
         assert deviations[0][0].worst == pytest.approx(deviations[0][1].worst)
 
 
-def test_a_given_subset_has_its_own_score(task_run):
+def test_a_fixed_subset_has_its_own_score(task_run):
     run = task_run({"a1": 2, "a2": 4, "a3": None, "b1": 10})
     given = {"mine": {"a1", "a2", "a3", "zz"}}
     (found,) = studied(task_run({**drawn(1), "a1": 2, "a2": 4, "a3": None}), given=given).fixed
@@ -109,7 +109,7 @@ def test_a_given_subset_has_its_own_score(task_run):
     assert studied(run, given=given).fixed[0].percent == ((None,),)  # of B, no sample
 
 
-def test_what_the_runs_have_no_number_of_is_told(task_run):
+def test_a_metric_without_a_value_has_a_reason(task_run):
     found = studied(task_run(drawn(1) | dict.fromkeys(f"b{n}" for n in range(40))))
     assert "only 20 of 60" in found.why_not["B"]
     assert [metric.title for metric in found.metrics] == ["A"]
