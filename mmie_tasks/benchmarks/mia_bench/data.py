@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import datasets
 
 
-Row = dict[str, object]
+DataRow = dict[str, object]
 _TEXTS = ("id", "image", "url", "instruction", "type", "data")
 _LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
@@ -42,19 +42,19 @@ class _Entry:
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in the order of the official file.
 
-    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file, not opened, that need not
-    be there; empty where nothing says which it is), ``url`` (the picture as annotated),
+    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and
+    may be missing; empty if the address does not identify it), ``url`` (the image as annotated),
     ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
     ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
     commit).
 
     Args:
-        environment: Read: ``MIA_BENCH_DATA``, and what the Hub download reads.
+        environment: ``MIA_BENCH_DATA``, and the variables of the Hub download.
 
     Raises:
-        DataMissing: The data is not there.
+        DataMissing: The data is missing.
         DataBroken: A row cannot be used; names row and field.
-        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+        SettingWrong: ``MIA_BENCH_REVISION`` is no valid revision.
     """
     import datasets
 
@@ -91,8 +91,10 @@ def _local_folder(root: Path) -> Path:
     if not root.is_dir():
         raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
     if not (root / ANNOTATION).is_file():
-        there = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
-        raise DataMissing(f"`{root}` holds no `{ANNOTATION}`; there: {there}.", hint=_LAYOUT)
+        names = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
+        raise DataMissing(
+            f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
+        )
     return root
 
 
@@ -125,7 +127,7 @@ def _entry(row: int, fields: object) -> _Entry:
     return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
 
 
-def _row(entry: _Entry, path: Path | None, data: str) -> Row:
+def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
     return {
         "id": entry.sample.id,
         "image": str(path) if path else "",
@@ -140,9 +142,9 @@ def _row(entry: _Entry, path: Path | None, data: str) -> Row:
 
 
 def _compare_words(samples: Sequence[Sample]) -> None:
-    """Say so where a copy of the benchmark asks for something else than the original."""
+    """Log whether a copy of the benchmark differs in wording from the original."""
     if len(samples) == 400 and words_digest(samples) != OFFICIAL_WORDS:
         logger.info(
-            "MIA-Bench: instructions or components of these 400 rows are not word for word those "
-            "of the official file."
+            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
+            "official file."
         )

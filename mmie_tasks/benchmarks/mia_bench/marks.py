@@ -77,8 +77,8 @@ def fold(text: str) -> str:
 
 def _simplified(match: re.Match[str]) -> str:
     """``3/6`` for ``3/6 = 1/2``; two different fractions stay."""
-    points, out_of, others, out_of_others = map(int, match.groups())
-    return f"{points}/{out_of}" if points * out_of_others == others * out_of else match[0]
+    points, out_of, equal_points, equal_out_of = map(int, match.groups())
+    return f"{points}/{out_of}" if points * equal_out_of == equal_points * out_of else match[0]
 
 
 def _plain(character: str) -> str:

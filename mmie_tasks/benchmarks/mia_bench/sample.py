@@ -1,4 +1,4 @@
-"""What MIA-Bench is made of: one instruction and the components it is graded by.
+"""Samples of MIA-Bench: one instruction and the components it is graded by.
 
 Source: ``instruction_benchmark_all.json`` of apple/ml-mia-bench at 5422852d, and arXiv 2407.01509.
 """
@@ -20,10 +20,10 @@ CATEGORIES = (
     "perspective",
     "textual",  # OCR in the paper
 )
-"""What a component asks for, as released."""
+"""Categories of components, as released."""
 
 TYPES = ("basic", "intermediate", "advanced", "creative", "complex")
-"""How hard an instruction is, as released."""
+"""Difficulties of instructions, as released."""
 
 MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 2)
 
@@ -41,7 +41,7 @@ class BadSample(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One instruction, and what each of its components is worth.
+    """One instruction with its components.
 
     Attributes:
         id: The row in the official file, from 0, as text.
@@ -49,7 +49,7 @@ class Sample:
         type: One of `TYPES`.
         components: 1 to 5 parts of the instruction that are graded, as released.
         weights: Full marks of each component, in points.
-        categories: One of `CATEGORIES` for each component; one may stand there twice.
+        categories: One of `CATEGORIES` for every component; repetitions are possible.
     """
 
     id: str
@@ -61,15 +61,15 @@ class Sample:
 
     @property
     def full_marks(self) -> int:
-        """What all components are worth, in points: 10, and 8 in two rows."""
+        """Sum of the weights in points: 10, and 8 in two rows."""
         return sum(self.weights)
 
     @property
     def contradictory(self) -> bool:
-        """Whether the components ask for something other than the instruction.
+        """Whether the components contradict the instruction.
 
-        So in five rows: three have the components of another prompt, two another count. They are
-        known by their text's hash, so that a reordered or shortened copy finds them too.
+        This is so in five rows: three have the components of another prompt, two another count. The
+        hash of their text identifies them, also in a reordered or shortened copy.
         """
         return fingerprint(self.instruction, self.components) in _CONTRADICTORY
 
@@ -104,7 +104,7 @@ class Sample:
 def fingerprint(instruction: str, components: Sequence[str]) -> str:
     """Twelve hex digits of the SHA-256 of a sample's words; unique among the 400.
 
-    White space counts as one blank, so that a tidied copy has the same.
+    Runs of white space count as one blank, so that a reformatted copy has the same.
     """
     texts = (" ".join(text.split()) for text in (instruction, *components))
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:12]
@@ -138,7 +138,7 @@ def _category(value: object, where: str) -> str:
     return _one_of(CATEGORIES, value, where)
 
 
-def _one_of(known: tuple[str, ...], value: object, where: str) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise BadSample(f"{where} is {value!r}, not one of {', '.join(known)}")
+def _one_of(allowed: tuple[str, ...], value: object, where: str) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise BadSample(f"{where} is {value!r}, not one of {', '.join(allowed)}")
     return value

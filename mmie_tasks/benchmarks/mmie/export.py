@@ -64,18 +64,18 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     if unknown := [str(r["id"]) for r in records if r["id"] not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
-    answered = [record for record in records if _has_answer(record)]
+    with_answer = [record for record in records if _has_answer(record)]
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _Images(unfinished)
-    rows = [_row(samples[str(record["id"])], record, model, images) for record in answered]
+    rows = [_row(samples[str(record["id"])], record, model, images) for record in with_answer]
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(folder)
-    unanswered = len(records) - len(answered)
+    unwith_answer = len(records) - len(with_answer)
     return (
         f"{len(rows)} samples and {images.count} images written to `{folder}`"
-        + (f"; {unanswered} without an answer were left out" if unanswered else "")
+        + (f"; {unwith_answer} without an answer were left out" if unwith_answer else "")
         + "."
     )
 

@@ -235,7 +235,7 @@ def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
     with pytest.raises(DataMissing, match="no such folder"):
         load(tmp_path / "nowhere")
     put(tmp_path)
-    with pytest.raises(DataMissing, match=r"holds no .*; there: images"):
+    with pytest.raises(DataMissing, match=r"contains no .*; it contains: images"):
         load(tmp_path)
 
 
@@ -277,4 +277,4 @@ def test_four_hundred_rows_of_other_words_are_said_to_be(changed, root, monkeypa
     sink = logger.add(told.append, level="INFO")
     load(root)
     logger.remove(sink)
-    assert any("not word for word" in text for text in told) == changed
+    assert any("differ from those" in text for text in told) == changed
