@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import openai
 
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Failure, FailureKind
+from mmie_tasks.http.retries import Failure, FailureKind, ReplyT, RequestT, Success
 
 _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
@@ -278,6 +278,20 @@ def _kind(error: ServerError) -> FailureKind:
         return "busy"
     retried = error.status in _RETRIED or error.status >= 500 or error.status < 400
     return "failed" if retried else "rejected"
+
+
+def catch_failures(
+    attempt: Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]], secrets: Sequence[str]
+) -> Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]:
+    """A function for `Endpoint.send`, which turns `ATTEMPT_ERRORS` into a `Failure`."""
+
+    async def send(request: RequestT) -> Success[ReplyT] | Failure:
+        try:
+            return await attempt(request)
+        except ATTEMPT_ERRORS as error:
+            return failure_of(error, secrets)
+
+    return send
 
 
 def lower_names(headers: Mapping[str, str]) -> dict[str, str]:

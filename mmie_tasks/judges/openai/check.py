@@ -139,8 +139,10 @@ class _Check:
     ) -> Problem:
         judge = f"The judge `{self.settings.model}` at {public_address(self.url)}"
         if error is None:
-            message = f"{judge} is not reachable: {failure.reason}."
-            return Problem(message=message, hint="start it, or correct `base_url=`, often `.../v1`")
+            return Problem(
+                message=f"{judge} is not reachable: {failure.reason}.",
+                hint="start it, or correct `base_url=`; most end in `/v1`",
+            )
         message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
         if not error.is_model:
             return Problem(message=message, hint=_hint(error, self.settings))

@@ -99,7 +99,7 @@ class OpenAIJudge:
     async def _connect(
         self,
     ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeRefused]]]:
-        from mmie_tasks.http.client import async_client
+        from mmie_tasks.http.client import async_client, catch_failures
         from mmie_tasks.judges.openai.wire import ChatServer
 
         settings, pace = self.settings, self._pace
@@ -113,12 +113,13 @@ class OpenAIJudge:
                     clock=monotonic,
                 )
                 address = public_address(url)
+                server = ChatServer(settings, client, address)
                 endpoints.append(
                     Endpoint(
                         address=address,
                         limiter=limiter,
                         health=Health(pace=pace, clock=monotonic),
-                        send=ChatServer(settings, client, address).send,
+                        send=catch_failures(server.attempt, settings.secrets),
                     )
                 )
             yield endpoints

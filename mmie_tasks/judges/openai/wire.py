@@ -16,10 +16,8 @@ import openai
 from loguru import logger
 
 from mmie_tasks.http.client import (
-    ATTEMPT_ERRORS,
     ServerError,
     UnusableBody,
-    failure_of,
     lower_names,
     parse_json,
     server_error_of,
@@ -37,6 +35,7 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.openai.models import HEADROOM, Dialect, Price, dialect_of
 from mmie_tasks.judges.openai.settings import Settings
 
+_PARAMETER_ERRORS = (openai.BadRequestError, openai.UnprocessableEntityError)  # 400, 422
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
@@ -56,25 +55,28 @@ class ChatServer:
         self._address = address
         self._dialect = dialect_of(settings.model)
 
-    async def send(self, request: JudgeRequest) -> Success[JudgeReply | JudgeRefused] | Failure:
-        """Send a request; again at once if the server only rejects a parameter's name."""
+    async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeRefused] | Failure:
+        """Send a request; again at once if the server only rejects a parameter's name.
+
+        Raises:
+            OpenAIError: The server's error, or no response: see `client.ATTEMPT_ERRORS`.
+        """
         tried: set[Dialect] = set()
         while True:
             dialect = self._dialect
             tried.add(dialect)
             try:
-                return await self._attempt(request, dialect)
+                return await self._complete(request, dialect)
             except RequestBroken as error:
                 return Failure(kind="invalid", reason=str(error))
-            except ATTEMPT_ERRORS as error:
-                failure = failure_of(error, self._settings.secrets)
+            except _PARAMETER_ERRORS as error:
                 server_error = server_error_of(error, self._settings.secrets)
-            other = next_dialect(dialect, server_error) if server_error else None
-            if other is None or other in tried:
-                return failure
-            self._adopt(other, failure.reason)
+                other = next_dialect(dialect, server_error) if server_error else None
+                if other is None or other in tried:
+                    raise
+                self._adopt(other, str(server_error))
 
-    async def _attempt(
+    async def _complete(
         self, request: JudgeRequest, dialect: Dialect
     ) -> Success[JudgeReply | JudgeRefused] | Failure:
         settings = self._settings
