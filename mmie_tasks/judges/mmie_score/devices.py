@@ -48,7 +48,13 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
         )
     if option == "cpu" or (option == "auto" and not torch.cuda.is_available()):
         return torch.device("cpu")
-    number = int(parsed[1]) if parsed[1] else _local_rank(environment)
+    rank = environment.get("LOCAL_RANK", "").strip() or "0"
+    if not parsed[1] and not (rank.isascii() and rank.isdecimal()):
+        raise JudgeMisconfigured(
+            f"The environment variable `LOCAL_RANK` is `{rank}`, not a number.",
+            hint="`accelerate launch` and `torchrun` set it; unset it for a single process",
+        )
+    number = int(parsed[1] or rank)
     _check_gpu(option, number, is_explicit=bool(parsed[1]))
     return torch.device("cuda", number)
 
@@ -154,16 +160,6 @@ def exact_fp32() -> Iterator[None]:
     finally:
         for (owner, name, _), old in zip(switches, before, strict=True):
             setattr(owner, name, old)
-
-
-def _local_rank(environment: Mapping[str, str]) -> int:
-    text = environment.get("LOCAL_RANK", "").strip() or "0"
-    if not (text.isascii() and text.isdecimal()):
-        raise JudgeMisconfigured(
-            f"The environment variable `LOCAL_RANK` is `{text}`, not a number.",
-            hint="`accelerate launch` and `torchrun` set it; unset it for a single process",
-        )
-    return int(text)
 
 
 def _check_gpu(option: str, number: int, *, is_explicit: bool) -> None:

@@ -102,16 +102,12 @@ class MmieScoreJudge:
             DataMissing: The checkpoint could not be downloaded.
         """
         with self._open_lock:
-            return self._signature
-
-    @cached_property
-    def _signature(self) -> str:
-        placement = self._placement
-        return (
-            f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}"
-            f"|dtype:{placement.dtype_name}|device:{placement.device.type}"
-            f"|attention:{placement.attention.name}|stop:end"
-        )
+            placement = self._placement
+            return (
+                f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}"
+                f"|dtype:{placement.dtype_name}|device:{placement.device.type}"
+                f"|attention:{placement.attention.name}|stop:end"
+            )
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
@@ -199,11 +195,13 @@ class MmieScoreJudge:
 
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-        from mmie_tasks.judges.mmie_score.inputs import PromptPreparer
+        from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
 
         if not requests:
             return
-        builder = self._input_builder()
+        with self._open_lock:
+            checkpoint = self._checkpoint
+        builder = InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
         lengths = [builder.length(request) for request in requests]
         max_positions = builder.facts.max_positions
         with ExitStack() as stack:
@@ -222,13 +220,6 @@ class MmieScoreJudge:
                 else:
                     yield result.key, result.error
         _log_control_strings(builder, requests)
-
-    def _input_builder(self) -> InputBuilder:
-        from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-
-        with self._open_lock:
-            checkpoint = self._checkpoint
-        return InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
 
     def _load(self) -> LoadedJudge:
         from mmie_tasks.judges.mmie_score.loading import LoadedJudge

@@ -110,7 +110,10 @@ class LoadedJudge:
 
     def _budget(self, rows: int, lengths: Collection[int]) -> Budget:
         """Planned for the usual request, or for the longest if its pages would not suffice."""
-        usable, ordered = self._usable_bytes(), sorted(lengths)
+        loaded = self._model.parameters() if self._model is not None else ()
+        usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
+        usable = min(usable, self._placement.max_memory_bytes or usable)
+        ordered = sorted(lengths)
         usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
         try:
             budget = self._planned(rows, usual, usable)
@@ -120,12 +123,6 @@ class LoadedJudge:
             with suppress(JudgeMisconfigured):  # the longest requests then go unscored
                 budget = self._planned(rows, longest, usable)
         return budget
-
-    def _usable_bytes(self) -> int:
-        """Free memory, plus that of the weights if they are loaded."""
-        loaded = self._model.parameters() if self._model is not None else ()
-        usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
-        return min(usable, self._placement.max_memory_bytes or usable)
 
     def _planned(self, rows: int, longest_tokens: int, usable_bytes: int) -> Budget:
         placement = self._placement

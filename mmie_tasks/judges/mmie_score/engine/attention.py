@@ -82,7 +82,11 @@ class SdpaAttention:
                 _attend_row,
                 pages=_page_index(table[: -(-length // self.page_tokens)], device),
                 length=length,
-                mask=_mask(stop - start, length, device),
+                mask=None
+                if stop - start in (1, length)
+                else torch.ones(stop - start, length, dtype=torch.bool, device=device).tril(
+                    length - stop + start  # the last query sees every key
+                ),
                 is_causal=1 < stop - start == length,
             )
             for start, stop, length, table in zip(
@@ -133,13 +137,6 @@ def _page_index(table: list[int], device: torch.device) -> slice | torch.Tensor:
     if table == list(range(table[0], table[0] + len(table))):
         return slice(table[0], table[0] + len(table))
     return torch.tensor(table, device=device)
-
-
-def _mask(queries: int, length: int, device: torch.device) -> torch.Tensor | None:
-    """Lower right triangle, (queries, length): the last query sees every key."""
-    if queries in (1, length):
-        return None
-    return torch.ones(queries, length, dtype=torch.bool, device=device).tril(length - queries)
 
 
 class Rotary:

@@ -90,8 +90,13 @@ class Engine:
                 if not self.schedule.live:
                     return
                 yield from self._step(watch)
-        finally:
-            self._drop_everything()
+        finally:  # also if the caller stops reading results
+            for row in list(self.schedule.live):
+                self._vision.drop(row.prompt)
+                self.schedule.end(row)
+            for prompt in self.schedule.waiting:
+                self._vision.drop(prompt)
+            self.schedule.waiting.clear()
 
     def _take_prompts(self, source: PromptSource) -> Iterator[Failure]:
         """Take the prompts that are ready; wait for one only if there is nothing else to do."""
@@ -100,7 +105,11 @@ class Engine:
             idle = not schedule.live and not schedule.waiting
             match prompt := source.get(wait=idle):
                 case Prompt() if not schedule.fits(prompt):
-                    yield self._too_long(prompt)
+                    reason = (
+                        f"this request may come to {prompt.max_stored_tokens} tokens, and the "
+                        f"judge's memory holds {schedule.max_tokens} at once"
+                    )
+                    yield Failure(key=prompt.key, error=JudgeUnavailable(reason))
                 case Prompt():
                     self._vision.add(prompt)
                     schedule.waiting.append(prompt)
@@ -118,7 +127,8 @@ class Engine:
             involved = [chunk.row for chunk in chunks]
             logits = self._within_memory(lambda: self._prefilled(chunks), involved)
         else:
-            logits = self._within_memory(lambda: self._decoded(decoding), decoding)
+            self.steps["decode"] += 1
+            logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)
         if logits is None:
             return
         if isinstance(logits, Failure):
@@ -161,10 +171,6 @@ class Engine:
         self.steps["prefill"] += 1
         return self._prefill.step(chunks, self.budget.chunk_tokens if self._fixed else None)
 
-    def _decoded(self, rows: Sequence[Row]) -> torch.Tensor:
-        self.steps["decode"] += 1
-        return self.decoder.step(rows)
-
     def _completion(self, row: Row) -> Completion | None:
         output, prompt = row.output, row.prompt
         ended = output[-1] == self._end
@@ -176,13 +182,6 @@ class Engine:
             finish="stop" if ended else "length",
             prompt_tokens=len(prompt.ids),
         )
-
-    def _too_long(self, prompt: Prompt) -> Failure:
-        error = JudgeUnavailable(
-            f"this request may come to {prompt.max_stored_tokens} tokens, and the judge's memory "
-            f"holds {self.schedule.max_tokens} at once"
-        )
-        return Failure(key=prompt.key, error=error)
 
     def _within_memory(
         self, step: Callable[[], torch.Tensor], rows: Sequence[Row]
@@ -197,7 +196,13 @@ class Engine:
         release_memory()
         smaller = shrink(self.budget)
         if smaller is None and len(self.schedule.live) <= 1:
-            return self._too_large(rows[0], reason)
+            # The request does not fit even alone; the others get the full budget back.
+            self._vision.drop(rows[0].prompt)
+            self.schedule.end(rows[0])
+            self.budget = self.full_budget
+            self.schedule.max_rows = self.full_budget.rows
+            text = f"the judge's device ran out of memory on this request alone: {reason}"
+            return Failure(key=rows[0].prompt.key, error=JudgeUnavailable(text))
         self.budget = smaller or self.budget
         logger.warning(f"The judge's device ran out of memory; continuing with {self.budget}.")
         self.schedule.max_rows = self.budget.rows
@@ -206,24 +211,6 @@ class Engine:
             self._vision.add(row.prompt, first=True)
             self.schedule.restart(row)
         return None
-
-    def _too_large(self, row: Row, reason: str) -> Failure:
-        """Fail a request that does not fit even alone; the others get the full budget back."""
-        self._vision.drop(row.prompt)
-        self.schedule.end(row)
-        self.budget = self.full_budget
-        self.schedule.max_rows = self.full_budget.rows
-        text = f"the judge's device ran out of memory on this request alone: {reason}"
-        return Failure(key=row.prompt.key, error=JudgeUnavailable(text))
-
-    def _drop_everything(self) -> None:
-        """Free all pages, also if the caller stops reading results."""
-        for row in list(self.schedule.live):
-            self._vision.drop(row.prompt)
-            self.schedule.end(row)
-        for prompt in self.schedule.waiting:
-            self._vision.drop(prompt)
-        self.schedule.waiting.clear()
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -171,7 +171,7 @@ def self_check(
         trial = _random_trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
         together = trial.computed(attention, range(len(_CHECKED_ROWS)))
         for index, (queries, length) in enumerate(_CHECKED_ROWS):
-            output = together[trial.span(index)]
+            output = together[index]
             which = f"of {queries} queries on {length} keys"
             gap = (output.float() - trial.expected(index)).abs()
             allowed = _TOLERANCES[dtype] * (1 + output.float().abs())
@@ -179,7 +179,7 @@ def self_check(
                 return (
                     f"its results {which} differ from plain arithmetic, by {gap.max().item():.2g}"
                 )
-            if not torch.equal(output, trial.computed(attention, [index])):
+            if not torch.equal(output, trial.computed(attention, [index])[0]):
                 return f"its results {which} are other bits among other rows than alone"
     except _KERNEL_ERRORS as error:
         first = str(error).strip().partition("\n")[0]
@@ -191,34 +191,27 @@ def self_check(
 class _Trial:
     """Flat queries of `_CHECKED_ROWS`, and pages of keys and values."""
 
-    starts: list[int]
     tables: list[list[int]]
-    queries: torch.Tensor
+    queries: list[torch.Tensor]
     keys: torch.Tensor
     values: torch.Tensor
 
-    def span(self, index: int) -> slice:
-        """The queries of a row."""
-        return slice(self.starts[index], self.starts[index + 1])
-
-    def computed(self, attention: FlashAttention, indices: Sequence[int]) -> torch.Tensor:
+    def computed(self, attention: FlashAttention, indices: Sequence[int]) -> list[torch.Tensor]:
         """Some rows in one call."""
-        starts = [0]
-        for index in indices:
-            starts.append(starts[-1] + _CHECKED_ROWS[index][0])
+        counts = [_CHECKED_ROWS[index][0] for index in indices]
         layout = BatchLayout(
-            starts=starts,
+            starts=[sum(counts[:row]) for row in range(len(counts) + 1)],
             lengths=[_CHECKED_ROWS[index][1] for index in indices],
             tables=[self.tables[index] for index in indices],
         )
-        attend = attention.plan(layout, self.queries.device)
-        queries = torch.cat([self.queries[self.span(index)] for index in indices])
-        return attend(queries, self.keys, self.values)
+        attend = attention.plan(layout, self.keys.device)
+        queries = torch.cat([self.queries[index] for index in indices])
+        return list(torch.split(attend(queries, self.keys, self.values), counts))
 
     def expected(self, index: int) -> torch.Tensor:
         """One row by plain arithmetic in fp32."""
         count, length = _CHECKED_ROWS[index]
-        queries = self.queries[self.span(index)].float().transpose(0, 1)
+        queries = self.queries[index].float().transpose(0, 1)
         group = queries.shape[0] // self.keys.shape[2]
         keys, values = (
             pages[self.tables[index]].flatten(0, 1)[:length].float().transpose(0, 1)
@@ -245,17 +238,16 @@ def _random_trial(
     pages_used = [-(-length // page_tokens) for _, length in _CHECKED_ROWS]
     order = iter(torch.randperm(sum(pages_used), generator=random).tolist())
     tables = [[next(order) for _ in range(pages)] for pages in pages_used]
-    starts = [sum(count for count, _ in _CHECKED_ROWS[:i]) for i in range(len(_CHECKED_ROWS) + 1)]
     pool = (sum(pages_used), page_tokens, kv_heads, head_dim)
-    queries = _QUERY_SCALE * torch.randn(starts[-1], heads, head_dim, generator=random)
+    counts = [count for count, _ in _CHECKED_ROWS]
+    queries = _QUERY_SCALE * torch.randn(sum(counts), heads, head_dim, generator=random)
     keys, values = (torch.randn(pool, generator=random) for _ in range(2))
     for (_, length), table in zip(_CHECKED_ROWS, tables, strict=True):
         if unused := -length % page_tokens:
             keys[table[-1], -unused:] = values[table[-1], -unused:] = _BEYOND_LAST_KEY
     return _Trial(
-        starts=starts,
         tables=tables,
-        queries=queries.to(device, dtype),
+        queries=list(torch.split(queries.to(device, dtype), counts)),
         keys=keys.to(device, dtype),
         values=values.to(device, dtype),
     )

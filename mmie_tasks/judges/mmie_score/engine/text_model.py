@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import (
     Attend,
@@ -132,21 +131,59 @@ class Prefill:
             Logits (chunks that end a prompt, vocabulary).
         """
         text, device = self._text, self._text.device
-        tokens = sum(chunk.size for chunk in chunks)
+        sizes = [chunk.size for chunk in chunks]
+        tokens = sum(sizes)
         padding = max(0, (fixed_tokens or 0) - tokens)
-        attend = self._attention.plan(_layout(chunks), device)
+        layout = BatchLayout(
+            starts=np.cumsum([0, *sizes]).tolist(),
+            lengths=[chunk.stop for chunk in chunks],
+            tables=[chunk.row.pages for chunk in chunks],
+        )
+        attend = self._attention.plan(layout, device)
+
+        def attend_unpadded(
+            queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+        ) -> torch.Tensor:
+            return _pad_rows(attend(queries[:tokens], keys, values), padding)
+
+        positions, is_long, slots = self._token_columns(chunks, padding)
         hidden = text.forward(
             _pad_rows(torch.cat([self._embedded(chunk) for chunk in chunks]), padding),
-            _pad_values(_positions(chunks), padding, 0).to(device),
-            _pad_values(self._are_long(chunks), padding, 0).to(device),
-            _pad_values(self._slots(chunks), padding, self._scratch_slot()).to(device),
-            _attend_first(tokens, attend, padding) if padding else attend,
+            positions.to(device),
+            is_long.to(device),
+            slots.to(device),
+            attend_unpadded,
         )
-        last = np.cumsum([chunk.size for chunk in chunks]) - 1
-        ends = [int(index) for index, chunk in zip(last, chunks, strict=True) if chunk.ends_prompt]
+        ends = [
+            stop - 1
+            for stop, chunk in zip(layout.starts[1:], chunks, strict=True)
+            if chunk.ends_prompt
+        ]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
         head_padding = max(0, (self._fixed_rows or 0) - len(ends))
         return text.logits(_pad_rows(ending, head_padding))[: len(ends)]
+
+    def _token_columns(
+        self, chunks: Sequence[Chunk], padding: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Of each token its position, whether it has the long factors, and its slot; padded."""
+        pages, page_tokens = self._text.keys.shape[1:3]
+        long_after = self._text.rotary.long_after
+        scratch_slot = (pages - 1) * page_tokens  # the last page belongs to no row
+        by_chunk = [np.arange(chunk.start, chunk.stop, dtype=np.int64) for chunk in chunks]
+        slots = [
+            np.asarray(chunk.row.pages)[positions // page_tokens] * page_tokens
+            + positions % page_tokens
+            for chunk, positions in zip(chunks, by_chunk, strict=True)
+        ]
+        is_long = [prompt_is_long(chunk.row.prompt.ids, long_after) for chunk in chunks]
+        return (
+            torch.from_numpy(np.pad(np.concatenate(by_chunk), (0, padding))),
+            torch.from_numpy(np.pad(np.repeat(is_long, [c.size for c in chunks]), (0, padding))),
+            torch.from_numpy(
+                np.pad(np.concatenate(slots), (0, padding), constant_values=scratch_slot)
+            ),
+        )
 
     def _embedded(self, chunk: Chunk) -> torch.Tensor:
         """(tokens, hidden): image features for image tokens, word embeddings for the others."""
@@ -160,58 +197,7 @@ class Prefill:
         positions = torch.from_numpy(np.flatnonzero(is_image[chunk.start :])).to(embedded.device)
         return embedded.index_copy(0, positions, features[first:last].to(embedded.dtype))
 
-    def _are_long(self, chunks: Sequence[Chunk]) -> NDArray[np.bool_]:
-        long_after = self._text.rotary.long_after
-        return np.concatenate(
-            [
-                np.full(chunk.size, prompt_is_long(chunk.row.prompt.ids, long_after))
-                for chunk in chunks
-            ]
-        )
-
-    def _slots(self, chunks: Sequence[Chunk]) -> NDArray[np.int64]:
-        """The slot of every token, as `decoding.slot` computes it for one."""
-        page_tokens = self._attention.page_tokens
-        slots = []
-        for chunk in chunks:
-            positions = np.arange(chunk.start, chunk.stop, dtype=np.int64)
-            pages = np.asarray(chunk.row.pages)[positions // page_tokens]
-            slots.append(pages * page_tokens + positions % page_tokens)
-        return np.concatenate(slots)
-
-    def _scratch_slot(self) -> int:
-        """A slot of the last page, which belongs to no row."""
-        pages, page_tokens = self._text.keys.shape[1:3]
-        return (pages - 1) * page_tokens
-
-
-def _positions(chunks: Sequence[Chunk]) -> NDArray[np.int64]:
-    return np.concatenate([np.arange(c.start, c.stop, dtype=np.int64) for c in chunks])
-
-
-def _layout(chunks: Sequence[Chunk]) -> BatchLayout:
-    return BatchLayout(
-        starts=np.cumsum([0, *(chunk.size for chunk in chunks)]).tolist(),
-        lengths=[chunk.stop for chunk in chunks],
-        tables=[chunk.row.pages for chunk in chunks],
-    )
-
-
-def _pad_values(values: NDArray[Any], count: int, value: int) -> torch.Tensor:
-    return torch.from_numpy(np.pad(values, (0, count), constant_values=value))
-
 
 def _pad_rows(rows: torch.Tensor, count: int) -> torch.Tensor:
     """Append rows of zeros."""
     return torch.cat([rows, rows.new_zeros(count, *rows.shape[1:])]) if count else rows
-
-
-def _attend_first(tokens: int, attend: Attend, padding: int) -> Attend:
-    """Attention for the first tokens only; the padding behind them gets zeros."""
-
-    def attend_first(
-        queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
-        return _pad_rows(attend(queries[:tokens], keys, values), padding)
-
-    return attend_first

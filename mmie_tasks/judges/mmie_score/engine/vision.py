@@ -110,12 +110,11 @@ class Vision:
             pending.features.append(own.flatten(0, 1))
             pending.computed = stop
             offset += stop - start
-        while self._queue and self._is_complete(self._queue[0]):
+        while self._queue:
+            first = self._prompts.get(self._queue[0])
+            if first is not None and first.computed < len(first.tiles):
+                return
             self._queue.popleft()
-
-    def _is_complete(self, key: int) -> bool:
-        pending = self._prompts.get(key)
-        return pending is None or pending.computed == len(pending.tiles)
 
     def _next_stretches(self, batch_tiles: int) -> Iterator[tuple[_PromptTiles, int, int]]:
         """Stretches of tiles without features, up to `batch_tiles` in all."""
