@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from mmie_tasks.answers.saved import (
     ANSWER_FIELDS,
@@ -33,6 +33,7 @@ SUPPORTED_FILES = (
 
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE_LOG = re.compile(r"(?P<date>.*?)_samples_(?P<task>.+)\.jsonl")
+_WHOLE_FILE = "the whole file"
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 
 _SampleKey: TypeAlias = tuple[str | None, int | None]
@@ -44,15 +45,6 @@ class Entry:
 
     value: object
     position: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileContent:
-    """The content of a file: the lines of a JSONL, the entries of a list, or one other value."""
-
-    kind: Literal["lines", "list", "single"]
-    entries: tuple[Entry, ...]
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +95,8 @@ def read_answers(path: str, datasets: Collection[str] = ()) -> SavedAnswers:
     return SavedAnswers(tuple(answers), tuple(notes))
 
 
-def read_file(path: Path) -> FileContent:
-    """Read a JSON or JSONL file, whatever its suffix.
+def _load_entries(path: Path, notes: list[str]) -> list[Entry]:
+    """The lines of a JSONL, the entries of a list, or the only value, whatever the file's suffix.
 
     If the last line of a JSONL was cut off, as by a killed run, the file is read without that line,
     and a note reports it.
@@ -118,35 +110,30 @@ def read_file(path: Path) -> FileContent:
         raise AnswersUnusable(
             f"Cannot read {path}: {error.strerror}.", hint="check the path and its permissions"
         ) from error
+    if not content.strip():
+        return []
     if path.suffix == ".jsonl" and not content.lstrip().startswith(b"["):
-        return _parse_lines(content, path)
+        return _parse_lines(content, path, notes)
     try:
-        return _parse_json(content)
+        value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
     except _RepeatedKey as error:
         raise AnswersUnusable(
             f"{path}: the key {error} occurs twice.", hint="keep one of the two answers"
         ) from error
     except (ValueError, RecursionError) as error:
         if _starts_with_json_line(content):
-            return _parse_lines(content, path)
-        raise _not_json(path, _reason(error)) from error
-
-
-def _parse_json(content: bytes) -> FileContent:
-    if not content.strip():
-        return FileContent(kind="list", entries=())
-    value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
+            return _parse_lines(content, path, notes)
+        raise _not_json(path, error) from error
     if isinstance(value, list):
-        entries = (Entry(entry, f"entry {number}") for number, entry in enumerate(value, 1))
-        return FileContent(kind="list", entries=tuple(entries))
-    return FileContent(kind="single", entries=(Entry(value, "the whole file"),))
+        return [Entry(entry, f"entry {number}") for number, entry in enumerate(value, 1)]
+    return [Entry(value, _WHOLE_FILE)]
 
 
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _RepeatedKey(repr(next(key for key in keys if keys.count(key) > 1)))
+        counts = Counter(key for key, _ in pairs)
+        raise _RepeatedKey(repr(next(key for key in counts if counts[key] > 1)))
     return fields
 
 
@@ -159,9 +146,8 @@ def _starts_with_json_line(content: bytes) -> bool:
         return False
 
 
-def _parse_lines(content: bytes, path: Path) -> FileContent:
+def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[Entry]:
     entries: list[Entry] = []
-    notes: list[str] = []
     lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -170,18 +156,15 @@ def _parse_lines(content: bytes, path: Path) -> FileContent:
             entries.append(Entry(json.loads(line.decode()), f"line {number}"))
         except (ValueError, RecursionError) as error:
             if number < len(lines):
-                raise _not_json(f"{path}, line {number}", _reason(error)) from error
+                raise _not_json(f"{path}, line {number}", error) from error
             notes.append(f"{path}: line {number}, the last, is cut off and was left out")
-    return FileContent(kind="lines", entries=tuple(entries), notes=tuple(notes))
+    return entries
 
 
-def _reason(error: Exception) -> str:
+def _not_json(location: object, error: Exception) -> AnswersUnusable:
+    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is not UTF-8"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def _not_json(location: object, reason: str) -> AnswersUnusable:
+        reason = f"byte {error.start} is not UTF-8"
     return AnswersUnusable(
         f"{location}: not JSON in UTF-8 ({reason}).",
         hint="repair the file, or point `path` at another one",
@@ -200,21 +183,16 @@ def _files(path: str) -> list[_File]:
             raise AnswersUnusable(
                 f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
             )
-        for file in _json_files(root) if root.is_dir() else [root]:
-            files.setdefault(file.resolve(), _File(file, explicit=root.is_file()))
+        for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
+            is_copy = (
+                file.name == "pred_with_extracted.json" and file.with_name("pred.json").exists()
+            )
+            is_json = file.suffix in {".json", ".jsonl"} and file.is_file()
+            if file is root or (
+                is_json and not is_copy and not _NEVER_ANSWERS.fullmatch(file.name)
+            ):
+                files.setdefault(file.resolve(), _File(file, explicit=file is root))
     return list(files.values())
-
-
-def _json_files(folder: Path) -> Iterator[Path]:
-    for file in sorted(folder.rglob("*.json*")):
-        is_copy = file.name == "pred_with_extracted.json" and file.with_name("pred.json").exists()
-        if (
-            file.suffix in {".json", ".jsonl"}
-            and file.is_file()
-            and not is_copy
-            and not _NEVER_ANSWERS.fullmatch(file.name)
-        ):
-            yield file
 
 
 def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
@@ -239,19 +217,22 @@ def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
 
 
 def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[SavedAnswer]:
-    content = read_file(file.path)
-    notes += content.notes
-    records = _records(content, file)
+    entries = _load_entries(file.path, notes)
+    records = _records(entries, strict=not file.explicit)
     readers = (reader_of(entry.value) for entry in records)
     reader = next((reader for reader in readers if reader), None)
     if reader is None:
-        if not content.entries:
+        if not entries:
             notes.append(f"{file.path} is empty")
         if file.explicit:
-            problem = "answers in no supported format" if content.entries else "nothing"
+            problem = "answers in no supported format" if entries else "nothing"
             raise AnswersUnusable(f"{file.path} holds {problem}.", hint=SUPPORTED_FILES)
         return []
-    if reader is read_plain and not file.explicit and _is_ambiguous(records):
+    is_ambiguous = any(
+        isinstance(entry.value, Mapping) and sum(name in entry.value for name in ANSWER_FIELDS) > 1
+        for entry in records
+    )
+    if reader is read_plain and not file.explicit and is_ambiguous:
         notes.append(f"{file.path} was left out: several of its fields may be the answer")
         return []
     answers = []
@@ -262,38 +243,24 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     return _without_shared_names(answers)
 
 
-def _records(content: FileContent, file: _File) -> Sequence[Entry]:
-    """The records of a file; those of an object ``{id: answer}`` are made of its pairs."""
-    if content.kind != "single" or reader_of(content.entries[0].value):
-        return content.entries
-    fields = content.entries[0].value
-    if not isinstance(fields, Mapping) or not _maps_ids_to_answers(
-        fields, strict=not file.explicit
-    ):
+def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
+    """The records of a file; those of an object ``{id: answer}`` are made of its pairs.
+
+    That is distinguished from ``{id: score}``, an annotation or a configuration: with `strict`,
+    every value must be a possible answer; otherwise one text or list is enough.
+    """
+    if [entry.position for entry in entries] != [_WHOLE_FILE] or reader_of(entries[0].value):
+        return entries
+    fields = entries[0].value
+    if not isinstance(fields, Mapping) or "meta_data" in fields:
+        return ()
+    is_answer = [isinstance(value, (str, list)) for value in fields.values()]
+    can_be_answer = [value is None or isinstance(value, (str, list)) for value in fields.values()]
+    if not any(is_answer) or (strict and not all(can_be_answer)):
         return ()
     return [
         Entry({"id": key, "answer": value}, f"key {key!r}") for key, value in fields.items() if key
     ]
-
-
-def _maps_ids_to_answers(fields: Mapping[str, object], *, strict: bool) -> bool:
-    """Whether this is ``{id: answer}``, and not ``{id: score}``, an annotation or a configuration.
-
-    In a folder (`strict`), every value must be a possible answer; otherwise one text is enough.
-    """
-    if "meta_data" in fields:
-        return False
-    can_be_answers = [value is None or isinstance(value, (str, list)) for value in fields.values()]
-    return any(isinstance(value, (str, list)) for value in fields.values()) and (
-        not strict or all(can_be_answers)
-    )
-
-
-def _is_ambiguous(records: Sequence[Entry]) -> bool:
-    return any(
-        isinstance(entry.value, Mapping) and sum(name in entry.value for name in ANSWER_FIELDS) > 1
-        for entry in records
-    )
 
 
 def _without_shared_names(answers: list[SavedAnswer]) -> list[SavedAnswer]:

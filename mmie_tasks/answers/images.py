@@ -15,7 +15,7 @@ import posixpath
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -24,7 +24,6 @@ from urllib.parse import unquote
 from loguru import logger
 
 from mmie_tasks.answers.parsing import ParsedAnswer
-from mmie_tasks.answers.segments import Segment
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import inside, open_bounded, size_px
@@ -92,28 +91,22 @@ def resolve_images(
         task: Name of the task; some models leave images in files that are named after it.
         row: The sample's row in the task's dataset, from 0, which those names also hold.
     """
-    segments = [
-        resolved for segment in answer.segments for resolved in _resolve(segment, resolver, row)
-    ]
-    if not any(segment.image for segment in segments):
-        references = resolver.metadata_images(task, row)
+    segments: list[ResolvedSegment] = []
+    for segment in answer.segments:
+        file = resolver.resolve(segment.image) if segment.image is not None else None
+        row_images = []
+        if segment.image is not None and file is not None and not file.path:
+            row_images = resolver.row_images(segment.image, row)
+        if not row_images:
+            segments.append(ResolvedSegment(segment.text, segment.image, file))
+        elif segment.text is not None:
+            segments.append(ResolvedSegment(segment.text))
+        references = map(str, row_images)
         segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in references]
+    if not any(segment.image for segment in segments):
+        images = resolver.metadata_images(task, row)
+        segments += [ResolvedSegment(None, image, resolver.resolve(image)) for image in images]
     return tuple(segments)
-
-
-def _resolve(segment: Segment, resolver: ImageResolver, row: int) -> Iterator[ResolvedSegment]:
-    if segment.image is None:
-        yield ResolvedSegment(segment.text)
-        return
-    file = resolver.resolve(segment.image)
-    row_images = [] if file.path else resolver.row_images(segment.image, row)
-    if not row_images:
-        yield ResolvedSegment(segment.text, segment.image, file)
-        return
-    if segment.text is not None:
-        yield ResolvedSegment(segment.text)
-    for path in row_images:
-        yield ResolvedSegment(None, str(path), resolver.resolve(str(path)))
 
 
 class ImageResolver:
@@ -166,7 +159,14 @@ class ImageResolver:
             return []
         listed_at, images = self._row_images.get(path, (None, {}))
         if listed_at != status.st_mtime_ns:
-            images = _list_row_images(path)
+            seeds: dict[int, list[tuple[int, Path]]] = defaultdict(list)
+            try:
+                for file in path.iterdir():
+                    if match := _ROW_IMAGE.fullmatch(file.name):
+                        seeds[int(match[1])].append((int(match[2]), file))
+            except OSError as error:
+                logger.warning(f"The folder `{path}` of an answer cannot be read: {error}.")
+            images = {row: [file for _, file in sorted(files)] for row, files in seeds.items()}
             self._row_images[path] = (status.st_mtime_ns, images)
         return images.get(row, [])
 
@@ -333,17 +333,6 @@ def _has_complete_end(path: Path) -> bool:
             return 0 < int.from_bytes(head[2:6], "little") <= size
         case _:
             return False
-
-
-def _list_row_images(folder: Path) -> Mapping[int, list[Path]]:
-    by_row: dict[int, list[tuple[int, Path]]] = defaultdict(list)
-    try:
-        for path in folder.iterdir():
-            if match := _ROW_IMAGE.fullmatch(path.name):
-                by_row[int(match[1])].append((int(match[2]), path))
-    except OSError as error:
-        logger.warning(f"The folder `{folder}` of an answer cannot be read: {error}.")
-    return {row: [path for _, path in sorted(seeds)] for row, seeds in by_row.items()}
 
 
 def _read_metadata_images(path: Path) -> list[str] | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.saved import MISSING, Format, SavedAnswer
@@ -164,9 +165,14 @@ class _Agreement:
 
     @classmethod
     def of(cls, saved: SavedAnswer, sample: RequestedSample) -> _Agreement:
-        both_known = saved.target is not None and sample.target is not None
-        same_target = saved.target == sample.target if both_known else None
-        return cls(target=same_target, input=_same_input(saved, sample))
+        same_input = same_target = None
+        if saved.target is not None and sample.target is not None:
+            same_target = saved.target == sample.target
+        if sample.input is not None and saved.input is not None:
+            same_input = normalised(saved.input) == normalised(sample.input)
+        elif sample.input is not None and saved.input_hash is not None:
+            same_input = saved.input_hash == runner_hash(sample.input)
+        return cls(target=same_target, input=same_input)
 
     @property
     def same_question(self) -> bool:
@@ -178,29 +184,11 @@ class _Agreement:
         return self.input is False or self.target is False
 
 
-def _same_input(saved: SavedAnswer, sample: RequestedSample) -> bool | None:
-    if sample.input is None:
-        return None
-    if saved.input is not None:
-        return saved.input == sample.input or normalised(saved.input) == normalised(sample.input)
-    return None if saved.input_hash is None else saved.input_hash == runner_hash(sample.input)
-
-
 def _saved_key(saved: SavedAnswer) -> ContentKey | None:
     """The key of a saved answer's question; None if its file does not tell."""
     if saved.input is not None and saved.target is not None:
         return _text_key(saved.input, saved.target)
     return None if saved.input_hash is None else ("hash", saved.input_hash)
-
-
-def _requested_keys(sample: RequestedSample) -> tuple[ContentKey, ...]:
-    """The keys that a saved answer to the sample may have."""
-    if sample.input is None:
-        return ()
-    hash_key: ContentKey = ("hash", runner_hash(sample.input))
-    if sample.target is None:
-        return (hash_key,)
-    return (_text_key(sample.input, sample.target), hash_key)
 
 
 def _text_key(text: str, target: str) -> ContentKey:
@@ -213,22 +201,26 @@ class AnswerMatcher:
 
     Args:
         saved: All of them, in the order they were read.
+
+    Attributes:
+        saved: The same.
+        by_id: Id to the indices of the answers with it.
+        by_number: Task in the log (None if it names none) and number to the indices.
     """
 
     def __init__(self, saved: Sequence[SavedAnswer]) -> None:
         self.saved = saved
-        self._by_id: defaultdict[str, list[int]] = defaultdict(list)
-        self._by_number: defaultdict[tuple[str | None, int], list[int]] = defaultdict(list)
-        self._by_content: defaultdict[ContentKey, list[int]] | None = None
+        self.by_id: dict[str, list[int]] = {}
+        self.by_number: dict[tuple[str | None, int], list[int]] = {}
         for index, answer in enumerate(saved):
             for sample_id in answer.ids:
-                self._by_id[sample_id].append(index)
+                self.by_id.setdefault(sample_id, []).append(index)
             if answer.doc_id is not None:
-                self._by_number[answer.task, answer.doc_id].append(index)
+                self.by_number.setdefault((answer.task, answer.doc_id), []).append(index)
 
     def has_answers(self, ids: Iterable[str], *, logged_as: str) -> bool:
         """Whether any answer has one of the ids, or is from a log of the task's name."""
-        return any(sample_id in self._by_id for sample_id in ids) or any(
+        return any(sample_id in self.by_id for sample_id in ids) or any(
             answer.task == logged_as for answer in self.saved
         )
 
@@ -257,23 +249,14 @@ class AnswerMatcher:
         search.by_number_alone()
         return search.result(task)
 
-    def with_id(self, sample_id: str) -> Sequence[int]:
-        """Indices of the saved answers with this id."""
-        return self._by_id.get(sample_id, ())
-
-    def with_number(self, task: str, doc_id: int) -> Sequence[int]:
-        """Indices of the answers with the runner's number, in logs of the task or of no task."""
-        own = self._by_number.get((task, doc_id), [])
-        return [*own, *self._by_number.get((None, doc_id), [])]
-
-    def with_content(self, key: ContentKey) -> Sequence[int]:
-        """Indices of the answers to the same question."""
-        if self._by_content is None:
-            self._by_content = defaultdict(list)
-            for index, answer in enumerate(self.saved):
-                if (saved_key := _saved_key(answer)) is not None:
-                    self._by_content[saved_key].append(index)
-        return self._by_content.get(key, ())
+    @cached_property
+    def by_content(self) -> dict[ContentKey, list[int]]:
+        """Key of a question to the indices of the answers to it."""
+        by_content: dict[ContentKey, list[int]] = {}
+        for index, answer in enumerate(self.saved):
+            if (key := _saved_key(answer)) is not None:
+                by_content.setdefault(key, []).append(index)
+        return by_content
 
 
 class _Search:
@@ -306,9 +289,14 @@ class _Search:
 
     def by_id(self) -> None:
         for position, sample in enumerate(self._requested):
-            for sample_id in self._id_spellings(sample):
-                indices = self._eligible(self._matcher.with_id(sample_id), sample)
-                if indices:
+            bare_ids = [name.rpartition("/")[2] for name in sample.ids if "/" in name]
+            for sample_id in (*sample.ids, *(bare_ids if self._has_one_dataset else ())):
+                indices = self._matcher.by_id.get(sample_id, [])
+                own = [i for i in indices if self._saved[i].task in {None, self._logged_as}]
+                # Ids such as `17` occur in many tasks, so there the content must not contradict.
+                if indices := own or [
+                    i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts
+                ]:
                     self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
                     break
 
@@ -319,7 +307,8 @@ class _Search:
         for position, sample in self._unmatched():
             indices = [
                 index
-                for index in self._matcher.with_number(self._logged_as, sample.doc_id)
+                for task in (self._logged_as, None)
+                for index in self._matcher.by_number.get((task, sample.doc_id), [])
                 if not (has_id_matches and self._saved[index].ids and sample.ids)
             ]
             if not indices or indices[0] in self._used:
@@ -342,13 +331,23 @@ class _Search:
         unmatched = self._unmatched()
         if not unmatched:
             return
-        keys = [_requested_keys(sample) for sample in self._requested]
+        keys: list[list[ContentKey]] = []
+        for sample in self._requested:
+            text, target = sample.input, sample.target
+            hash_keys = [] if text is None else [("hash", runner_hash(text))]
+            text_keys = [] if text is None or target is None else [_text_key(text, target)]
+            keys.append([*text_keys, *hash_keys])
         counts = Counter(key for sample_keys in keys for key in sample_keys)
         self._requested_counts = counts
         for position, _ in unmatched:
             for key in keys[position]:
-                indices = self._matcher.with_content(key)
-                if len(indices) == 1 and counts[key] == 1 and self._may_move(position, indices[0]):
+                indices = self._matcher.by_content.get(key, [])
+                if len(indices) != 1 or counts[key] != 1 or indices[0] in self._used:
+                    continue
+                # An answer may be used out of order only if the order of its log is wrong.
+                is_other_task = self._saved[indices[0]].task not in {None, self._logged_as}
+                is_disputed = indices[0] in self._disputed or position in self._unconfirmed
+                if is_other_task or is_disputed:
                     self._assign(position, indices[0], "content")
                     break
 
@@ -390,24 +389,6 @@ class _Search:
             ),
         )
         return MatchedAnswers(answers, report)
-
-    def _id_spellings(self, sample: RequestedSample) -> list[str]:
-        bare = [sample_id.rpartition("/")[2] for sample_id in sample.ids if "/" in sample_id]
-        return [*sample.ids, *bare] if self._has_one_dataset else list(sample.ids)
-
-    def _eligible(self, indices: Sequence[int], sample: RequestedSample) -> list[int]:
-        """Answers to this task or to none in particular; otherwise to the same question elsewhere.
-
-        Ids such as ``17`` occur in many tasks, so there the content must not contradict.
-        """
-        own = [i for i in indices if self._saved[i].task in {None, self._logged_as}]
-        return own or [i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts]
-
-    def _may_move(self, position: int, index: int) -> bool:
-        """Whether an answer may be used out of order: only if the order of its log is wrong."""
-        is_other_task = self._saved[index].task not in {None, self._logged_as}
-        order_is_wrong = is_other_task or index in self._disputed or position in self._unconfirmed
-        return order_is_wrong and index not in self._used
 
     def _unmatched(self) -> list[tuple[int, RequestedSample]]:
         return [pair for pair in enumerate(self._requested) if pair[0] not in self._matches]

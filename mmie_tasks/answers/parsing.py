@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -50,10 +51,10 @@ _VIDEO_SUFFIXES = (".mp4", ".webm", ".mov", ".avi", ".mkv")
 _THINKING_TAG = re.compile(r"<(/?)(?:think|analysis)>", re.IGNORECASE)
 
 _WRAPPER_KEYS = ("content", "segments", "messages", "interleaved", "output")
-_TEXT_TYPES = frozenset(("text", "output_text", "input_text"))
 _IMAGE_TYPES = frozenset(
     ("image", "image_url", "input_image", "output_image", "image_generation_call")
 )
+_PART_TYPES = _IMAGE_TYPES | {"text", "output_text", "input_text", "refusal"}
 _THINKING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _OTHER_ROLES = ("user", "system", "developer", "tool", "human")  # compared with values of any type
 _PAIR_KEYS = frozenset(("text", "image", "image_url"))
@@ -186,7 +187,9 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
         if not result and isinstance(result, (list, tuple, dict)):
             return ParsedAnswer(shape=_EMPTY)
         answer = _answer_of_object(result)
-        return _finish(answer, "object") if answer else _not_text()
+        if answer is None:
+            return ParsedAnswer(shape="not text", failure="not text")
+        return _finish(answer, "object")
     text = replace_surrogates(result)
     if parsed := _parse_object_text(text):
         return parsed
@@ -197,10 +200,6 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
     if stripped.removed and parsed.shape == _EMPTY:
         return ParsedAnswer(shape=_ONLY_THINKING, thinking_removed=True)
     return replace(parsed, thinking_removed=parsed.thinking_removed or stripped.removed)
-
-
-def _not_text() -> ParsedAnswer:
-    return ParsedAnswer(shape="not text", failure="not text")
 
 
 def _parse_object_text(text: str) -> ParsedAnswer | None:
@@ -214,7 +213,13 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
     """The answer without thinking, in characters that can be written as UTF-8."""
     segments, removed = _segments_without_thinking(answer.segments)
     thinking = removed or answer.thinking_removed
-    segments = tuple(map(_encodable, segments))
+    segments = tuple(
+        Segment(
+            text=segment.text and replace_surrogates(segment.text),
+            image=segment.image and replace_surrogates(segment.image),
+        )
+        for segment in segments
+    )
     shape = f"{notation}:{answer.shape}"
     texts = [segment.text for segment in segments if segment.text and segment.text.strip()]
     if not any(segment.image for segment in segments):
@@ -249,13 +254,6 @@ def _segments_without_thinking(
     return tuple(stripped), removed
 
 
-def _encodable(segment: Segment) -> Segment:
-    return Segment(
-        text=None if segment.text is None else replace_surrogates(segment.text),
-        image=None if segment.image is None else replace_surrogates(segment.image),
-    )
-
-
 def _is_folder(path: str) -> bool:
     try:
         return Path(path).expanduser().is_dir()
@@ -274,7 +272,12 @@ def _parse_plain_text(text: str, is_folder: Callable[[str], bool]) -> ParsedAnsw
         return ParsedAnswer(segments=(Segment(image=match[1]),), shape="saved to")
     if path := _parse_path(text.strip(), is_folder):
         return path
-    spans = [span for span in image_spans(text) if _ends_like_image(span.reference)]
+    spans = [
+        span
+        for span in image_spans(text)
+        if is_image_reference(span.reference)
+        or is_image_reference(re.split("[?#]", span.reference, maxsplit=1)[0])
+    ]
     if spans:
         return ParsedAnswer(segments=split_at_images(text, spans), shape="markdown")
     return ParsedAnswer(segments=(Segment(text=text),), shape="text")
@@ -296,12 +299,6 @@ def _parse_path(text: str, is_folder: Callable[[str], bool]) -> ParsedAnswer | N
     return None
 
 
-def _ends_like_image(link: str) -> bool:
-    """Whether a link ends like an image's; other links may lead to any page."""
-    without_query = link.partition("?")[0].partition("#")[0]
-    return is_image_reference(link) or is_image_reference(without_query)
-
-
 # Objects that a model wrote as text: JSON, or what Python prints of an object.
 
 
@@ -312,42 +309,32 @@ def _objects_in(text: str) -> Iterator[tuple[str, object]]:
     does not know), and ``beheaded``: its beginning was cut off with the thinking in it. A code
     fence around the whole text is removed.
     """
-    body = _unfenced(text.strip())
-    if body[:1] in {"{", "["}:
-        yield from _load_json("json", body)
-    if body[:1] in {"{", "[", "("}:
-        yield from _load_repr("repr", body)
-    if body[-1:] in {"}", "]"}:
-        for head in _JSON_HEADS:
-            yield from _load_json("beheaded", head + body)
-    if body[-1:] in {"}", ")"}:
-        for head in _REPR_HEADS:
-            yield from _load_repr("beheaded", head + body)
+    body = text.strip()
+    first_line, _, fenced = body.partition("\n")
+    if first_line.startswith("```") and fenced.endswith("```"):
+        body = fenced[:-3].strip()
+    start, end = body[:1], body[-1:]
+    json_heads = _JSON_HEADS if end in {"}", "]"} else ()
+    repr_heads = _REPR_HEADS if end in {"}", ")"} else ()
+    candidates = [
+        *([("json", _load_json, body)] if start in {"{", "["} else ()),
+        *([("repr", _load_repr, body)] if start in {"{", "[", "("} else ()),
+        *(("beheaded", _load_json, head + body) for head in json_heads),
+        *(("beheaded", _load_repr, head + body) for head in repr_heads),
+    ]
+    for notation, load, candidate in candidates:
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            yield notation, load(candidate)
 
 
-def _unfenced(text: str) -> str:
-    first_line, _, body = text.partition("\n")
-    if first_line.startswith("```") and body.endswith("```"):
-        return body[:-3].strip()
-    return text
+def _load_json(text: str) -> object:
+    return json.loads(text, strict=False)  # models write line breaks into strings
 
 
-def _load_json(notation: str, text: str) -> Iterator[tuple[str, object]]:
-    try:
-        value = json.loads(text, strict=False)  # models write line breaks into strings
-    except (ValueError, RecursionError):
-        return
-    yield notation, value
-
-
-def _load_repr(notation: str, text: str) -> Iterator[tuple[str, object]]:
+def _load_repr(text: str) -> object:
     if not _is_repr(text):
-        return
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return
-    yield notation, value
+        raise ValueError("not what `repr` writes")
+    return ast.literal_eval(text)
 
 
 def _is_repr(text: str) -> bool:
@@ -386,15 +373,23 @@ def _answer_of_object(value: object) -> ParsedAnswer | None:
     The shape is ``content`` (or another wrapper), ``parts``, ``part`` or ``text+images``.
     """
     if isinstance(value, Mapping):
-        if value.get("role") in _OTHER_ROLES:
-            return None
-        return _answer_of_wrapper(value) or _answer_of_part(value)
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        return _answer_of_pair(value) or _answer_of_list(value)
-    return None
+        return None if value.get("role") in _OTHER_ROLES else _answer_of_mapping(value)
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray)):
+        return None
+    match value:
+        # A pair of a text and images is a list once it was JSON.
+        case [str(text), list() | tuple() as images] if all(map(image_reference, images)):
+            collector = _SegmentCollector()
+            collector.add_text_with_images(text, images)
+            return collector.answer("text+images")
+    collector = _SegmentCollector(strict=True)
+    only_texts = all(isinstance(part, str) and not is_image_reference(part) for part in value)
+    if only_texts or not all(collector.add(part) for part in value):
+        return None
+    return collector.answer("parts")
 
 
-def _answer_of_wrapper(value: Mapping[object, object]) -> ParsedAnswer | None:
+def _answer_of_mapping(value: Mapping[object, object]) -> ParsedAnswer | None:
     for key in _WRAPPER_KEYS:
         parts = value.get(key)
         if not isinstance(parts, (list, tuple)):
@@ -404,34 +399,10 @@ def _answer_of_wrapper(value: Mapping[object, object]) -> ParsedAnswer | None:
         # A program's JSON may have a key `output`; only objects in it make it an answer.
         if (key != "output" or has_objects) and (collector.add_any(parts) or not parts):
             return collector.answer(key)
-    return None
-
-
-def _answer_of_part(value: Mapping[object, object]) -> ParsedAnswer | None:
     collector = _SegmentCollector(strict=True)
     if not collector.add(value):
         return None
     return collector.answer("text+images" if "images" in value else "part")
-
-
-def _answer_of_pair(value: Sequence[object]) -> ParsedAnswer | None:
-    """``("text", ["a.png"])``, which is a list once it was JSON."""
-    if len(value) != 2 or not isinstance(value[0], str):
-        return None
-    text, images = value
-    if not isinstance(images, (list, tuple)) or not all(map(image_reference, images)):
-        return None
-    collector = _SegmentCollector()
-    collector.add_text_with_images(text, images)
-    return collector.answer("text+images")
-
-
-def _answer_of_list(value: Sequence[object]) -> ParsedAnswer | None:
-    collector = _SegmentCollector(strict=True)
-    only_texts = all(isinstance(part, str) and not is_image_reference(part) for part in value)
-    if only_texts or not all(collector.add(part) for part in value):
-        return None
-    return collector.answer("parts")
 
 
 class _SegmentCollector:
@@ -486,7 +457,14 @@ class _SegmentCollector:
             return self.add(content, depth + 1)
         if "images" in part:
             return self.add_text_with_images(part.get("text"), part["images"])
-        return self._add_typed(part, kind) if isinstance(kind, str) else self._add_untyped(part)
+        if not isinstance(kind, str):
+            return self._add_untyped(part)
+        if kind not in _PART_TYPES:
+            return False
+        text = part.get("refusal" if kind == "refusal" else "text")
+        image = image_reference(part) if kind in _IMAGE_TYPES else None
+        self._append(text if isinstance(text, str) else None, image)
+        return True
 
     def add_text_with_images(self, text: object, images: object) -> bool:
         """Add a text and its images; thinking goes first, for it may have placeholders."""
@@ -500,14 +478,6 @@ class _SegmentCollector:
         self._segments.extend(interleaved.segments)
         self._unfilled_placeholders += interleaved.unfilled_placeholders
         self._thinking_removed |= stripped.removed
-        return True
-
-    def _add_typed(self, part: Mapping[object, object], kind: str) -> bool:
-        if kind not in _TEXT_TYPES | _IMAGE_TYPES | {"refusal"}:
-            return False
-        text = part.get("refusal" if kind == "refusal" else "text")
-        image = image_reference(part) if kind in _IMAGE_TYPES else None
-        self._append(text if isinstance(text, str) else None, image)
         return True
 
     def _add_untyped(self, part: Mapping[object, object]) -> bool:

@@ -266,10 +266,9 @@ def as_answer(value: object) -> Answer:
             rounds = tuple(replace_surrogates(text) for text in value)
             return rounds[0] if len(rounds) == 1 else rounds
         if all(_is_part(part) for part in value):
-            return _json({"content": value})
-    if _is_interleaved(value):
-        return _json(value)
-    return f"{NOT_TEXT} {_json(value)}"
+            value = {"content": value}
+    text = replace_surrogates(json.dumps(value, ensure_ascii=False))
+    return text if _is_interleaved(value) else f"{NOT_TEXT} {text}"
 
 
 def with_absolute_images(value: object, folder: Path) -> object:
@@ -314,10 +313,6 @@ def _is_interleaved(value: object) -> bool:
         and isinstance(images, Sequence)
         and not isinstance(images, str)
     )
-
-
-def _json(value: object) -> str:
-    return replace_surrogates(json.dumps(value, ensure_ascii=False))
 
 
 def _has_id(record: AnswerRecord) -> bool:

@@ -71,9 +71,12 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
 
     names, variant = _parse_selection(selection)
     per_dataset = _load_rows(names, variant, environment)
-    _set_common_revision(per_dataset)
     turns = itertools.zip_longest(*per_dataset)
     rows = [row for turn in turns for row in turn if row is not None]
+    revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
+    if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
+        digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
+        rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
     text, texts = datasets.Value("string"), [datasets.Value("string")]
     features = dict.fromkeys(_TEXT_COLUMNS, text) | dict.fromkeys(_LIST_COLUMNS, texts)
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
@@ -167,15 +170,6 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
         raise DataBroken(f"Sample {sample.id}: {error}", hint="see above") from error
 
 
-def _set_common_revision(per_dataset: list[list[DatasetRow]]) -> None:
-    """Replace different revisions (local files have one each) by a digest of all of them."""
-    revisions = {str(rows[0]["dataset"]): str(rows[0]["data"]) for rows in per_dataset}
-    if len(set(revisions.values())) > 1:
-        common = f"sha256:{_digest([f'{name} {revisions[name]}' for name in sorted(revisions)])}"
-        for row in itertools.chain.from_iterable(per_dataset):
-            row["data"] = common
-
-
 def combined_image(images: Sequence[Path], cache: Path) -> Path:
     """Draw all images into one JPEG, for models that take only one image.
 
@@ -205,20 +199,15 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
             "A combined image was requested for a sample with no images.",
             hint="unpack or download the dataset again",
         )
-    path = cache / f"{_fingerprint(images)}.jpg"
+    digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
+    for image in images:
+        with open_file(image) as file:
+            digest.update(hashlib.sha256(file.read()).digest())
+    path = cache / f"{digest.hexdigest()}.jpg"
     if not path.is_file():
         with atomic_write(path) as part:
             _grid(images).save(part, format="JPEG")
     return path
-
-
-def _fingerprint(images: Sequence[Path]) -> str:
-    """A hash of the layout and of the images' bytes, in hex."""
-    digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
-    for path in images:
-        with open_file(path) as file:
-            digest.update(hashlib.sha256(file.read()).digest())
-    return digest.hexdigest()
 
 
 def _grid(images: Sequence[Path]) -> Image.Image:
@@ -227,22 +216,17 @@ def _grid(images: Sequence[Path]) -> Image.Image:
     grid = Image.new("RGB", (columns * CELL_SIDE_PX, rows * CELL_SIDE_PX))
     for index, path in enumerate(images):
         row, column = divmod(index, columns)
-        cell = _with_caption(_cell(path), f"Image {index + 1}")
+        image = open_bounded(path)
+        if image.mode not in _RESIZED_UNCONVERTED:
+            image = open_rgb(path)
+        resized = image.resize((CELL_SIDE_PX, CELL_SIDE_PX), Image.Resampling.LANCZOS)
+        cell = _with_caption(resized.convert("RGBA"), f"Image {index + 1}")
         grid.paste(cell, (column * CELL_SIDE_PX, row * CELL_SIDE_PX))
     return grid
 
 
-def _cell(path: Path) -> Image.Image:
-    """One image, ``(800, 800, 4)``."""
-    image = open_bounded(path)
-    if image.mode not in _RESIZED_UNCONVERTED:
-        image = open_rgb(path)
-    size = (CELL_SIDE_PX, CELL_SIDE_PX)
-    return image.resize(size, Image.Resampling.LANCZOS).convert("RGBA")
-
-
 def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
-    """Draw the caption onto the cell.
+    """Draw the caption onto the cell, ``(800, 800, 4)``.
 
     The text starts as far above the bottom as its box is high, plus its own top margin: the lowest
     pixels of a ``g`` are cut off, as in the official script.

@@ -184,17 +184,14 @@ def benchmark_rows(sample: Sample, verdicts: Verdicts, record: MetricRow) -> Met
     for kind, verdict in (("official", verdicts.official), ("robust", verdicts.robust)):
         row = as_row(verdict, id=sample.id)
         rows[f"{kind}_{sample.dataset}"] = rows[f"{kind}_{sample.level}"] = row
-        part = {"dataset": sample.dataset, **_points(verdict)}
+        part: MetricRow = {"dataset": sample.dataset}
+        match verdict:
+            case Scored():
+                part["points"] = verdict.points
+            case Unscored():
+                part["unscored"] = verdict.reason
         rows.update({f"{kind}_{mean}": part for mean in means})
     return rows
-
-
-def _points(verdict: Verdict) -> MetricRow:
-    match verdict:
-        case Scored():
-            return {"points": verdict.points}
-        case Unscored():
-            return {"unscored": verdict.reason}
 
 
 def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:

@@ -40,18 +40,12 @@ def normalise(text: str) -> str:
     text = text.replace("\n", " ").replace("\t", " ").strip()
     marks = [mark for mark in _PUNCTUATION if mark in text]
     if marks:
-        text = text.translate(_replacements(text, marks))
+        has_thousands = "," in marks and _DIGIT_COMMA_DIGIT.search(text) is not None
+        deleted = [m for m in marks if has_thousands or f"{m} " in text or f" {m}" in text]
+        text = text.translate({ord(mark): "" if mark in deleted else " " for mark in marks})
     if "." in text:
         text = _PERIOD.sub("", text, count=_PERIODS_DELETED)
     return text.strip("'").strip('"').strip().lower()
-
-
-def _replacements(text: str, marks: list[str]) -> dict[int, str]:
-    has_thousands = "," in marks and _DIGIT_COMMA_DIGIT.search(text) is not None
-    return {
-        ord(mark): "" if has_thousands or f"{mark} " in text or f" {mark}" in text else " "
-        for mark in marks
-    }
 
 
 def label(index: int) -> str:
@@ -262,7 +256,11 @@ def common_words(reference: Sequence[str], hypothesis: Sequence[str]) -> set[str
 
 def _rows(reference: Sequence[str], columns: Sequence[str]) -> list[int]:
     """Row ``i``: bit ``j`` is clear iff table[i+1][j+1] is greater than table[i+1][j]."""
-    bits_of = _column_bits(columns)
+    column_bits: dict[str, bytearray] = {}
+    for j, word in enumerate(columns):
+        bits = column_bits.setdefault(word, bytearray(len(columns) // 8 + 1))
+        bits[j >> 3] |= 1 << (j & 7)
+    bits_of = {word: int.from_bytes(bits, "little") for word, bits in column_bits.items()}
     full = (1 << len(columns)) - 1
     row, rows = full, []
     for word in reference:
@@ -270,12 +268,3 @@ def _rows(reference: Sequence[str], columns: Sequence[str]) -> list[int]:
         row = ((row + hit) | (row - hit)) & full
         rows.append(row)
     return rows
-
-
-def _column_bits(columns: Sequence[str]) -> dict[str, int]:
-    """For each word, one bit for every column with that word."""
-    bits_of: dict[str, bytearray] = {}
-    for j, word in enumerate(columns):
-        bits = bits_of.setdefault(word, bytearray(len(columns) // 8 + 1))
-        bits[j >> 3] |= 1 << (j & 7)
-    return {word: int.from_bytes(bits, "little") for word, bits in bits_of.items()}

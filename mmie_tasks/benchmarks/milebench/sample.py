@@ -9,41 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-TASK_OF = {
-    "ActionLocalization": "T-1",
-    "ActionPrediction": "T-1",
-    "ActionSequence": "T-1",
-    "ObjectExistence": "T-2",
-    "ObjectInteraction": "T-2",
-    "MovingAttribute": "T-2",
-    "ObjectShuffle": "T-2",
-    "EgocentricNavigation": "T-3",
-    "MovingDirection": "T-3",
-    "CounterfactualInference": "T-4",
-    "StateChange": "T-4",
-    "CharacterOrder": "T-4",
-    "SceneTransition": "T-4",
-    "WebQA": "S-1",
-    "TQA": "S-1",
-    "MultiModalQA": "S-1",
-    "WikiVQA": "S-1",
-    "SlideVQA": "S-2",
-    "OCR-VQA": "S-2",
-    "DocVQA": "S-2",
-    "Spot-the-Diff": "S-3",
-    "CLEVR-Change": "S-3",
-    "IEdit": "S-3",
-    "MMCoQA": "S-4",
-    "ALFRED": "S-4",
-    "nuscenes": "S-5",
-    "TextNeedleInAHaystack": "N-1",
-    "ImageNeedleInAHaystack": "N-2",
-    "GPR1200": "I-1",
+_DATASETS_OF = {
+    "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),
+    "T-2": ("ObjectExistence", "ObjectInteraction", "MovingAttribute", "ObjectShuffle"),
+    "T-3": ("EgocentricNavigation", "MovingDirection"),
+    "T-4": ("CounterfactualInference", "StateChange", "CharacterOrder", "SceneTransition"),
+    "S-1": ("WebQA", "TQA", "MultiModalQA", "WikiVQA"),
+    "S-2": ("SlideVQA", "OCR-VQA", "DocVQA"),
+    "S-3": ("Spot-the-Diff", "CLEVR-Change", "IEdit"),
+    "S-4": ("MMCoQA", "ALFRED"),
+    "S-5": ("nuscenes",),
+    "N-1": ("TextNeedleInAHaystack",),
+    "N-2": ("ImageNeedleInAHaystack",),
+    "I-1": ("GPR1200",),
 }
+TASK_OF = {dataset: task for task, datasets in _DATASETS_OF.items() for dataset in datasets}
 """Dataset to task, in the paper's order."""
 
 DATASETS = tuple(TASK_OF)
-TASKS = tuple(dict.fromkeys(TASK_OF.values()))
+TASKS = tuple(_DATASETS_OF)
 REALISTIC = tuple(task for task in TASKS if task[0] in "TS")
 DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 
@@ -140,13 +124,15 @@ class Sample:
         """
         location = f"{dataset}: an entry of `data`"
         fields = _mapping(entry, location)
-        sample_id = _sample_id(fields, location)
+        sample_id = fields.get("sample_id")
+        if isinstance(sample_id, bool) or not isinstance(sample_id, (int, str)) or sample_id == "":
+            raise BadSample(f"{location}: `sample_id` is {sample_id!r}, not a number or text")
         location = f"{dataset}, sample {sample_id}"
         instance = _mapping(fields.get("task_instance"), f"{location}: `task_instance`")
         gold = fields.get("response")
         return cls(
             dataset=dataset,
-            sample_id=sample_id,
+            sample_id=str(sample_id),
             rule=rule,
             instruction=_instruction(fields, instructions, location),
             context=_text(instance.get("context"), f"{location}: `context`"),
@@ -176,13 +162,6 @@ class Sample:
             choices=_texts(doc["choices"], f"{location}: `choices`"),
             combined=_texts(doc["combined"], f"{location}: `combined`"),
         )
-
-
-def _sample_id(fields: Mapping[str, object], location: str) -> str:
-    value = fields.get("sample_id")
-    if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
-        raise BadSample(f"{location}: `sample_id` is {value!r}, not a number or text")
-    return str(value)
 
 
 def _instruction(fields: Mapping[str, object], instructions: Sequence[str], location: str) -> str:

@@ -85,7 +85,7 @@ def doc_to_messages(
     """The question as one user turn, with opened images at their placeholders."""
     del lmms_eval_specific_kwargs  # chat models need no placeholders
     return user_turn(
-        _open(doc, part.index) if isinstance(part, PromptImage) else part
+        _open_image(doc, part.index) if isinstance(part, PromptImage) else part
         for part in _prompt(doc).parts
     )
 
@@ -101,7 +101,7 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
     """The opened images of the question, in the order of their placeholders."""
-    return [_open(doc, index) for index in _prompt(doc).images]
+    return [_open_image(doc, index) for index in _prompt(doc).images]
 
 
 def doc_to_target(doc: Doc) -> str:
@@ -114,22 +114,21 @@ def _prompt(doc: Doc) -> QuestionPrompt:
     return build(Sample.from_doc(doc), truncation(os.environ))
 
 
-def _open(doc: Doc, index: int) -> Image.Image:
-    """The image of a prompt; a blank one if it cannot be opened (see `ImageOpener`)."""
-    return _OPENER.open(doc["id"], lambda: _files(doc)[index])
+def _open_image(doc: Doc, index: int) -> Image.Image:
+    """The image of a prompt, or a blank one if it cannot be opened (see `Opener`).
 
-
-def _files(doc: Doc) -> list[Path]:
-    """The files that a prompt's images are indices of: the sample's own, or the combined image.
-
-    If the archive has no combined image, it is drawn once and cached.
+    If a prompt needs a combined image and the archive has none, it is drawn once and cached.
     """
-    files = [Path(path) for path in _published_image(doc) or doc["images"]]
-    if doc["variant"] != "combined1" or _published_image(doc):
-        return files
-    drawn = data.combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
-    _drawn_images[doc["id"]] = drawn
-    return [drawn]
+
+    def find() -> Path:
+        files = [Path(path) for path in _published_image(doc) or doc["images"]]
+        if doc["variant"] != "combined1" or _published_image(doc):
+            return files[index]
+        folder = cache_dir(os.environ) / "milebench" / "combined"
+        _drawn_images[doc["id"]] = data.combined_image(files, folder)
+        return _drawn_images[doc["id"]]
+
+    return _OPENER.open(doc["id"], find)
 
 
 def _published_image(doc: Doc) -> list[str]:

@@ -77,7 +77,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 def test_a_missing_dataset_is_named_with_the_existing_ones(root):
-    with pytest.raises(DataMissing, match=r"`TQA` is not in .* there: DocVQA"):
+    with pytest.raises(DataMissing, match=r"`TQA` is not in .* contains: DocVQA"):
         load(root, "TQA")
 
 
@@ -116,7 +116,7 @@ def test_a_byte_order_mark_does_not_matter(root):
 
 def test_a_repeated_sample_id_is_named_with_both_positions(root):
     change(root, "DocVQA", lambda whole: whole["data"].append(whole["data"][0]))
-    with pytest.raises(DataBroken, match="`sample_id` 0 stands twice, at 0 and 2"):
+    with pytest.raises(DataBroken, match="`sample_id` 0 occurs twice, at 0 and 2"):
         load(root)
 
 
