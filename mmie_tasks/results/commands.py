@@ -130,8 +130,8 @@ def common_tasks(runs: Mapping[str, Run]) -> list[str]:
     Raises:
         AnswersUnusable: They have no task in common.
     """
-    first, *others = runs.values()
-    common = [task for task in first.tasks if all(task in run.tasks for run in others)]
+    first, *rest = runs.values()
+    common = [task for task in first.tasks if all(task in run.tasks for run in rest)]
     if not common:
         tasks = "; ".join(f"{label} has {', '.join(run.tasks)}" for label, run in runs.items())
         raise AnswersUnusable(

@@ -230,12 +230,12 @@ def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
         if abs(lead) < _EQUAL:
             continue
         ahead, behind = (run, second_run) if lead > 0 else (second_run, run)
-        kept = {
+        shares = {
             size: float((scores[0, ahead] > scores[0, behind]).mean())
             for size, scores in draws.items()
             if np.isfinite(scores[0]).all()
         }
-        orders.append(RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=kept))
+        orders.append(RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=shares))
     return tuple(orders)
 
 
@@ -367,7 +367,7 @@ def _study_task(
     aligned = AlignedRuns(task_runs, names, score_kind)
     default_sizes = (len(ids.intersection(aligned.ids)),) if ids else _SIZES
     options = replace(options, sizes=options.sizes or default_sizes)
-    first, *others = map(scored_signatures, task_runs)
+    first, *rest = map(scored_signatures, task_runs)
     published = aligned.benchmark.subsets
     fixed = dict(published(task, task_runs[0].samples)) if published else {}
     return TaskStudy(
@@ -376,7 +376,7 @@ def _study_task(
         score_kind=score_kind,
         runs=names,
         draws=options.draws,
-        unlike=tuple({d.key: d for s in others for d in signature_differences(first, s)}.values()),
+        unlike=tuple({d.key: d for s in rest for d in signature_differences(first, s)}.values()),
         notes=tuple(f"{run.name}: {note}" for run in runs for note in run.tasks[task].notes),
         study=study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed}),
     )

@@ -289,7 +289,7 @@ def analyse(
         raise AnswersUnusable(
             f"No sample has points of {reference.name} and of another rater: "
             f"{_point_counts(ratings)}.",
-            hint="look at the judges' replies: `mmie-tasks report RUN`",
+            hint="check the judges' replies: `mmie-tasks report RUN`",
         )
     return Agreement(
         ratings=ratings,

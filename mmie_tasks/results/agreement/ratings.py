@@ -361,7 +361,7 @@ def pairs_of(judge: Floats, reference: Floats) -> Pairs:
         judge: Points of one rater, one entry per sample; NaN where there are none.
         reference: Of the other, in the same order.
     """
-    both = np.isfinite(judge) & np.isfinite(reference)
-    rows = np.column_stack((judge[both], reference[both]))
+    rated = np.isfinite(judge) & np.isfinite(reference)
+    rows = np.column_stack((judge[rated], reference[rated]))
     distinct, counts = np.unique(rows, axis=0, return_counts=True)
     return Pairs(distinct[:, 0], distinct[:, 1], counts)
