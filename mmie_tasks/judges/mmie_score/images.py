@@ -21,7 +21,6 @@ from mmie_tasks.judges.base import RequestBroken
 
 MAX_TILES = 12
 TILE_PX = 448
-TOKENS_PER_TILE = 256
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
 
 

@@ -25,13 +25,13 @@ from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.images import (
     MAX_TILES,
     TILE_PX,
-    TOKENS_PER_TILE,
     grid,
     read_tiles,
     tiles,
 )
 
 SIZES = st.integers(1, 5000)
+TOKENS_PER_TILE = 256
 CASES = golden.read("preprocess_cases")
 _IMAGES = [pytest.param(case, id=f"{case['image']}-{case['tile']}") for case in CASES["images"]]
 
