@@ -6,7 +6,7 @@ loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -137,17 +137,26 @@ def local_asset(
     )
 
 
-def cached_asset(
+def data_asset(
     *,
     name: str,
+    variables: Sequence[str],
     source: str,
     is_here: Callable[[], bool],
     plan: Callable[[], DownloadPlan],
     fetch: Callable[[], str],
     environment: Mapping[str, str],
-    checks: tuple[Check, ...] = (),
+    describe: Callable[[], str],
 ) -> Asset:
-    """An asset that is stored below `mmie_tasks.core.paths.cache_dir`; see `Asset`."""
+    """The `local_asset` of the first variable that is set, or else one that can be downloaded.
+
+    A downloaded asset is stored below `mmie_tasks.core.paths.cache_dir`. `describe` is the only
+    check, with the name of the asset; for the other arguments see `Asset`.
+    """
+    checks = (Check(subject=name, describe=describe),)
+    for variable in variables:
+        if local := local_asset(name, variable, environment, checks):
+            return local
     folder = cache_dir(environment).absolute()
     return Asset(
         name=name,
@@ -163,17 +172,13 @@ def cached_asset(
 
 def installed_asset(name: str, source: str, describe: Callable[[], str]) -> Asset:
     """An asset that is part of an installed package; `describe` is its only check."""
-
-    def installed() -> str:
-        return f"{source} is installed"
-
     return Asset(
         name=name,
         source=source,
         folder=Path(),
         is_here=lambda: True,
         plan=lambda: DownloadPlan(source=source),
-        fetch=installed,
+        fetch=lambda: f"{source} is installed",
         checks=(Check(subject=name, describe=describe),),
         origin="installed",
     )

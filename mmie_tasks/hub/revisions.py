@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write
+from mmie_tasks.core.paths import cache_dir
 
 _REVISION = re.compile(r"[\w][\w.\-/]*", re.ASCII)
 _COMMIT = re.compile(r"[\w-]{1,128}", re.ASCII)  # also a safe name of a folder
@@ -42,6 +43,52 @@ class HubFolder:
     def revision(self) -> str:
         """Repository and commit: ``MMIE/MMIE@<commit>``."""
         return f"{self.repo}@{self.commit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubDataset:
+    """A dataset repository of which all files are stored in one folder per commit.
+
+    Attributes:
+        repo: Owner and name.
+        name: Folder below `mmie_tasks.core.paths.cache_dir`.
+        variable: The environment variable that names a revision; ``main`` if it is not set.
+        required: Files and folders without which the folder of a commit is incomplete.
+    """
+
+    repo: str
+    name: str
+    variable: str
+    required: tuple[str, ...]
+
+    def root(self, environment: Mapping[str, str]) -> Path:
+        """The folder of all its commits."""
+        return cache_dir(environment).absolute() / self.name
+
+    def revision(self, environment: Mapping[str, str]) -> str:
+        """The requested revision.
+
+        Raises:
+            SettingWrong: The variable's value cannot be a revision.
+        """
+        return revision_setting(environment, self.variable, self.repo) or "main"
+
+    def note(self, environment: Mapping[str, str]) -> CommitNote:
+        """The commit note of the requested revision; raises like `revision`."""
+        return commit_note(self.root(environment), self.revision(environment))
+
+    def cached(self, environment: Mapping[str, str]) -> HubFolder | None:
+        """The folder of an earlier download, if complete; raises like `revision`."""
+        commit = self.note(environment).read()
+        folder = self.root(environment) / commit
+        if commit and all((folder / name).exists() for name in self.required):
+            return HubFolder(folder=folder, repo=self.repo, commit=commit)
+        return None
+
+    def stored(self, commit: str, environment: Mapping[str, str]) -> HubFolder:
+        """Write the commit note of a folder that is complete now."""
+        self.note(environment).write(commit)
+        return HubFolder(folder=self.root(environment) / commit, repo=self.repo, commit=commit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import difflib
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -55,21 +55,13 @@ class PlannedAsset:
         asset: The asset.
         is_here: Whether nothing has to be fetched.
         plan: What has to be downloaded; without sizes if the asset is here or the Hub refused.
-        error: Why the Hub gave no plan; fetching is likely to fail for the same reason.
+        error: Why the Hub gave no plan, or why fetching failed.
     """
 
     asset: Asset
     is_here: bool
     plan: DownloadPlan
     error: MmieTasksError | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedAsset:
-    """An asset that could not be fetched, and why."""
-
-    name: str
-    error: MmieTasksError
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -92,7 +84,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     planned = [plan_asset(asset) for asset in listed.assets]
     missing = [entry for entry in planned if not entry.is_here]
     overview = f"{overview_text(planned, listed.notes)}\n{check_disk_space(missing)}".strip()
-    failures = refused(missing)
+    failures = [entry for entry in missing if entry.error]
     if options.dry_run and not failures:
         return overview
     logger.opt(raw=True).info(f"{overview}\n\n")
@@ -382,41 +374,34 @@ def check_disk_space(
 # Fetching
 
 
-def refused(missing: Iterable[PlannedAsset]) -> list[FailedAsset]:
-    """The assets whose size the Hub refused to give."""
-    return [
-        FailedAsset(name=entry.asset.name, error=entry.error) for entry in missing if entry.error
-    ]
-
-
-def fetch_all(missing: Sequence[PlannedAsset]) -> list[FailedAsset]:
+def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
     """Fetch one asset after the other; returns those that failed.
 
     Only a `MmieTasksError` lets the next asset be fetched; any other error is raised at once.
     """
-    failures: list[FailedAsset] = []
+    failures: list[PlannedAsset] = []
     for number, entry in enumerate(missing, start=1):
         name = entry.asset.name
         logger.info(f"{number} of {len(missing)}: {name}, from {entry.plan.source}")
         try:
             logger.info(f"{name}: {entry.asset.fetch()}")
         except MmieTasksError as error:
-            failures.append(FailedAsset(name=name, error=error))
+            failures.append(replace(entry, error=error))
             logger.error(f"{name}: {problem_from(name, error).message}")
     return failures
 
 
-def fetch_error(failures: Sequence[FailedAsset], total: int) -> DataMissing:
+def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
     """One error for all failed assets, with the hint of each.
 
     Args:
         failures: At least one.
         total: The number of all assets.
     """
-    lines = [f"{len(failures)} of {total} could not be fetched:"]
-    for failure in failures:
-        finding = problem_from(failure.name, failure.error)
-        lines += ["", f"{failure.name}: {finding.message}.", f"  hint: {finding.hint}"]
+    findings = [problem_from(entry.asset.name, entry.error) for entry in failures if entry.error]
+    lines = [f"{len(findings)} of {total} could not be fetched:"]
+    for finding in findings:
+        lines += ["", f"{finding.subject}: {finding.message}.", f"  hint: {finding.hint}"]
     hint = "follow the hints above and run again; fetched files are not downloaded again"
     return DataMissing("\n".join(lines), hint=hint)
 

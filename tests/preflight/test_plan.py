@@ -124,7 +124,7 @@ def test_after_a_failure_the_next_asset_is_fetched() -> None:
 
     first = failing("a", DataMissing("Gone.", hint="look"))
     (failure,) = fetch_all([first, planned(name="b", fetch=fetch)])
-    assert (failure.name, fetched) == ("a", ["b"])
+    assert (failure.asset.name, fetched) == ("a", ["b"])
     message = str(fetch_error([failure], 2))
     assert "1 of 2 could not be fetched:\n\na: Gone.\n  hint: look\n" in message
 

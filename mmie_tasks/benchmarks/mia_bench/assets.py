@@ -27,15 +27,7 @@ from PIL import Image
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import (
-    Asset,
-    Check,
-    DownloadPlan,
-    cached_asset,
-    hub_cache,
-    installed_asset,
-    local_asset,
-)
+from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, installed_asset
 from mmie_tasks.hub.download import (
     DISK_FULL,
     HubFile,
@@ -44,7 +36,7 @@ from mmie_tasks.hub.download import (
     without_urls,
 )
 from mmie_tasks.hub.images import inside
-from mmie_tasks.hub.revisions import HubFolder, commit_note, is_commit, revision_setting
+from mmie_tasks.hub.revisions import HubDataset, HubFolder, is_commit
 
 if TYPE_CHECKING:
     import datasets
@@ -59,6 +51,9 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
 _EXTENSIONS = frozenset(
     (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif")
+)
+_DATASET = HubDataset(
+    repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,)
 )
 _ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
 _PAGE = f"https://huggingface.co/datasets/{REPO}"
@@ -248,33 +243,10 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         DataBroken: The dataset on the Hub is not MIA-Bench.
         SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
     """
-    if cached := _cached_folder(environment):
+    if cached := _DATASET.cached(environment):
         return cached
-    revision, root = _revision(environment), _root(environment)
-    commit = _download(revision, root)
-    commit_note(root, revision).write(commit)
-    return HubFolder(folder=root / commit, repo=REPO, commit=commit)
-
-
-def _cached_folder(environment: Mapping[str, str]) -> HubFolder | None:
-    """The folder of an earlier download, if there is one; does not connect.
-
-    Raises:
-        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
-    """
-    root = _root(environment)
-    commit = commit_note(root, _revision(environment)).read()
-    if commit and (root / commit).is_dir():
-        return HubFolder(folder=root / commit, repo=REPO, commit=commit)
-    return None
-
-
-def _root(environment: Mapping[str, str]) -> Path:
-    return cache_dir(environment) / "mia_bench"
-
-
-def _revision(environment: Mapping[str, str]) -> str:
-    return revision_setting(environment, "MIA_BENCH_REVISION", REPO) or "main"
+    commit = _download(_DATASET.revision(environment), _DATASET.root(environment))
+    return _DATASET.stored(commit, environment)
 
 
 def _download(revision: str, root: Path) -> str:
@@ -399,22 +371,18 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     Raises:
         SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
     """
-    prompt = installed_asset("mia_bench: judge prompt", "lmms-eval", _describe_prompt)
-    name = "mia_bench: data"
-    checks = (Check(subject=name, describe=lambda: _describe_data(environment)),)
-    if local := local_asset(name, "MIA_BENCH_DATA", environment, checks):
-        return [local, prompt]
-    cached = _cached_folder(environment)
-    data = cached_asset(
-        name=name,
+    cached = _DATASET.cached(environment)
+    data = data_asset(
+        name="mia_bench: data",
+        variables=["MIA_BENCH_DATA"],
         source=cached.revision if cached else REPO,
-        is_here=lambda: _cached_folder(environment) is not None,
+        is_here=lambda: _DATASET.cached(environment) is not None,
         plan=lambda: _plan(environment),
         fetch=lambda: f"{hub_folder(environment).revision} is here",
         environment=environment,
-        checks=checks,
+        describe=lambda: _describe_data(environment),
     )
-    return [data, prompt]
+    return [data, installed_asset("mia_bench: judge prompt", "lmms-eval", _describe_prompt)]
 
 
 def _plan(environment: Mapping[str, str]) -> DownloadPlan:
@@ -425,7 +393,7 @@ def _plan(environment: Mapping[str, str]) -> DownloadPlan:
     """
     from huggingface_hub import HfApi
 
-    revision = _revision(environment)
+    revision = _DATASET.revision(environment)
     try:
         info = HfApi().dataset_info(
             REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S

@@ -33,10 +33,10 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.asset import (
+    CACHE_VARIABLE,
     Asset,
     Check,
     DownloadPlan,
-    cached_asset,
     hub_cache,
     hub_cache_copies,
     local_asset,
@@ -390,16 +390,15 @@ def _archive(
         revisions = {dataset_folder(dataset, environment).revision for dataset in datasets}
         return f"{', '.join(datasets)} of {', '.join(sorted(revisions))} are here"
 
-    def plan() -> DownloadPlan:
-        return plan_file(archive.file, archive.root.absolute(), archive.stem, unpacked=True)
-
-    return cached_asset(
+    folder = cache_dir(environment).absolute()
+    return Asset(
         name=f"milebench: data, part {part}",
         source=f"{REPO}@{commit}: {filename}" if commit else f"{REPO}: {filename}",
+        folder=folder,
         is_here=lambda: bool(archive.unpacked_commit()),
-        plan=plan,
+        plan=lambda: plan_file(archive.file, archive.root.absolute(), archive.stem, unpacked=True),
         fetch=fetch,
-        environment=environment,
+        copies={CACHE_VARIABLE: folder},
         checks=(check,),
     )
 

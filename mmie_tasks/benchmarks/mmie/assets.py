@@ -21,19 +21,10 @@ from pathlib import Path
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
 from mmie_tasks.core.errors import DataMissing
-from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import (
-    Asset,
-    Check,
-    DownloadPlan,
-    cached_asset,
-    combined_plan,
-    local_asset,
-    plan_file,
-)
+from mmie_tasks.hub.asset import Asset, DownloadPlan, combined_plan, data_asset, plan_file
 from mmie_tasks.hub.download import HubFile, copy_once, install
-from mmie_tasks.hub.revisions import HubFolder, commit_note, revision_setting
+from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 ANNOTATION = "data.json"
 IMAGES = "images"
@@ -277,6 +268,9 @@ class _Finder:
 REPO = "MMIE/MMIE"
 ARCHIVE = "images.tar.gz"
 
+_DATASET = HubDataset(
+    repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES)
+)
 _ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
 
 
@@ -295,36 +289,13 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         DataBroken: The downloaded file is not the Hub's, or the archive cannot be unpacked.
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
-    if cached := _cached_folder(environment):
+    if cached := _DATASET.cached(environment):
         return cached
-    revision, root = _revision(environment), _root(environment)
+    revision, root = _DATASET.revision(environment), _DATASET.root(environment)
     commit = install(_hub_file(ANNOTATION, revision), root, ANNOTATION, copy_once)
     if not (root / commit / IMAGES).is_dir():
         install(_hub_file(ARCHIVE, commit), root, IMAGES, unpack_once)
-    commit_note(root, revision).write(commit)
-    return HubFolder(folder=root / commit, repo=REPO, commit=commit)
-
-
-def _cached_folder(environment: Mapping[str, str]) -> HubFolder | None:
-    """The folder of an earlier download, if it is complete; does not connect.
-
-    Raises:
-        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
-    """
-    root = _root(environment)
-    commit = commit_note(root, _revision(environment)).read()
-    folder = root / commit
-    if commit and (folder / ANNOTATION).is_file() and (folder / IMAGES).is_dir():
-        return HubFolder(folder=folder, repo=REPO, commit=commit)
-    return None
-
-
-def _root(environment: Mapping[str, str]) -> Path:
-    return cache_dir(environment).absolute() / "mmie"
-
-
-def _revision(environment: Mapping[str, str]) -> str:
-    return revision_setting(environment, "MMIE_REVISION", REPO) or "main"
+    return _DATASET.stored(commit, environment)
 
 
 def _hub_file(name: str, revision: str) -> HubFile:
@@ -340,28 +311,34 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
     Raises:
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
-    return [_data(environment), _prompts(environment)]
-
-
-def _data(environment: Mapping[str, str]) -> Asset:
-    name = "mmie: data"
-    checks = (Check(subject=name, describe=lambda: _describe_data(environment)),)
-    if local := local_asset(name, "MMIE_DATA", environment, checks):
-        return local
-    cached = _cached_folder(environment)
-    return cached_asset(
-        name=name,
+    cached = _DATASET.cached(environment)
+    data = data_asset(
+        name="mmie: data",
+        variables=["MMIE_DATA"],
         source=cached.revision if cached else REPO,
-        is_here=lambda: _cached_folder(environment) is not None,
+        is_here=lambda: _DATASET.cached(environment) is not None,
         plan=lambda: _plan(environment),
         fetch=lambda: f"{hub_folder(environment).revision} is here",
         environment=environment,
-        checks=checks,
+        describe=lambda: _describe_data(environment),
     )
+    source = f"Lillianwei-h/MMIE@{judge_prompts.COMMIT}: prompts.py"
+    size_bytes = judge_prompts.OFFICIAL.size_bytes
+    prompts = data_asset(
+        name="mmie: judge prompts",
+        variables=["MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"],
+        source=source,
+        is_here=lambda: judge_prompts.cached_file(environment) is not None,
+        plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,)),
+        fetch=lambda: f"{judge_prompts.templates(environment).name} is here",
+        environment=environment,
+        describe=_describe_prompts,
+    )
+    return [data, prompts]
 
 
 def _plan(environment: Mapping[str, str]) -> DownloadPlan:
-    root, revision = _root(environment), _revision(environment)
+    root, revision = _DATASET.root(environment), _DATASET.revision(environment)
     annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
     images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
     return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
@@ -375,25 +352,6 @@ def _describe_data(environment: Mapping[str, str]) -> str:
     missing_images = data.missing_images(docs)
     count = f"{len(missing_images):,} images are" if missing_images else "no image is"
     return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
-
-
-def _prompts(environment: Mapping[str, str]) -> Asset:
-    name = "mmie: judge prompts"
-    checks = (Check(subject=name, describe=_describe_prompts),)
-    for variable in ("MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"):
-        if local := local_asset(name, variable, environment, checks):
-            return local
-    source = f"Lillianwei-h/MMIE@{judge_prompts.COMMIT}: prompts.py"
-    size_bytes = judge_prompts.OFFICIAL.size_bytes
-    return cached_asset(
-        name=name,
-        source=source,
-        is_here=lambda: judge_prompts.cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,)),
-        fetch=lambda: f"{judge_prompts.templates(environment).name} is here",
-        environment=environment,
-        checks=checks,
-    )
 
 
 def _describe_prompts() -> str:
