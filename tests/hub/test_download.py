@@ -18,7 +18,7 @@ def hub():
         yield server
 
 
-def test_a_file_is_downloaded_once_and_its_commit_is_known(hub, tmp_path):
+def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     first = fetch(hub, tmp_path)
     second = fetch(hub, tmp_path)
     assert first == second
@@ -27,13 +27,13 @@ def test_a_file_is_downloaded_once_and_its_commit_is_known(hub, tmp_path):
     assert hub.asked_for("GET") == ["one.bin"]
 
 
-def test_a_download_that_breaks_off_goes_on_where_it_stopped(hub, tmp_path):
+def test_a_broken_download_resumes_where_it_stopped(hub, tmp_path):
     hub.cuts_off(after=20_000, times=2)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.ranges() == [None, "bytes=19456-", "bytes=38912-"]
 
 
-def test_a_killed_download_goes_on_in_the_next_process(hub, tmp_path):
+def test_a_killed_download_resumes_in_the_next_process(hub, tmp_path):
     left = fetch_and_kill(hub, tmp_path)
     answer = fetch(hub, tmp_path)
     assert bytes.fromhex(answer["content"]) == CONTENT
@@ -41,7 +41,7 @@ def test_a_killed_download_goes_on_in_the_next_process(hub, tmp_path):
     assert not part_of(hub, tmp_path).exists()
 
 
-def test_a_download_that_was_given_up_goes_on_in_the_next_process(hub, tmp_path):
+def test_an_abandoned_download_resumes_in_the_next_process(hub, tmp_path):
     hub.cuts_off(after=20_000)
     hub.answers(500, times=1, methods=("GET",))
     assert fetch(hub, tmp_path)["error"] == "DataMissing"
@@ -49,7 +49,7 @@ def test_a_download_that_was_given_up_goes_on_in_the_next_process(hub, tmp_path)
     assert hub.ranges() == [None, "bytes=19456-", "bytes=19456-"]
 
 
-def test_a_file_that_changed_meanwhile_begins_at_zero_and_the_old_part_goes(hub, tmp_path):
+def test_a_changed_file_starts_at_zero_and_its_old_part_is_deleted(hub, tmp_path):
     fetch_and_kill(hub, tmp_path)
     old, new = part_of(hub, tmp_path), os.urandom(50_000)
     hub.holds(REPO, "a/one.bin", new)
@@ -66,16 +66,16 @@ def test_a_hub_that_sends_everything_again_still_gives_a_whole_file(hub, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("left", "asked"),
+    ("content", "ranges"),
     [
         pytest.param(CONTENT, [], id="whole, and not yet renamed"),
         pytest.param(CONTENT + b"more", [None], id="too long"),
         pytest.param(b"", [None], id="empty"),
     ],
 )
-def test_what_a_killed_process_left_is_completed_or_replaced(hub, tmp_path, left, asked):
+def test_a_partial_file_is_completed_or_replaced(hub, tmp_path, content, ranges):
     part = part_of(hub, tmp_path)
     part.parent.mkdir(parents=True)
-    part.write_bytes(left)
+    part.write_bytes(content)
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
-    assert hub.ranges() == asked
+    assert hub.ranges() == ranges

@@ -22,7 +22,7 @@ def hub():
         yield server
 
 
-def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
+def test_a_download_that_always_breaks_ends_with_a_hint(hub, tmp_path):
     hub.cuts_off(after=0, times=float("inf"))
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
@@ -32,7 +32,7 @@ def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("status", "code", "text"),
     [
         pytest.param(401, "GatedRepo", "is gated and the Hub answered HTTP 401", id="no token"),
         pytest.param(403, "GatedRepo", "is gated and the Hub answered HTTP 403", id="gated"),
@@ -44,11 +44,11 @@ def test_a_download_that_always_breaks_off_ends_with_a_hint(hub, tmp_path):
         pytest.param(503, "", "the Hub answered HTTP 503", id="down"),
     ],
 )
-def test_a_refusal_says_what_was_asked_and_what_helps(hub, tmp_path, status, code, said):
+def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text):
     hub.answers(status, code)
     answer = fetch(hub, tmp_path)
     assert answer["error"] == "DataMissing"
-    assert said in answer["message"]
+    assert text in answer["message"]
     assert f"`a/one.bin` of the dataset `{REPO}`" in answer["message"]
     assert answer["message"].endswith("or set `IMAGES=DIR`")
 
@@ -60,7 +60,7 @@ def test_a_gated_dataset_is_opened_by_terms_and_login(hub, tmp_path):
     assert "`hf auth login`" in message
 
 
-def test_a_hub_that_is_down_for_a_moment_is_asked_again(hub, tmp_path):
+def test_a_hub_that_is_down_briefly_is_retried(hub, tmp_path):
     hub.answers(503, times=2)
     assert fetch(hub, tmp_path)["commit"] == COMMIT
 
@@ -70,20 +70,20 @@ def test_a_hub_that_fails_when_the_download_begins_names_its_status(hub, tmp_pat
     assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
 
 
-def test_nobody_listening_is_said_plainly(tmp_path):
+def test_a_refused_connection_is_reported(tmp_path):
     answer = ask("http://127.0.0.1:9", tmp_path, FETCH.format({}))
     assert answer["error"] == "DataMissing"
     assert "the Hub cannot be reached (ConnectError" in answer["message"]
 
 
-def test_an_answer_that_is_not_a_hubs_is_said_plainly(hub, tmp_path):
+def test_an_answer_that_is_not_from_a_hub_is_reported(hub, tmp_path):
     hub.commit = "../elsewhere"
     message = fetch(hub, tmp_path)["message"]
     assert "the server's answer has no valid commit and etag" in message
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_token_is_for_the_hub_and_a_signed_address_for_nobody(hub, tmp_path):
+def test_the_token_goes_to_the_hub_only_and_a_signed_address_is_not_printed(hub, tmp_path):
     hub.forwards = True
     assert bytes.fromhex(fetch(hub, tmp_path / "one")["content"]) == CONTENT
     hub.answers(403)
@@ -113,7 +113,7 @@ def test_a_full_disk_names_the_setting_that_helps(hub, tmp_path):
     assert "set `MMIE_TASKS_CACHE` to a folder on a bigger disk" in message
 
 
-def test_a_folder_that_cannot_be_made_is_named(hub, tmp_path):
+def test_a_folder_that_cannot_be_created_is_named(hub, tmp_path):
     (tmp_path / "cache").write_text("a file")
     assert f"{tmp_path}/cache" in fetch(hub, tmp_path)["message"]
 
@@ -142,17 +142,17 @@ def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub,
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
 
 
-def test_offline_a_cached_file_is_found_and_another_is_missed(hub, tmp_path):
+def test_offline_a_cached_file_is_used_and_another_is_missing(hub, tmp_path):
     ask(hub.url, tmp_path / "full", INTO_THE_HUBS_CACHE)
-    asked = len(hub.requests)
+    requests = len(hub.requests)
     cached = ask(hub.url, tmp_path / "full", FETCH.format({}), HF_HUB_OFFLINE="1")
     missed = ask(hub.url, tmp_path / "empty", FETCH.format({}), HF_HUB_OFFLINE="1")
     assert cached["commit"] == COMMIT
     assert "downloads are switched off (`HF_HUB_OFFLINE`)" in missed["message"]
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == requests
 
 
-def test_wrong_bytes_of_the_right_length_are_found_and_the_content_is_to_be_deleted(hub, tmp_path):
+def test_wrong_bytes_of_the_right_length_are_detected_with_a_hint_to_delete_them(hub, tmp_path):
     hub.sends_wrong_bytes(REPO, "a/one.bin")
     answer = fetch(hub, tmp_path)
     expected = hub.hashes[REPO, "a/one.bin"]
@@ -178,17 +178,17 @@ def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("pins", "text"),
     [
         pytest.param({"size_bytes": 49_999}, "expected 49999 bytes, got 50000", id="size"),
         pytest.param({"sha256": ("zz", "")}, "expected SHA-256 zz…, got ", id="first digits"),
         pytest.param({"sha256": ("", "zz")}, "expected SHA-256 …zz, got ", id="last digits"),
     ],
 )
-def test_a_file_other_than_the_pinned_one_is_not_even_downloaded(hub, tmp_path, known, said):
-    answer = fetch(hub, tmp_path, **known)
+def test_a_file_other_than_the_pinned_one_is_not_even_downloaded(hub, tmp_path, pins, text):
+    answer = fetch(hub, tmp_path, **pins)
     assert answer["error"] == "DataBroken"
-    assert said in answer["message"]
+    assert text in answer["message"]
     assert "if the Hub has another version now, set `IMAGES=DIR`" in answer["message"]
     assert hub.asked_for("GET") == []
 
@@ -201,8 +201,8 @@ def test_a_cached_file_other_than_the_pinned_one_may_be_deleted(hub, tmp_path):
 
 def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
     digits = hub.hashes[REPO, "a/one.bin"]
-    known = {"size_bytes": len(CONTENT), "sha256": (digits[:8], digits[-5:])}
-    assert fetch(hub, tmp_path, **known)["commit"] == COMMIT
+    pins = {"size_bytes": len(CONTENT), "sha256": (digits[:8], digits[-5:])}
+    assert fetch(hub, tmp_path, **pins)["commit"] == COMMIT
 
 
 def test_without_links_in_the_cache_the_pinned_digits_are_compared_with_the_content(tmp_path):

@@ -38,11 +38,11 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def report(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
     """The status, and the findings by subject."""
-    found = run([*arguments, "--json"], os.environ)
+    result = run([*arguments, "--json"], os.environ)
     by_subject: dict[str, list[dict[str, str]]] = {}
-    for finding in json.loads(found.text):
+    for finding in json.loads(result.text):
         by_subject.setdefault(finding["subject"], []).append(finding)
-    return found.status, by_subject
+    return result.status, by_subject
 
 
 def problems(by_subject: dict[str, list[dict[str, str]]]) -> list[str]:
@@ -54,65 +54,67 @@ def problems(by_subject: dict[str, list[dict[str, str]]]) -> list[str]:
     ]
 
 
-def test_a_benchmark_with_everything_there_has_no_problem() -> None:
-    status, found = report(
+def test_a_benchmark_with_all_assets_has_no_problem() -> None:
+    status, findings = report(
         *("--tasks", "mia_bench", "--judge", "replay"),
         *("--judge_args", f"path={EXAMPLES / 'mia_bench' / 'replies.jsonl'}"),
     )
-    assert (status, problems(found)) == (0, [])
-    assert "no image is missing" in found["mia_bench: data"][0]["found"]
-    assert found["mia_bench: judge prompt"][0]["status"] == "ok"
-    assert found["mia_bench: judge"][0]["found"].startswith("`replay`, named by `--judge`, can be")
-    assert not any(subject.startswith(("mmie:", "milebench")) for subject in found)
+    assert (status, problems(findings)) == (0, [])
+    assert "no image is missing" in findings["mia_bench: data"][0]["found"]
+    assert findings["mia_bench: judge prompt"][0]["status"] == "ok"
+    assert findings["mia_bench: judge"][0]["found"].startswith(
+        "`replay`, named by `--judge`, can be"
+    )
+    assert not any(subject.startswith(("mmie:", "milebench")) for subject in findings)
 
 
 def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
-    status, found = report("--tasks", "milebench_DocVQA")
+    status, findings = report("--tasks", "milebench_DocVQA")
     assert status == 0
-    assert found["milebench: data"][0]["found"].startswith("58 samples of 29 datasets")
-    assert "scored by rule" in found["milebench: judge"][0]["found"]
+    assert findings["milebench: data"][0]["found"].startswith("58 samples of 29 datasets")
+    assert "scored by rule" in findings["milebench: judge"][0]["found"]
 
 
-def test_the_judge_in_process_is_looked_at_and_not_loaded() -> None:
-    status, found = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
-    assert (status, problems(found)) == (0, [])
-    assert "rope su" in found["mmie_score: files"][0]["found"]
-    assert "fit at once" in found["mmie_score: memory"][0]["found"]
-    assert "not with its own" in found["mmie: judge prompts"][1]["found"]
+def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
+    status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
+    assert (status, problems(findings)) == (0, [])
+    assert "rope su" in findings["mmie_score: files"][0]["found"]
+    assert "fit at once" in findings["mmie_score: memory"][0]["found"]
+    assert "not with its own" in findings["mmie: judge prompts"][1]["found"]
 
 
 def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = shutil.copytree(EXAMPLES / "mmie" / "data", tmp_path / "data")
     shutil.rmtree(data / "images")
     monkeypatch.setenv("MMIE_DATA", str(data))
-    status, found = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
-    assert (status, problems(found)) == (1, ["mmie: data"])
-    assert "images of MMIE's questions are not there" in found["mmie: data"][0]["found"]
-    assert found["mmie: data"][0]["hint"]
+    status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
+    assert (status, problems(findings)) == (1, ["mmie: data"])
+    assert "images of MMIE's questions are not there" in findings["mmie: data"][0]["found"]
+    assert findings["mmie: data"][0]["hint"]
 
 
-def test_a_server_is_asked_and_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE_API_KEY", KEY)
     with judge_server(key="another") as server:
         args = f"base_url={server.url},cache=off"
-        told = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ)
-    assert told.status == 1
-    assert "HTTP 401" in told.text
-    assert KEY not in told.text
-    assert "replies' cache" not in told.text
+        result = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ)
+    assert result.status == 1
+    assert "HTTP 401" in result.text
+    assert KEY not in result.text
+    assert "replies' cache" not in result.text
 
 
-def test_a_prompt_that_cannot_be_had_is_told_once_and_the_judge_is_asked_all_the_same(
+def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
     path = EXAMPLES / "mmie" / "replies.jsonl"
-    _, found = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
-    assert problems(found) == ["mmie: judge prompts"]
+    _, findings = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
+    assert problems(findings) == ["mmie: judge prompts"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         pytest.param(["--judge", "nobody"], "no judge `nobody`", id="judge"),
         pytest.param(["--judge", "openai:m", "--judge_args", "x=1"], "no option `x`", id="option"),
@@ -120,23 +122,21 @@ def test_a_prompt_that_cannot_be_had_is_told_once_and_the_judge_is_asked_all_the
         pytest.param(["--tasks", "mmie,mmmu_val"], "`mmmu_val`: no task of", id="task"),
     ],
 )
-def test_what_cannot_be_understood_is_said_before_anything_is_looked_at(
-    arguments: list[str], said: str
-) -> None:
-    with pytest.raises(SettingWrong, match=said):
+def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
+    with pytest.raises(SettingWrong, match=text):
         run(arguments, os.environ)
 
 
-def test_a_judge_of_the_environment_that_cannot_be_read_is_a_problem(
+def test_an_invalid_judge_in_the_environment_is_a_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
-    status, found = report("--tasks", "mmie")
+    status, findings = report("--tasks", "mmie")
     assert status == 1
-    assert "no judge `nobody`" in found["mmie: judge"][0]["found"]
+    assert "no judge `nobody`" in findings["mmie: judge"][0]["found"]
 
 
-def test_the_word_doctor_ends_with_the_status(
+def test_the_command_ends_with_the_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""What is not on this machine yet: a loopback Hub is asked, and nothing large is fetched."""
+"""Missing assets, with a loopback Hub; nothing large is downloaded."""
 
 from __future__ import annotations
 
@@ -51,67 +51,63 @@ def data(hub: HubServer, home: Path) -> dict[str, Any]:
 
 
 def judge(url: str, home: Path, **more: str) -> list[dict[str, Any]]:
-    found = ask(url, home, LOOK_AT_THE_JUDGE, **more)
-    return [each for each in found if each["subject"] != "mmie_score: packages"]
+    findings = ask(url, home, LOOK_AT_THE_JUDGE, **more)
+    return [finding for finding in findings if finding["subject"] != "mmie_score: packages"]
 
 
-def test_data_that_is_not_there_is_told_with_its_size(hub: HubServer, tmp_path: Path) -> None:
-    found = data(hub, tmp_path)
-    assert found["status"] == "ok"
-    assert f"MMIE/MMIE@{COMMIT}: data.json, images.tar.gz is accessible" in found["message"]
+def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) -> None:
+    finding = data(hub, tmp_path)
+    assert finding["status"] == "ok"
+    assert f"MMIE/MMIE@{COMMIT}: data.json, images.tar.gz is accessible" in finding["message"]
     assert "images.tar.gz" not in hub.asked_for("GET")
     assert "data.json" not in hub.asked_for("GET")
 
 
-def test_a_gate_is_a_problem_with_what_to_do(hub: HubServer, tmp_path: Path) -> None:
+def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> None:
     hub.answers(403, "GatedRepo")
-    found = data(hub, tmp_path)
-    assert found["status"] == "problem"
-    assert "gated" in found["message"]
-    assert "accept the terms" in found["hint"]
+    finding = data(hub, tmp_path)
+    assert finding["status"] == "problem"
+    assert "gated" in finding["message"]
+    assert "accept the terms" in finding["hint"]
     assert len(hub.requests) == 1
 
 
-def test_a_checkpoint_that_is_not_there_is_not_fetched(models: HubServer, tmp_path: Path) -> None:
-    (found,) = judge(models.url, tmp_path)
-    assert found["status"] == "ok"
-    assert f"{SCORE}@{COMMIT} is accessible and not downloaded yet" in found["message"]
+def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Path) -> None:
+    (finding,) = judge(models.url, tmp_path)
+    assert finding["status"] == "ok"
+    assert f"{SCORE}@{COMMIT} is accessible and not downloaded yet" in finding["message"]
     assert models.asked_for("GET") == []
 
 
 def test_a_gated_checkpoint_is_a_problem(models: HubServer, tmp_path: Path) -> None:
     models.answers(403, "GatedRepo")
-    (found,) = judge(models.url, tmp_path)
-    assert found["status"] == "problem"
-    assert "accept the terms on https://huggingface.co/MMIE/MMIE-Score" in found["hint"]
+    (finding,) = judge(models.url, tmp_path)
+    assert finding["status"] == "problem"
+    assert "accept the terms on https://huggingface.co/MMIE/MMIE-Score" in finding["hint"]
 
 
 def test_a_checkpoint_in_the_cache_is_opened(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD)
-    place, files, *_ = judge(models.url, tmp_path)
-    assert place["message"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
+    checkpoint, files, *_ = judge(models.url, tmp_path)
+    assert checkpoint["message"] == f"{SCORE}@{COMMIT} is in the Hub's cache"
     assert (files["subject"], files["status"]) == ("mmie_score: files", "ok")
 
 
-def test_a_checkpoint_in_the_cache_serves_without_the_hub(
-    models: HubServer, tmp_path: Path
-) -> None:
+def test_a_cached_checkpoint_can_be_used_without_the_hub(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD)
-    place, files, *_ = judge("http://127.0.0.1:9", tmp_path)  # nothing listens there
-    assert place["status"] == "warning"
-    assert "cannot be reached" in place["message"]
+    checkpoint, files, *_ = judge("http://127.0.0.1:9", tmp_path)  # nothing listens there
+    assert checkpoint["status"] == "warning"
+    assert "cannot be reached" in checkpoint["message"]
     assert files["status"] == "ok"
 
 
-def test_a_checkpoint_without_the_hub_is_a_problem(tmp_path: Path) -> None:
-    (found,) = judge("http://127.0.0.1:9", tmp_path)
-    assert found["status"] == "problem"
-    assert "`model=`" in found["hint"]
+def test_a_missing_checkpoint_without_the_hub_is_a_problem(tmp_path: Path) -> None:
+    (finding,) = judge("http://127.0.0.1:9", tmp_path)
+    assert finding["status"] == "problem"
+    assert "`model=`" in finding["hint"]
 
 
-def test_a_checkpoint_that_is_there_in_part_is_not_opened(
-    models: HubServer, tmp_path: Path
-) -> None:
+def test_a_partial_checkpoint_is_not_opened(models: HubServer, tmp_path: Path) -> None:
     ask(models.url, tmp_path, DOWNLOAD.replace('")', '", allow_patterns=["*.json"])'))
-    (found,) = judge(models.url, tmp_path)
-    assert "not downloaded yet: 0.7 MiB" in found["message"]
+    (finding,) = judge(models.url, tmp_path)
+    assert "not downloaded yet: 0.7 MiB" in finding["message"]

@@ -1,4 +1,4 @@
-"""The command against a loopback Hub: sizes first, then everything, then a doctor offline."""
+"""The command with a loopback Hub: sizes, downloads, and a doctor offline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.file_server import CONTENT, sends, serving
-from support.full_hub import OTHER_WORDS, PREFETCH, full_hub, prefetch
+from support.full_hub import OTHER_PROMPTS, PREFETCH, full_hub, prefetch
 from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
 from support.mmie_hub import ARCHIVE, REPO
 
@@ -43,54 +43,54 @@ def hub() -> Iterator[HubServer]:
         yield server
 
 
-def test_a_dry_run_tells_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
+def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, "--dry_run")
-    assert f"| MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.said
-    assert "MileBench_part1.tar.gz" in done.said
-    assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.said
-    assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.said
-    assert "To fetch: 0.7 MiB" in done.said
-    assert "judge `openai`: nothing is to be fetched" in done.said
+    assert f"| MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz" in done.output
+    assert "MileBench_part1.tar.gz" in done.output
+    assert f"lmms-lab-encoder/MIA-Bench@{COMMIT[:12]}" in done.output
+    assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.output
+    assert "To fetch: 0.7 MiB" in done.output
+    assert "judge `openai`: nothing is to be fetched" in done.output
     assert hub.asked_for("GET") == []
     assert not (tmp_path / "cache").exists()
 
 
-def test_what_was_fetched_is_here_the_second_time_and_nobody_is_asked(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_a_second_run_sends_no_request(hub: HubServer, tmp_path: Path) -> None:
     first = prefetch(hub, tmp_path, *EVERYTHING)
-    assert "Fetched: 4. Here before: 1." in first.said
-    asked = len(hub.requests)
+    assert "Fetched: 4. Here before: 1." in first.output
+    requests = len(hub.requests)
     hub.answers(500)
     again = prefetch(hub, tmp_path, *EVERYTHING)
-    assert "Fetched: 0. Here before: 5." in again.said
+    assert "Fetched: 0. Here before: 5." in again.output
     assert "Everything is here." in again.log
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == requests
 
 
-def test_the_table_stands_before_what_is_fetched(hub: HubServer, tmp_path: Path) -> None:
+def test_the_table_is_printed_before_the_first_download(hub: HubServer, tmp_path: Path) -> None:
     log = prefetch(hub, tmp_path, "mmie").log
     assert log.index("| mmie: data ") < log.index("1 of 1: mmie: data")
 
 
-def test_the_end_says_what_to_copy_and_set(hub: HubServer, tmp_path: Path) -> None:
-    said = prefetch(hub, tmp_path, *EVERYTHING).said
-    assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in said
-    assert f"export HF_HOME={tmp_path}/hf\n" in said
-    assert f"export MMIE_OTHER_PROMPTS={OTHER_WORDS}\n" in said
-    assert "export HF_HUB_OFFLINE=1\n" in said
-    assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in said
-    assert "Also set there, as here: `HF_ENDPOINT`" in said
-    assert TOKEN not in said
+def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    output = prefetch(hub, tmp_path, *EVERYTHING).output
+    assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
+    assert f"export HF_HOME={tmp_path}/hf\n" in output
+    assert f"export MMIE_OTHER_PROMPTS={OTHER_PROMPTS}\n" in output
+    assert "export HF_HUB_OFFLINE=1\n" in output
+    assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in output
+    assert "Also set there, as here: `HF_ENDPOINT`" in output
+    assert TOKEN not in output
 
 
-def test_without_a_judge_its_checkpoint_is_left_out_and_that_is_said(
+def test_without_judge_the_checkpoint_is_left_out_with_a_note(
     hub: HubServer, tmp_path: Path
 ) -> None:
     done = prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
     assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
     assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
-    assert "HF_HOME" not in done.said
+    assert "HF_HOME" not in done.output
 
 
 def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Path) -> None:
@@ -100,12 +100,12 @@ def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Pa
 
 @dataclass(frozen=True)
 class Filled:
-    """A machine that everything was brought to, and whose Hub has gone since."""
+    """A machine with all assets and without a Hub."""
 
     hub_url: str
     home: Path
-    words: str
-    said: str
+    setup: str
+    output: str
 
 
 @pytest.fixture(scope="module")
@@ -113,29 +113,29 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     home = tmp_path_factory.mktemp("filled")
     with serving() as server, full_hub() as hub:
         server.gives(sends(CONTENT))
-        words = OWN_PIN.format(content=CONTENT, url=f"{server.url}/prompts.py")
-        done = prefetch(hub, home, *EVERYTHING, before=words, MMIE_OTHER_PROMPTS="")
-        return Filled(hub_url=hub.url, home=home, words=words, said=done.said)
+        setup = OWN_PIN.format(content=CONTENT, url=f"{server.url}/prompts.py")
+        done = prefetch(hub, home, *EVERYTHING, before=setup, MMIE_OTHER_PROMPTS="")
+        return Filled(hub_url=hub.url, home=home, setup=setup, output=done.output)
 
 
 @pytest.mark.parametrize("switched_off", ["0", "1"], ids=["no-network", "switched-off"])
-def test_the_doctor_is_content_without_the_hub(filled: Filled, switched_off: str) -> None:
-    assert "Fetched: 5." in filled.said
-    code = f"{filled.words}{DOCTOR}"
-    told = json.loads(ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off))
-    found = {each["subject"]: each for each in reversed(told)}
-    assert "3 samples of MMIE/MMIE@" in found["mmie: data"]["found"]
-    assert "2 samples of 1 dataset;" in found["milebench: data"]["found"]
-    assert "8 samples of lmms-lab-encoder/MIA-Bench@" in found["mia_bench: data"]["found"]
-    assert "official@" in found["mmie: judge prompts"]["found"]
+def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off: str) -> None:
+    assert "Fetched: 5." in filled.output
+    code = f"{filled.setup}{DOCTOR}"
+    findings = json.loads(ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off))
+    by_subject = {finding["subject"]: finding for finding in reversed(findings)}
+    assert "3 samples of MMIE/MMIE@" in by_subject["mmie: data"]["found"]
+    assert "2 samples of 1 dataset;" in by_subject["milebench: data"]["found"]
+    assert "8 samples of lmms-lab-encoder/MIA-Bench@" in by_subject["mia_bench: data"]["found"]
+    assert "official@" in by_subject["mmie: judge prompts"]["found"]
     subjects = [f"{name}: data" for name in ("mmie", "milebench", "mia_bench")]
     subjects += ["mmie: judge prompts", "mmie_score: files", "mmie_score: memory"]
-    assert {found[subject]["status"] for subject in subjects} == {"ok"}
-    place = found["mmie_score: checkpoint"]["status"]
-    assert place == ("ok" if switched_off == "1" else "warning")
+    assert {by_subject[subject]["status"] for subject in subjects} == {"ok"}
+    checkpoint = by_subject["mmie_score: checkpoint"]["status"]
+    assert checkpoint == ("ok" if switched_off == "1" else "warning")
 
 
-def test_one_that_cannot_be_had_does_not_lose_the_others(hub: HubServer, tmp_path: Path) -> None:
+def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: Path) -> None:
     hub.files = {key: content for key, content in hub.files.items() if key[0] != REPO}
     done = prefetch(hub, tmp_path, *EVERYTHING)
     assert done.error.startswith("DataMissing: 1 of 5 could not be fetched:\n\nmmie: data: `data.")
@@ -145,7 +145,7 @@ def test_one_that_cannot_be_had_does_not_lose_the_others(hub: HubServer, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("status", "code", "text"),
     [
         pytest.param(403, "GatedRepo", "accept the terms on https://hugg", id="gated"),
         pytest.param(401, "GatedRepo", "accept the terms on https://hugg", id="not-logged-in"),
@@ -159,18 +159,18 @@ def test_a_refusal_of_the_hub_ends_in_its_hint(
     tmp_path: Path,
     status: int,
     code: str,
-    said: str,
+    text: str,
     arguments: tuple[str, ...],
 ) -> None:
     hub.answers(status, code)
     done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments)
     assert "2 of 3 could not be fetched" in done.error
-    assert done.error.count(said) == 2
+    assert done.error.count(text) == 2
     assert "| ?      |" in done.log
     assert TOKEN not in done.error + done.log
 
 
-def test_a_download_that_was_killed_goes_on_and_only_the_rest_counts(tmp_path: Path) -> None:
+def test_a_killed_download_resumes_and_only_the_rest_counts(tmp_path: Path) -> None:
     with full_hub(filler_bytes=200_000) as hub:
         prefetch(hub, tmp_path, "mmie")  # so that only the archive is left to be had
         shutil.rmtree(tmp_path / f"cache/mmie/{COMMIT}/images")
@@ -182,16 +182,16 @@ def test_a_download_that_was_killed_goes_on_and_only_the_rest_counts(tmp_path: P
 
         hub.hangs(after=60_000)
         code = PREFETCH.format(arguments=["mmie"], before="")
-        ask_and_kill(hub.url, tmp_path, code, half_way, MMIE_OTHER_PROMPTS=OTHER_WORDS)
-        there = part.stat().st_size
+        ask_and_kill(hub.url, tmp_path, code, half_way, MMIE_OTHER_PROMPTS=OTHER_PROMPTS)
+        arrived_bytes = part.stat().st_size
         done = prefetch(hub, tmp_path, "mmie")
-        left_bytes = len(hub.files[REPO, ARCHIVE]) - there
+        left_bytes = len(hub.files[REPO, ARCHIVE]) - arrived_bytes
         assert f"To fetch: {readable_size(left_bytes)}." in done.log
-        assert hub.ranges()[-1] == f"bytes={there}-"
-    assert "Fetched: 1." in done.said
+        assert hub.ranges()[-1] == f"bytes={arrived_bytes}-"
+    assert "Fetched: 1." in done.output
 
 
-def test_too_little_room_stops_before_anything_is_fetched(hub: HubServer, tmp_path: Path) -> None:
+def test_a_full_disk_stops_before_anything_is_fetched(hub: HubServer, tmp_path: Path) -> None:
     full = """
 import shutil
 from collections import namedtuple
@@ -204,25 +204,21 @@ shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2
     assert hub.asked_for("GET") == []
 
 
-def test_data_named_by_a_variable_is_here_and_the_hub_is_not_asked(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     done = prefetch(hub, tmp_path, "mmie", MMIE_DATA=str(tmp_path / "data"))
-    assert f"export MMIE_DATA={tmp_path}/data" in done.said
+    assert f"export MMIE_DATA={tmp_path}/data" in done.output
     assert hub.requests == []
 
 
-def test_a_folder_that_is_not_there_is_an_error_that_names_the_variable(
+def test_a_missing_local_folder_is_an_error_that_names_the_variable(
     hub: HubServer, tmp_path: Path
 ) -> None:
     done = prefetch(hub, tmp_path, "mia_bench", MIA_BENCH_DATA="/nowhere")
     assert "`MIA_BENCH_DATA` is `/nowhere`, which does not exist" in done.error
 
 
-def test_without_the_hub_and_with_nothing_here_every_item_says_so(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_offline_every_missing_asset_is_reported(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
     assert "4 of 5 could not be fetched" in done.error
     assert done.error.count("HF_HUB_OFFLINE") >= 3

@@ -1,4 +1,4 @@
-"""What may be asked for: benchmarks, tasks, tags and judges; the Hub is never reached."""
+"""Names of benchmarks, tasks, tags and judges; the Hub is never contacted."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 
 @pytest.fixture
-def at_hand(tmp_path: Path) -> dict[str, str]:
+def local_data(tmp_path: Path) -> dict[str, str]:
     """All data named by variables, so that nothing is looked for anywhere else."""
     names = ("MMIE_DATA", "MILEBENCH_DATA", "MIA_BENCH_DATA", "MMIE_OTHER_PROMPTS")
     return {name: str(tmp_path) for name in names} | {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
 
 
-def room(name: str) -> BenchmarkEntry:
-    found = entry_of_task(name)
-    assert found is not None
-    return found
+def entry(name: str) -> BenchmarkEntry:
+    benchmark = entry_of_task(name)
+    assert benchmark is not None
+    return benchmark
 
 
-def test_a_benchmark_stands_for_itself_and_a_tag_for_its_tasks() -> None:
-    found = select_tasks(["milebench_N-1", "mmie", "mmie_sa", "mmie"])
-    assert {room.name: tasks for room, tasks in found.items()} == {
+def test_a_benchmark_names_itself_and_a_tag_its_tasks() -> None:
+    selection = select_tasks(["milebench_N-1", "mmie", "mmie_sa", "mmie"])
+    assert {benchmark.name: tasks for benchmark, tasks in selection.items()} == {
         "milebench": ("milebench_TextNeedleInAHaystack",),
         "mmie": ("mmie", "mmie_sa"),
     }
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("name", "text"),
     [
         pytest.param("DocVQA", "there is `milebench_DocVQA`", id="a-dataset"),
         pytest.param("milebench_docvqa", "there is `milebench_DocVQA`", id="another-case"),
@@ -50,14 +50,12 @@ def test_a_benchmark_stands_for_itself_and_a_tag_for_its_tasks() -> None:
         pytest.param("mmie_xyz", "no benchmark or task `mmie_xyz`", id="no-task"),
     ],
 )
-def test_a_word_that_names_nothing_is_an_error_that_lists_what_there_is(
-    word: str, said: str
-) -> None:
-    with pytest.raises(SettingWrong, match=said):
-        select_tasks(["mmie", word])
+def test_an_unknown_name_is_an_error_with_similar_names(name: str, text: str) -> None:
+    with pytest.raises(SettingWrong, match=text):
+        select_tasks(["mmie", name])
 
 
-def test_no_word_at_all_lists_the_benchmarks() -> None:
+def test_without_a_name_the_error_lists_the_benchmarks() -> None:
     with pytest.raises(SettingWrong, match="there are mia_bench, milebench, mmie"):
         run([], {})
 
@@ -78,57 +76,57 @@ def test_a_task_of_milebench_reads_these_datasets(tasks: list[str], datasets: se
 
 
 def test_the_task_files_of_milebench_read_known_datasets() -> None:
-    files = (room("milebench").task_dir()).glob("*.yaml")
+    files = (entry("milebench").task_dir()).glob("*.yaml")
     read = datasets_of(path.stem for path in files)
     assert set(read) == set(DATASETS)
 
 
-def test_the_tokenizer_of_a_cut_context_is_an_item(at_hand: dict[str, str]) -> None:
+def test_the_tokenizer_of_a_context_limit_is_an_asset(local_data: dict[str, str]) -> None:
     limit = {"TOKENIZER": "/nowhere", "MAX_CONTEXT_TOKENS": "9", "TOKENS_PER_IMAGE": "1"}
-    settings = at_hand | {f"MILEBENCH_{name}": value for name, value in limit.items()}
+    settings = local_data | {f"MILEBENCH_{name}": value for name, value in limit.items()}
     _, tokenizer = assets(["milebench"], settings)
     assert (tokenizer.name, tokenizer.is_here()) == ("milebench: tokenizer", False)
     with pytest.raises(SettingWrong, match="`/nowhere` cannot be loaded"):
         tokenizer.fetch()
 
 
-def test_judges_are_left_out_unless_they_are_asked_for() -> None:
-    found = judge_assets(None, [room("mmie"), room("milebench"), room("mia_bench")], {})
-    assert found.assets == ()
-    assert found.notes == ("mmie: its judge `mmie_score` is not fetched; add `--judge` for that.",)
+def test_judges_are_left_out_unless_requested() -> None:
+    listed = judge_assets(None, [entry("mmie"), entry("milebench"), entry("mia_bench")], {})
+    assert listed.assets == ()
+    assert listed.notes == ("mmie: its judge `mmie_score` is not fetched; add `--judge` for that.",)
 
 
-def test_a_judge_that_keeps_nothing_here_is_said_to_need_nothing() -> None:
-    found = judge_assets("openai:gpt-4o", [room("mmie"), room("mia_bench")], {})
-    assert found.assets == ()
-    assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
+def test_a_note_says_that_a_judge_has_no_assets() -> None:
+    listed = judge_assets("openai:gpt-4o", [entry("mmie"), entry("mia_bench")], {})
+    assert listed.assets == ()
+    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
-def test_a_judge_that_is_named_is_fetched_even_where_none_is_needed() -> None:
-    (found,) = judge_assets(f"mmie_score:{TINY}", [room("milebench")], {}).assets
-    assert (found.name, found.is_here()) == ("mmie_score: checkpoint", True)
+def test_a_named_judge_is_fetched_even_if_no_benchmark_needs_one() -> None:
+    (checkpoint,) = judge_assets(f"mmie_score:{TINY}", [entry("milebench")], {}).assets
+    assert (checkpoint.name, checkpoint.is_here()) == ("mmie_score: checkpoint", True)
 
 
 def test_the_environment_may_choose_the_judge() -> None:
-    found = judge_assets(DEFAULT, [room("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
-    assert found.notes == ("judge `openai`: nothing is to be fetched for it.",)
+    listed = judge_assets(DEFAULT, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
+    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
-def test_a_checkpoint_in_a_folder_is_here(at_hand: dict[str, str]) -> None:
-    said = run(["mmie", "--judge", f"mmie_score:{TINY}"], at_hand | os.environ)
-    assert f"export MMIE_SCORE_MODEL={TINY}" in said
-    assert f"--judge mmie_score:{TINY}" in said
+def test_a_checkpoint_in_a_folder_is_here(local_data: dict[str, str]) -> None:
+    text = run(["mmie", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
+    assert f"export MMIE_SCORE_MODEL={TINY}" in text
+    assert f"--judge mmie_score:{TINY}" in text
 
 
 @pytest.mark.parametrize("arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"]])
-def test_a_benchmark_behind_judge_is_not_taken_for_one(
-    at_hand: dict[str, str], arguments: list[str]
+def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(
+    local_data: dict[str, str], arguments: list[str]
 ) -> None:
-    assert "doctor --tasks mia_bench" in run(arguments, at_hand)
+    assert "doctor --tasks mia_bench" in run(arguments, local_data)
 
 
 @pytest.mark.parametrize(
-    ("judge", "error", "said"),
+    ("judge", "error", "text"),
     [
         pytest.param("nobody", SettingWrong, "no judge `nobody`", id="judge"),
         pytest.param("mmie_score:x=1", SettingWrong, "no option `x`", id="option"),
@@ -136,16 +134,16 @@ def test_a_benchmark_behind_judge_is_not_taken_for_one(
         pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "is not there", id="folder"),
     ],
 )
-def test_a_judge_that_cannot_be_is_an_error(
-    at_hand: dict[str, str], judge: str, error: type[MmieTasksError], said: str
+def test_an_impossible_judge_is_an_error(
+    local_data: dict[str, str], judge: str, error: type[MmieTasksError], text: str
 ) -> None:
-    with pytest.raises(error, match=said) as raised:
-        run(["mmie", "--judge", judge], at_hand)
+    with pytest.raises(error, match=text) as raised:
+        run(["mmie", "--judge", judge], local_data)
     assert "secret" not in str(raised.value)
 
 
-def test_a_benchmark_of_another_package_without_a_prefetch_is_named(
-    at_hand: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_benchmark_of_another_package_without_assets_is_noted(
+    local_data: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "guest_bench"
     (package / "task_yamls").mkdir(parents=True)
@@ -159,6 +157,6 @@ def test_a_benchmark_of_another_package_without_a_prefetch_is_named(
         "[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    told = run(["guest", "mia_bench", "--dry_run"], at_hand)
-    assert "Note: guest: it has no assets to fetch." in told
-    assert "| mia_bench: data " in told
+    text = run(["guest", "mia_bench", "--dry_run"], local_data)
+    assert "Note: guest: it has no assets to fetch." in text
+    assert "| mia_bench: data " in text

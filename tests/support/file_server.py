@@ -1,4 +1,4 @@
-"""A server on the loopback interface that gives the answers it is told, and a file to give."""
+"""A loopback server with scripted answers, and a file to serve."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONTENT = SOURCE.encode()
 
 
 class Server:
-    """Gives the answers it is told, in order, the last one again and again."""
+    """Sends scripted answers in order, and repeats the last."""
 
     def __init__(self):
         self.answers, self.paths, self.headers, self.stop = [], [], [], threading.Event()
@@ -45,7 +45,7 @@ class Server:
 
 class Quiet(ThreadingHTTPServer):
     def handle_error(self, *_):
-        """A client that hangs up in the middle is part of the play."""
+        """Clients may hang up: some tests do so."""
 
 
 def sends(content, status=200, length=None, **headers):
@@ -74,11 +74,11 @@ def forwards(where):
 
 @contextmanager
 def serving():
-    told = Server()
+    server_state = Server()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            told.handle(self)
+            server_state.handle(self)
 
         def log_message(self, *_):
             pass
@@ -86,10 +86,10 @@ def serving():
     with Quiet(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        told.url = f"http://127.0.0.1:{server.server_port}"
+        server_state.url = f"http://127.0.0.1:{server.server_port}"
         try:
-            yield told
+            yield server_state
         finally:
-            told.stop.set()
+            server_state.stop.set()
             server.shutdown()
             thread.join()

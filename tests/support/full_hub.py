@@ -1,4 +1,4 @@
-"""One loopback Hub with a little of everything a prefetch asks for; and a run of the command."""
+"""A loopback Hub with a small version of every asset, and a run of ``prefetch``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.mia_bench_hub import mia_bench_hub
 from support.mmie_hub import mmie_hub
 from support.model_hub import model_hub
 
-OTHER_WORDS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
+OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
 
 PREFETCH = """
 import os
@@ -28,18 +28,18 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.preflight.prefetch import run
 {before}
 try:
-    answer = {{"said": run({arguments}, os.environ), "error": ""}}
+    answer = {{"output": run({arguments}, os.environ), "error": ""}}
 except MmieTasksError as error:
-    answer = {{"said": "", "error": f"{{type(error).__name__}}: {{error}}"}}
+    answer = {{"output": "", "error": f"{{type(error).__name__}}: {{error}}"}}
 answer["log"] = "".join(lines)
 """
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a prefetch said at its end, or the error that it ended with, and what it told before."""
+    """The output of a prefetch or its error, and its log."""
 
-    said: str
+    output: str
     error: str
     log: str
 
@@ -65,10 +65,10 @@ def prefetch(
 ) -> Done:
     """Run the command in a process of its own, whose every cache is below `home`.
 
-    MMIE's official words are not ours to serve: others stand for them.
+    MMIE's official prompts are not ours to serve: others replace them.
     """
     code = PREFETCH.format(arguments=list(arguments), before=before)
-    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_WORDS, **environment}))
+    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_PROMPTS, **environment}))
 
 
 def _archive(datasets: tuple[str, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""What the loopback Hub says of a repository, beside the files: as much as `datasets` asks."""
+"""Repository information of the loopback Hub, as far as `datasets` requests it."""
 
 from __future__ import annotations
 
@@ -23,38 +23,40 @@ class Question:
     what: str
     revision: str
     path: str
-    wanted: tuple[str, ...]  # paths, of `paths-info`
+    paths: tuple[str, ...]  # paths, of `paths-info`
 
 
 def question(path: str, body: bytes, content_type: str) -> Question | None:
-    """What is asked; None where it is not the API that is asked."""
+    """The parsed request; None if it is not for the API."""
     route = _ROUTE.fullmatch(unquote(path))
     if route is None:
         return None
     if "json" in content_type:
-        wanted = json.loads(body).get("paths", [])
+        paths = json.loads(body).get("paths", [])
     else:
-        wanted = parse_qs(body.decode()).get("paths", [])
+        paths = parse_qs(body.decode()).get("paths", [])
     return Question(
         repo=route["repo"],
         what=route["what"] or "revision",
         revision=route["revision"] or "main",
         path=(route["path"] or "").strip("/"),
-        wanted=(wanted,) if isinstance(wanted, str) else tuple(wanted),
+        paths=(paths,) if isinstance(paths, str) else tuple(paths),
     )
 
 
-def reply(asked: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str) -> Any:
-    """What the Hub answers, as JSON."""
-    if asked.what == "revision":
+def reply(
+    request: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str
+) -> Any:
+    """The answer, as JSON."""
+    if request.what == "revision":
         siblings = [{"rfilename": name, "size": len(files[name])} for name in files]
-        return {"id": asked.repo, "sha": sha, "siblings": siblings, "private": False, "tags": []}
+        return {"id": request.repo, "sha": sha, "siblings": siblings, "private": False, "tags": []}
     folders = {name.rpartition("/")[0] for name in files} - {""}
     entries = [_folder(path) for path in sorted(folders)]
     entries += [_file(name, files[name], hashes[name]) for name in sorted(files)]
-    if asked.what == "paths-info":
-        return [entry for entry in entries if entry["path"] in asked.wanted]
-    below = f"{asked.path}/" if asked.path else ""
+    if request.what == "paths-info":
+        return [entry for entry in entries if entry["path"] in request.paths]
+    below = f"{request.path}/" if request.path else ""
     return [entry for entry in entries if str(entry["path"]).startswith(below)]
 
 

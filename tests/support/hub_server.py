@@ -131,11 +131,11 @@ class HubServer:
         self.faults.append(fault)
 
     def ranges(self) -> list[str | None]:
-        """What part of a file each download asked for, in order."""
+        """The requested range of each download, in order."""
         return [request.range for request in self.requests if request.method == "GET"]
 
     def asked_for(self, method: str = "GET") -> list[str]:
-        """The names of the files that were asked for, in order."""
+        """The names of the requested files, in order."""
         return [request.filename for request in self.requests if request.method == method]
 
     def next_fault(self, method: str) -> Fault | None:
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         kind = self.headers["Content-Type"] or ""
         if (question := hub_api.question(self.path, body, kind)) is not None:
-            self._tell(question)
+            self._answer_api(question)
             return
         if route := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", self.path):
             signed = ""
@@ -179,28 +179,30 @@ class _Handler(BaseHTTPRequestHandler):
         if self.hub.forwards and not signed:
             self._forward(repo, revision, filename)
             return
-        wanted, token = self.headers["Range"], self.headers["Authorization"]
-        self.hub.requests.append(Request(self.command, self.path, wanted, token))
+        byte_range, token = self.headers["Range"], self.headers["Authorization"]
+        self.hub.requests.append(Request(self.command, self.path, byte_range, token))
         fault = self.hub.next_fault(self.command)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
         elif missing := self._missing(repo, revision, filename):
             self._refuse(404, missing)
         else:
-            self._send((repo, filename), wanted if self.hub.obeys_ranges else None, fault)
+            self._send((repo, filename), byte_range if self.hub.obeys_ranges else None, fault)
 
-    def _tell(self, asked: hub_api.Question) -> None:
+    def _answer_api(self, request: hub_api.Question) -> None:
         """Answer a question about a repository; the same faults befall it."""
         fault = self.hub.next_fault(self.command)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
             return
-        files = {name: data for (repo, name), data in self.hub.files.items() if repo == asked.repo}
-        hashes = {name: self.hub.hashes[asked.repo, name] for name in files}
-        if not files or asked.revision not in {"main", self.hub.commit}:
+        files = {
+            name: data for (repo, name), data in self.hub.files.items() if repo == request.repo
+        }
+        hashes = {name: self.hub.hashes[request.repo, name] for name in files}
+        if not files or request.revision not in {"main", self.hub.commit}:
             self._refuse(404, "RevisionNotFound" if files else "RepoNotFound")
             return
-        content = json.dumps(hub_api.reply(asked, files, hashes, self.hub.commit)).encode()
+        content = json.dumps(hub_api.reply(request, files, hashes, self.hub.commit)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -218,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _missing(self, repo: str, revision: str, filename: str) -> str:
-        if repo not in {known for known, _ in self.hub.files}:
+        if repo not in {name for name, _ in self.hub.files}:
             return "RepoNotFound"
         if revision not in {"main", self.hub.commit}:
             return "RevisionNotFound"
@@ -231,12 +233,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _send(self, key: tuple[str, str], wanted: str | None, fault: Fault | None) -> None:
+    def _send(self, key: tuple[str, str], byte_range: str | None, fault: Fault | None) -> None:
         content = self.hub.files[key]
-        start = int(wanted.removeprefix("bytes=").split("-")[0]) if wanted else 0
+        start = int(byte_range.removeprefix("bytes=").split("-")[0]) if byte_range else 0
         body = content[start:]
-        self.send_response(206 if wanted else 200)
-        if wanted:
+        self.send_response(206 if byte_range else 200)
+        if byte_range:
             end = f"{len(content) - 1}/{len(content)}"
             self.send_header("Content-Range", f"bytes {start}-{end}")
         self.send_header("Content-Length", str(len(body)))
@@ -257,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
-    """What a process needs to know this hub and no other, with all its caches below `home`."""
+    """The environment of a process that uses this hub only, with all caches below `home`."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
