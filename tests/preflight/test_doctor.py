@@ -89,7 +89,7 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MMIE_DATA", str(data))
     status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
     assert (status, problems(findings)) == (1, ["mmie: data"])
-    assert "images of MMIE's questions are not there" in findings["mmie: data"][0]["found"]
+    assert "images of MMIE's questions are missing" in findings["mmie: data"][0]["found"]
     assert findings["mmie: data"][0]["hint"]
 
 

@@ -31,8 +31,8 @@ from mmie_tasks.benchmarks.mmie import judge_prompts as file
 content = {content!r}
 pin = file.Pin(url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 file.OFFICIAL = pin
-file.prompts_file.__defaults__ = (pin, file.Patience(tries=1))
-file.kept.__defaults__ = (pin,)
+file.prompts_file.__defaults__ = (pin, file.RetryPolicy(tries=1))
+file.cached_file.__defaults__ = (pin,)
 file.check = lambda templates: None
 """
 

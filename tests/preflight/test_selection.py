@@ -131,7 +131,7 @@ def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(
         pytest.param("nobody", SettingWrong, "no judge `nobody`", id="judge"),
         pytest.param("mmie_score:x=1", SettingWrong, "no option `x`", id="option"),
         pytest.param("openai:token=secret", SettingWrong, "takes no `token=`", id="secret"),
-        pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "is not there", id="folder"),
+        pytest.param("mmie_score:/nowhere", JudgeMisconfigured, "does not exist", id="folder"),
     ],
 )
 def test_an_impossible_judge_is_an_error(
