@@ -29,7 +29,7 @@ print(ours.load().__code__.co_filename)
 
 
 def output_of(*command: str | Path, cwd: Path) -> str:
-    ended = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=cwd,
         env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
@@ -37,8 +37,8 @@ def output_of(*command: str | Path, cwd: Path) -> str:
         text=True,
         check=False,
     )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,10 +66,10 @@ def test_a_runner_without_launchers_is_left_alone_with_a_warning(log: list[str])
 def test_a_name_that_is_nothing_ends_the_run_with_what_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
-    assert "no judge or launcher `opnai`" in str(ended.value)
-    assert "`sglang`, `of_ours`" in str(ended.value)
+    assert "no judge or launcher `opnai`" in str(error.value)
+    assert "`sglang`, `of_ours`" in str(error.value)
 
 
 def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
@@ -84,7 +84,7 @@ def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "message"),
     [
         pytest.param({"modle": "m"}, "no option `modle`", id="unknown"),
         pytest.param({"timeout": "soon"}, "`timeout=soon`", id="type"),
@@ -92,7 +92,7 @@ def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
     ],
 )
 def test_a_wrong_option_ends_the_run_when_the_launcher_is_made(
-    options: dict[str, object], found: str
+    options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(SystemExit, match=found):
+    with pytest.raises(SystemExit, match=message):
         judge_launchers.openai(**options)

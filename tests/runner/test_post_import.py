@@ -36,29 +36,29 @@ def name(folder: Path, request: pytest.FixtureRequest) -> str:
 
 
 def test_the_function_gets_the_finished_module_once(name: str) -> None:
-    seen = []
-    after_import(name, lambda module: seen.append(module.value))
-    assert seen == []
+    modules = []
+    after_import(name, lambda module: modules.append(module.value))
+    assert modules == []
     importlib.import_module(name)
     importlib.import_module(name)
-    assert seen == [1]
+    assert modules == [1]
 
 
 def test_a_module_imported_earlier_is_handed_over_at_once(name: str) -> None:
     module = importlib.import_module(name)
-    seen: list[ModuleType] = []
-    after_import(name, seen.append)
-    assert seen == [module]
+    modules: list[ModuleType] = []
+    after_import(name, modules.append)
+    assert modules == [module]
 
 
 def test_asking_twice_is_asking_once(name: str) -> None:
-    seen: list[ModuleType] = []
-    function = seen.append
+    modules: list[ModuleType] = []
+    function = modules.append
     after_import(name, function)
     after_import(name, function)
     importlib.import_module(name)
     after_import(name, function)
-    assert len(seen) == 1
+    assert len(modules) == 1
 
 
 def test_two_can_wait_for_one_module(name: str) -> None:
@@ -71,11 +71,11 @@ def test_two_can_wait_for_one_module(name: str) -> None:
 
 
 def test_a_reloaded_module_is_handed_over_again(name: str) -> None:
-    seen: list[ModuleType] = []
-    after_import(name, seen.append)
+    modules: list[ModuleType] = []
+    after_import(name, modules.append)
     module = importlib.import_module(name)
     assert importlib.reload(module) is module
-    assert seen == [module, module]
+    assert modules == [module, module]
 
 
 def test_the_module_looks_as_if_nobody_had_waited(name: str) -> None:
@@ -98,28 +98,28 @@ def test_who_only_looks_for_the_spec_can_use_its_loader(name: str, folder: Path)
 def test_a_half_made_module_is_handed_over_once_it_is_finished(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
+    modules: list[int] = []
     asking = ModuleType("asking")
-    asking.ask = lambda: after_import(name, lambda module: seen.append(module.value))
+    asking.ask = lambda: after_import(name, lambda module: modules.append(module.value))
     monkeypatch.setitem(sys.modules, "asking", asking)
     (folder / f"{name}.py").write_text("import asking\nasking.ask()\nimport inner\nvalue = 2\n")
     (folder / "inner.py").touch()
     (folder / "later.py").touch()
     importlib.import_module(name)
     importlib.import_module("later")
-    assert seen == [2]
+    assert modules == [2]
 
 
 def test_a_failed_import_is_nobodys_and_the_next_one_counts(name: str, folder: Path) -> None:
-    seen: list[ModuleType] = []
-    after_import(name, seen.append)
+    modules: list[ModuleType] = []
+    after_import(name, modules.append)
     (folder / f"{name}.py").write_text("raise ValueError('not today')\n")
     with pytest.raises(ValueError, match="not today"):
         importlib.import_module(name)
-    assert seen == []
+    assert modules == []
     (folder / f"{name}.py").write_text("value = 'repaired'\n")
     importlib.import_module(name)
-    assert len(seen) == 1
+    assert len(modules) == 1
 
 
 def test_a_module_that_is_not_there_stays_not_there() -> None:
@@ -128,34 +128,34 @@ def test_a_module_that_is_not_there_stays_not_there() -> None:
         importlib.import_module("not_there_at_all")
 
 
-@pytest.mark.parametrize("place", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
-def test_a_finder_of_our_kind_that_asks_everybody_is_borne(name: str, place: int) -> None:
+@pytest.mark.parametrize("position", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
+def test_a_finder_of_our_kind_that_asks_everybody_is_borne(name: str, position: int) -> None:
     class Another:
         """Wraps nothing, but finds by asking all others, ours among them."""
 
         def find_spec(self, fullname, path=None, target=None):
             if fullname != name:
                 return None
-            found = (finder.find_spec(name, path) for finder in sys.meta_path if finder is not self)
-            return next(filter(None, found))
+            specs = (finder.find_spec(name, path) for finder in sys.meta_path if finder is not self)
+            return next(filter(None, specs))
 
-    seen: list[ModuleType] = []
-    after_import(name, seen.append)
-    sys.meta_path.insert(place, Another())
+    modules: list[ModuleType] = []
+    after_import(name, modules.append)
+    sys.meta_path.insert(position, Another())
     importlib.import_module(name)
-    assert len(seen) == 1
+    assert len(modules) == 1
 
 
 def test_many_threads_that_import_at_once_get_a_finished_module(name: str, folder: Path) -> None:
     (folder / f"{name}.py").write_text("import time\ntime.sleep(0.05)\nvalue = 1\n")
-    handed, got = [], []
-    after_import(name, lambda module: handed.append(module.value))
+    notified, imported = [], []
+    after_import(name, lambda module: notified.append(module.value))
     threads = [
-        threading.Thread(target=lambda: got.append(importlib.import_module(name).value))
+        threading.Thread(target=lambda: imported.append(importlib.import_module(name).value))
         for _ in range(8)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (handed, got) == ([1], [1] * 8)
+    assert (notified, imported) == ([1], [1] * 8)

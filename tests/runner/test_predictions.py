@@ -68,8 +68,13 @@ def test_saved_answers_are_given_in_the_order_of_the_requests(
     saved: Path, docs: object, logged: list[str]
 ) -> None:
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
-    asked = requests(docs, 2, 0, 1, 0)
-    assert model.generate_until_multi_round(asked) == [["two", "rounds"], "zero", MISSING, "zero"]
+    sent = requests(docs, 2, 0, 1, 0)
+    assert model.generate_until_multi_round(sent) == [
+        ["two", "rounds"],
+        "zero",
+        MISSING,
+        "zero",
+    ]
     report = "t: 2 of 3 answers found (2 by id; id and answer); 1 missing"
     assert logged == [f"WARNING predictions (rank 0 of 1): {report}\n"]
 

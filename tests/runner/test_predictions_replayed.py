@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.runner import Ran, Workplace, write
+from support.runner import CommandResult, Workplace, write
 
 TASK = """\
 task: {name}
@@ -48,7 +48,7 @@ def mean(records):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Runs:
     """A folder where a model's answers were saved and then scored again, each run to its folder."""
 
     folder: Path
@@ -73,11 +73,14 @@ def draw(folder: Path) -> None:
         write(folder / sample["image"], "")
 
 
-def run(place: Workplace, *settings: dict[str, object]) -> Ran:
+def run(workplace: Workplace, *settings: dict[str, object]) -> CommandResult:
     """Several evaluations in one process: starting it takes longest."""
     common = {"include_path": "tasks", "tasks": "tiny"}
-    write(place.folder / "runs.yaml", json.dumps([{**common, **each} for each in settings]))
-    return place.run("lmms-eval", "--config", "runs.yaml")
+    write(
+        workplace.folder / "runs.yaml",
+        json.dumps([{**common, **options} for options in settings]),
+    )
+    return workplace.run("lmms-eval", "--config", "runs.yaml")
 
 
 def leave_a_crashed_run(folder: Path) -> None:
@@ -88,17 +91,17 @@ def leave_a_crashed_run(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     folder = tmp_path_factory.mktemp("predictions")
-    place = Workplace(folder=folder)
-    place.install_entry_point("lmms_eval.models", "telling", "support.telling_model:TELLING")
+    workplace = Workplace(folder=folder)
+    workplace.install_entry_point("lmms_eval.models", "telling", "support.telling_model:TELLING")
     draw(folder)
-    told = run(
-        place,
+    generated = run(
+        workplace,
         {"model": "telling", "output_path": "full", "log_samples": True, "use_cache": "cache"},
         {"model": "telling", "output_path": "answers", "predict_only": True},
     )
-    assert told.status == 0, told.output
+    assert generated.status == 0, generated.output
     leave_a_crashed_run(folder)
     shutil.rmtree(folder / "images")
     again = [
@@ -107,26 +110,26 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
         {"model_args": "path=crashed", "output_path": "rescued"},
         {"model_args": "path=nowhere"},
     ]
-    scored = run(place, *({"model": "predictions", **each} for each in again))
-    return Desk(folder, scored.output, scored.status)
+    scored = run(workplace, *({"model": "predictions", **options} for options in again))
+    return Runs(folder, scored.output, scored.status)
 
 
-def test_answers_of_a_predict_only_run_are_scored_as_in_a_direct_one(desk: Desk) -> None:
-    assert "tiny: 6 of 6 answers found (6 by content; lmms-eval sample log)" in desk.output
-    assert desk.score("by_content", "tiny") == desk.score("full", "tiny") == 4 / 6
+def test_answers_of_a_predict_only_run_are_scored_as_in_a_direct_one(runs: Runs) -> None:
+    assert "tiny: 6 of 6 answers found (6 by content; lmms-eval sample log)" in runs.output
+    assert runs.score("by_content", "tiny") == runs.score("full", "tiny") == 4 / 6
 
 
-def test_answers_with_ids_are_found_in_another_order_of_the_data(desk: Desk) -> None:
-    assert "turned: 6 of 6 answers found (6 by id; lmms-eval sample log)" in desk.output
-    assert desk.score("by_id", "turned") == desk.score("full", "tiny")
+def test_answers_with_ids_are_found_in_another_order_of_the_data(runs: Runs) -> None:
+    assert "turned: 6 of 6 answers found (6 by id; lmms-eval sample log)" in runs.output
+    assert runs.score("by_id", "turned") == runs.score("full", "tiny")
 
 
-def test_a_run_that_crashed_is_rescued_from_its_cache_log(desk: Desk) -> None:
-    assert "line 6, the last, is cut off and was left out" in desk.output
-    assert "tiny: 5 of 6 answers found" in desk.output
-    assert desk.score("rescued", "tiny") == 3 / 6
+def test_a_run_that_crashed_is_rescued_from_its_cache_log(runs: Runs) -> None:
+    assert "line 6, the last, is cut off and was left out" in runs.output
+    assert "tiny: 5 of 6 answers found" in runs.output
+    assert runs.score("rescued", "tiny") == 3 / 6
 
 
-def test_a_wrong_path_ends_the_command_with_status_1_and_a_hint(desk: Desk) -> None:
-    assert desk.status == 1
-    assert "`nowhere` does not exist.\n\nhint: check the path" in desk.output
+def test_a_wrong_path_ends_the_command_with_status_1_and_a_hint(runs: Runs) -> None:
+    assert runs.status == 1
+    assert "`nowhere` does not exist.\n\nhint: check the path" in runs.output

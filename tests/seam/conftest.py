@@ -13,7 +13,7 @@ from support.runner import Workplace
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path) -> Workplace:
     return made(tmp_path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.runner import Ran, Workplace, write
+from support.runner import CommandResult, Workplace, write
 from support.sketch import sketched
 
 BROKEN = "2 of 4 images of `sketch` are not there.\n\nhint: draw them"
@@ -41,38 +41,38 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 @pytest.fixture(scope="module")
-def from_python(workplace: Workplace) -> Ran:
+def from_python(workplace: Workplace) -> CommandResult:
     write(workplace.folder / "evaluate.py", FROM_PYTHON)
     return workplace.run("python", "evaluate.py")
 
 
 def test_a_model_that_generates_needs_the_look_and_gets_it_once(workplace: Workplace) -> None:
-    ran = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", "--limit", "2")
-    assert ran.output.count("sketch: looked at") == 1
-    assert ran.output.index(LOOKED.format(2)) < ran.output.index("stub: generating 2 answers")
+    result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", "--limit", "2")
+    assert result.output.count("sketch: looked at") == 1
+    assert result.output.index(LOOKED.format(2)) < result.output.index("stub: generating 2 answers")
 
 
 def test_what_is_wrong_stops_a_command_with_status_1_before_generation(
     workplace: Workplace,
 ) -> None:
-    ran = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", SKETCH_BROKEN="1")
-    assert ran.status == 1
-    assert BROKEN in ran.output
-    assert "Traceback" not in ran.output
-    assert "stub: generating" not in ran.output
+    result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", SKETCH_BROKEN="1")
+    assert result.status == 1
+    assert BROKEN in result.output
+    assert "Traceback" not in result.output
+    assert "stub: generating" not in result.output
 
 
-def test_what_is_wrong_is_an_exception_in_python(from_python: Ran) -> None:
+def test_what_is_wrong_is_an_exception_in_python(from_python: CommandResult) -> None:
     assert f"caught: {BROKEN}" in from_python.output
 
 
-def test_the_model_predictions_needs_no_look(from_python: Ran) -> None:
+def test_the_model_predictions_needs_no_look(from_python: CommandResult) -> None:
     before, _after = from_python.output.split("predictions: 4 requests")
     assert "sketch: looked at" not in before
 
 
 def test_members_of_a_tag_answers_only_and_changed_tasks_are_looked_at_too(
-    from_python: Ran,
+    from_python: CommandResult,
 ) -> None:
     _before, after = from_python.output.split("looking again")
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch

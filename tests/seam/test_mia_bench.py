@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mia_judge import failing_every_other, full_marks, image_of
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
@@ -25,9 +25,9 @@ KEY = "sk-secret-0123456789abcdef"
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Workplace:
-    place = Workplace(folder=tmp_path)
-    place.install_stub_model()
-    return place
+    workplace = Workplace(folder=tmp_path)
+    workplace.install_stub_model()
+    return workplace
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def evaluate(
     command: tuple[str, ...] = ("lmms-eval",),
     own_process: bool = False,
     **variables: str,
-) -> Ran:
+) -> CommandResult:
     run = workplace.run_process if own_process else workplace.run
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
@@ -60,8 +60,8 @@ def evaluate(
 
 def results(workplace: Workplace) -> dict[str, Any]:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    results_file: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results_file
 
 
 def samples(workplace: Workplace) -> list[dict[str, Any]]:
@@ -79,31 +79,33 @@ FULL = {"official": 97.5, "robust": 100.0, "coverage": 100.0, "differ": 1.0}
 """What full marks for all eight samples print; one of them is worth 8 points of 10."""
 
 
-def printed(ran: Ran) -> dict[str, float]:
+def printed(result: CommandResult) -> dict[str, float]:
     """The table's numbers by metric."""
     return {
-        metric: float(value) for (task, metric), value in ran.values.items() if task == "MIA-Bench"
+        metric: float(value)
+        for (task, metric), value in result.values.items()
+        if task == "MIA-Bench"
     }
 
 
 def test_a_judge_over_the_wire_gives_the_table_the_log_and_the_ledger(
     workplace: Workplace, server: JudgeServer
 ) -> None:
-    ran = evaluate(workplace, url=server.url)
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, url=server.url)
+    assert FULL.items() <= printed(result).items(), result.output
     pictures = {path.read_bytes() for path in (DATA / "images").iterdir()}
     assert {image_of(body) for body in server.asked} == pictures
     assert len(server) == 8
     logged = samples(workplace)
     assert [line["official"]["score"] for line in logged] == [100.0] * 6 + [80.0, 100.0]
     assert all("score of component 1" in json.dumps(line["coverage"]) for line in logged)
-    found = results(workplace)
-    signature = found["configs"]["mia_bench"]["metadata"]["signature"]
+    results_file = results(workplace)
+    signature = results_file["configs"]["mia_bench"]["metadata"]["signature"]
     assert "judge:openai|model:judge-model|t:0" in signature
     assert "paper_judge:no" in signature
-    assert signature in ran.output
-    assert found["usage"]["by_source"]["judge"]["n_api_calls"] == 8
-    assert KEY not in everything_written(workplace) + ran.output
+    assert signature in result.output
+    assert results_file["usage"]["by_source"]["judge"]["n_api_calls"] == 8
+    assert KEY not in everything_written(workplace) + result.output
 
 
 @pytest.mark.parametrize("launcher", [True, False], ids=["launcher", "variable"])
@@ -113,8 +115,8 @@ def test_two_processes_judge_their_own_halves(
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
     judge = "" if launcher else f"openai:model=judge-model,base_url={server.url}"
     url, command = server.url if launcher else "", tuple(torchrun.split())
-    ran = evaluate(workplace, url=url, command=command, MMIE_TASKS_JUDGE=judge)
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, url=url, command=command, MMIE_TASKS_JUDGE=judge)
+    assert FULL.items() <= printed(result).items(), result.output
     assert len(server) == 8
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))
 
@@ -123,17 +125,17 @@ def test_a_sample_without_a_verdict_is_counted_and_never_a_zero(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.says(failing_every_other)
-    ran = evaluate(workplace, url=server.url)
-    values = printed(ran)
-    assert values["coverage"] == 75.0, ran.output
+    result = evaluate(workplace, url=server.url)
+    values = printed(result)
+    assert values["coverage"] == 75.0, result.output
     assert values["unscored_refused"] == 2.0
     assert math.isnan(values["official"])
     assert values["official_complex"] == 100.0
     unscored = [line for line in samples(workplace) if "score" not in line["official"]]
     assert [line["official"]["unscored"] for line in unscored] == ["refused"] * 2
     server.says(full_marks)
-    ran = evaluate(workplace, "--output_path", "again", url=server.url)
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, "--output_path", "again", url=server.url)
+    assert FULL.items() <= printed(result).items(), result.output
     assert len(server) == 8 + 2  # the six replies of the first run are not paid for again
 
 
@@ -142,10 +144,10 @@ def test_a_judge_that_goes_down_for_good_leaves_the_run_whole(
 ) -> None:
     server.fails(503, times=10**6)
     options = f"name=openai,model=judge-model,base_url={server.url},patience=1"
-    ran = evaluate(workplace, "--launcher_args", options)
-    assert printed(ran)["coverage"] == 0.0, ran.output
-    assert printed(ran)["unscored_unavailable"] == 8.0
-    assert math.isnan(printed(ran)["official"])
+    result = evaluate(workplace, "--launcher_args", options)
+    assert printed(result)["coverage"] == 0.0, result.output
+    assert printed(result)["unscored_unavailable"] == 8.0
+    assert math.isnan(printed(result)["official"])
     assert len(samples(workplace)) == 8
 
 
@@ -153,26 +155,26 @@ def test_a_key_that_is_wrong_stops_the_run_before_the_model(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.key = "another"
-    ran = evaluate(workplace, "--model", "stub", url=server.url)
-    assert ran.status == 1, ran.output
-    assert "401" in ran.output
-    assert "hint: " in ran.output
-    assert "stub: generating" not in ran.output
-    assert "Traceback" not in ran.output
-    assert KEY not in ran.output
+    result = evaluate(workplace, "--model", "stub", url=server.url)
+    assert result.status == 1, result.output
+    assert "401" in result.output
+    assert "hint: " in result.output
+    assert "stub: generating" not in result.output
+    assert "Traceback" not in result.output
+    assert KEY not in result.output
 
 
 def test_answers_only_need_no_judge_and_are_scored_later(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.key = "another"
-    ran = evaluate(workplace, "--model", "stub", "--predict_only", url=server.url)
-    assert "stub: generating 8 answers" in ran.output, ran.output
+    result = evaluate(workplace, "--model", "stub", "--predict_only", url=server.url)
+    assert "stub: generating 8 answers" in result.output, result.output
     assert len(server) == 0
     server.key = KEY
     options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
-    ran = evaluate(workplace, *options, url=server.url)
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, *options, url=server.url)
+    assert FULL.items() <= printed(result).items(), result.output
 
 
 @pytest.mark.parametrize(
@@ -184,12 +186,12 @@ def test_answers_only_need_no_judge_and_are_scored_later(
     ],
 )
 def test_what_no_judge_understands_is_said_at_once(
-    workplace: Workplace, judge: str, found: str
+    workplace: Workplace, judge: str, results_file: str
 ) -> None:
-    ran = evaluate(workplace, "--model", "stub", "--launcher_args", judge)
-    assert ran.status == 1, ran.output
-    assert found in ran.output
-    assert "stub: generating" not in ran.output
+    result = evaluate(workplace, "--model", "stub", "--launcher_args", judge)
+    assert result.status == 1, result.output
+    assert results_file in result.output
+    assert "stub: generating" not in result.output
 
 
 def wait_for_replies(workplace: Workplace, count: int) -> None:
@@ -214,37 +216,37 @@ def test_a_killed_run_pays_only_for_what_is_missing(
 
     server.says(says)
     options = f"name=openai,model=judge-model,base_url={server.url},max_concurrency=1"
-    ran = evaluate(workplace, "--launcher_args", options, own_process=True)
-    assert ran.status == -signal.SIGKILL
+    result = evaluate(workplace, "--launcher_args", options, own_process=True)
+    assert result.status == -signal.SIGKILL
     assert len(server) == 6
     server.says(full_marks)
-    ran = evaluate(workplace, "--launcher_args", options)
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, "--launcher_args", options)
+    assert FULL.items() <= printed(result).items(), result.output
     assert len(server) == 6 + 3  # the sixth was in flight
 
 
 def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -> None:
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    ran = workplace.run(
+    result = workplace.run(
         "python", "-m", "pip", "install", *install, str(EXAMPLE.parent / "own_judge")
     )
-    assert ran.status == 0, ran.output
+    assert result.status == 0, result.output
     grader = "print('component 1: 1/1, component 2: 1/1, total score: 1/2. Half.')"
     (workplace.folder / "grade.py").write_text(grader, encoding="utf-8")
-    ran = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")
-    assert printed(ran)["official_basic"] == 50.0, ran.output
-    assert "judge:command|model:python grade.py" in ran.output
+    result = evaluate(workplace, "--launcher_args", "name=command,command=python grade.py")
+    assert printed(result)["official_basic"] == 50.0, result.output
+    assert "judge:command|model:python grade.py" in result.output
 
 
 def test_a_baseline_gets_plain_numbers(workplace: Workplace, server: JudgeServer) -> None:
     evaluate(workplace, "--baseline", "nothing.jsonl", url=server.url)
     (path,) = (workplace.folder / "out").rglob("*_samples_mia_bench.jsonl")
     assert [line["score"] for line in samples(workplace)] == [1.0] * 6 + [0.8, 1.0]
-    ran = evaluate(workplace, "--baseline", str(path), "--output_path", "again", url=server.url)
-    assert "[Baseline] mia_bench: diff=0.00%" in ran.output, ran.output
+    result = evaluate(workplace, "--baseline", str(path), "--output_path", "again", url=server.url)
+    assert "[Baseline] mia_bench: diff=0.00%" in result.output, result.output
 
 
 def test_the_words_of_our_command_choose_a_judge(workplace: Workplace, server: JudgeServer) -> None:
     words = ("--judge", "openai:judge-model", "--judge_args", f"base_url={server.url}")
-    ran = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
-    assert FULL.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
+    assert FULL.items() <= printed(result).items(), result.output

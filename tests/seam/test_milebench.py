@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.example import ANSWERS, DATA, copy_of
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 
@@ -38,35 +38,37 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return workplace
 
 
-def play_back(workplace: Workplace, path: Path, *options: str, data: Path = DATA) -> Ran:
+def play_back(workplace: Workplace, path: Path, *options: str, data: Path = DATA) -> CommandResult:
     answers = ("--model", "predictions", "--model_args", f"path={path}")
     return workplace.run("lmms-eval", *answers, *options, MILEBENCH_DATA=str(data))
 
 
 @pytest.fixture(scope="module")
-def whole(workplace: Workplace) -> Ran:
+def whole(workplace: Workplace) -> CommandResult:
     options = ("--tasks", "milebench", "--output_path", "out", "--log_samples")
     return play_back(workplace, ANSWERS, *options)
 
 
-def rounded(ran: Ran, task: str = WHOLE) -> dict[str, float]:
-    return {metric: float(value) for (name, metric), value in ran.values.items() if name == task}
+def rounded(result: CommandResult, task: str = WHOLE) -> dict[str, float]:
+    return {metric: float(value) for (name, metric), value in result.values.items() if name == task}
 
 
-def test_the_printed_table_is_the_expected_one(whole: Ran) -> None:
+def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
     printed = rounded(whole)
     assert {name: printed.get(name) for name in TABLE} == {
         name: float(value) for name, value in TABLE.items()
     }, whole.output
 
 
-def test_the_log_shows_both_readings_coverage_and_signature(whole: Ran) -> None:
+def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult) -> None:
     assert "T-4 CounterfactualInference    0.0000   0.5000       1  2/2" in whole.output
     assert whole.output.count("task:milebench@1-A|variant:test|prompt:official") == 1
     assert "58 of 58 answers found" in whole.output
 
 
-def test_every_sample_is_logged_with_what_scores_it_again(workplace: Workplace, whole: Ran) -> None:
+def test_every_sample_is_logged_with_what_scores_it_again(
+    workplace: Workplace, whole: CommandResult
+) -> None:
     (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     records = [line["coverage"] for line in lines]
@@ -76,7 +78,9 @@ def test_every_sample_is_logged_with_what_scores_it_again(workplace: Workplace, 
     assert whole.status == 0
 
 
-def test_the_results_file_says_what_the_numbers_are_of(workplace: Workplace, whole: Ran) -> None:
+def test_the_results_file_says_what_the_numbers_are_of(
+    workplace: Workplace, whole: CommandResult
+) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
     assert config["metadata"]["version"] == "1-A"
@@ -84,7 +88,7 @@ def test_the_results_file_says_what_the_numbers_are_of(workplace: Workplace, who
 
 
 def test_logged_answers_score_the_same_again_also_one_dataset_alone(
-    workplace: Workplace, whole: Ran
+    workplace: Workplace, whole: CommandResult
 ) -> None:
     again = play_back(workplace, workplace.folder / "out", "--tasks", "milebench,milebench_DocVQA")
     assert rounded(again) == rounded(whole)
@@ -95,13 +99,13 @@ def test_logged_answers_score_the_same_again_also_one_dataset_alone(
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
     tasks = "milebench_T-1,milebench_GPR1200_combined1,milebench_adv"
-    ran = workplace.run(
+    result = workplace.run(
         *torchrun.split(), "--model", "stub", "--tasks", tasks, MILEBENCH_DATA=str(DATA)
     )
-    assert rounded(ran, "MileBench adv")["coverage"] == 1, ran.output
-    assert rounded(ran, "MileBench GPR1200 combined1")["official"] == 0
+    assert rounded(result, "MileBench adv")["coverage"] == 1, result.output
+    assert rounded(result, "MileBench GPR1200 combined1")["official"] == 0
     assert {f"MileBench Action{name}" for name in ("Localization", "Prediction", "Sequence")} <= {
-        task for task, _ in ran.values
+        task for task, _ in result.values
     }
 
 
@@ -123,17 +127,17 @@ def test_a_missing_answer_is_counted_and_below_the_floor_there_is_no_number(
 ) -> None:
     entries = [{"sample_id": 0, "pred_response": "B"}, {"sample_id": 1, "pred_response": None}]
     (tmp_path / "pred.json").write_text(json.dumps(entries), encoding="utf-8")
-    ran = play_back(workplace, tmp_path / "pred.json", "--tasks", "milebench_TQA")
-    printed = rounded(ran, "MileBench TQA")
+    result = play_back(workplace, tmp_path / "pred.json", "--tasks", "milebench_TQA")
+    printed = rounded(result, "MileBench TQA")
     assert printed["coverage"] == 0.5
     assert printed["official"] != printed["official"]  # NaN
-    assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in ran.output
+    assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in result.output
 
 
 def test_broken_data_stops_the_run_in_words(workplace: Workplace, tmp_path: Path) -> None:
     data = copy_of("DocVQA", tmp_path)
     (data / "DocVQA" / "DocVQA.json").write_text("{", encoding="utf-8")
-    ran = play_back(workplace, ANSWERS, "--tasks", "milebench_DocVQA", data=data)
-    assert ran.status == 1
-    assert "DocVQA.json`: not JSON" in ran.output
-    assert "Traceback" not in ran.output
+    result = play_back(workplace, ANSWERS, "--tasks", "milebench_DocVQA", data=data)
+    assert result.status == 1
+    assert "DocVQA.json`: not JSON" in result.output
+    assert "Traceback" not in result.output

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from support.chat_server import ChatServer, chat_server
 from support.example import DATA
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def chat() -> Iterator[ChatServer]:
         yield server
 
 
-def run(chat: ChatServer, folder: Path, dataset: str) -> Ran:
+def run(chat: ChatServer, folder: Path, dataset: str) -> CommandResult:
     settings = "model=m,api_key=none,max_retries=1,retry_backoff_s=0"
     return Workplace(folder=folder).run(
         *("lmms-eval", "--model", "openai", "--tasks", f"milebench_{dataset}"),
@@ -38,7 +38,7 @@ def pixels(part: dict[str, dict[str, str]]) -> bytes:
 def test_the_official_prompt_arrives_with_every_image_at_its_place(
     chat: ChatServer, tmp_path: Path
 ) -> None:
-    ran = run(chat, tmp_path, "GPR1200")
+    result = run(chat, tmp_path, "GPR1200")
     whole = json.loads((DATA / "GPR1200" / "GPR1200.json").read_text(encoding="utf-8"))
     first = whole["data"][0]["task_instance"]
     requests = [request["messages"][0]["content"] for request in chat.asked]
@@ -51,14 +51,14 @@ def test_the_official_prompt_arrives_with_every_image_at_its_place(
     files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
     assert [pixels(part) for part in content[1::2]] == files
     assert {request["max_tokens"] for request in chat.asked} == {512}
-    assert ran.values["MileBench GPR1200", "coverage"] == "1", ran.output
+    assert result.values["MileBench GPR1200", "coverage"] == "1", result.output
 
 
 def test_a_model_whose_server_fails_has_no_answers_and_no_number(
     chat: ChatServer, tmp_path: Path
 ) -> None:
     chat.status = 400
-    ran = run(chat, tmp_path, "TQA")
-    assert ran.values["MileBench TQA", "coverage"] == "0", ran.output
-    assert ran.values["MileBench TQA", "official"] == "NaN"
-    assert "unscored, no_answer: 2" in ran.output
+    result = run(chat, tmp_path, "TQA")
+    assert result.values["MileBench TQA", "coverage"] == "0", result.output
+    assert result.values["MileBench TQA", "official"] == "NaN"
+    assert "unscored, no_answer: 2" in result.output

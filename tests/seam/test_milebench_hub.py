@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.example import ANSWERS, DATA
 from support.hub_server import COMMIT, HubServer
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO
 
@@ -31,7 +31,7 @@ def hub() -> Iterator[HubServer]:
         yield server
 
 
-def run(hub: HubServer, folder: Path, *model: str) -> Ran:
+def run(hub: HubServer, folder: Path, *model: str) -> CommandResult:
     workplace = Workplace(folder=folder)
     workplace.install_stub_model()
     return workplace.run(
@@ -42,16 +42,16 @@ def run(hub: HubServer, folder: Path, *model: str) -> Ran:
 
 
 def test_one_dataset_brings_one_archive_with_its_images(hub: HubServer, tmp_path: Path) -> None:
-    ran = run(hub, tmp_path, "--model", "stub", "--model_args", "answer=A")
-    assert ("MileBench SlideVQA", "official") in ran.values, ran.output
+    result = run(hub, tmp_path, "--model", "stub", "--model_args", "answer=A")
+    assert ("MileBench SlideVQA", "official") in result.values, result.output
     assert set(hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
-    assert f"data:{COMMIT}" in ran.output
-    assert "is not the expected one: expected 2512746509 bytes" in ran.output
+    assert f"data:{COMMIT}" in result.output
+    assert "is not the expected one: expected 2512746509 bytes" in result.output
 
 
 def test_an_archive_that_is_not_there_stops_the_run_in_words(tmp_path: Path) -> None:
     with HubServer() as empty:
-        ran = run(empty, tmp_path, "--model", "predictions", "--model_args", f"path={ANSWERS}")
-    assert ran.status == 1
-    assert "`MILEBENCH_DATA`" in ran.output
-    assert "Traceback" not in ran.output
+        result = run(empty, tmp_path, "--model", "predictions", "--model_args", f"path={ANSWERS}")
+    assert result.status == 1
+    assert "`MILEBENCH_DATA`" in result.output
+    assert "Traceback" not in result.output

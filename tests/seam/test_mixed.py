@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.runner import Ran, Workplace, write
+from support.runner import CommandResult, Workplace, write
 from support.sketch import sketched, write_users
 
 LAUNCHER = """
@@ -38,7 +38,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 @pytest.fixture(scope="module")
-def ran(workplace: Workplace) -> Ran:
+def result(workplace: Workplace) -> CommandResult:
     users = write_users(workplace.folder / "users", local="A local one")
     return workplace.run(
         *("lmms-eval", "--model", "stub", "--model_args", "answer=green"),
@@ -48,8 +48,8 @@ def ran(workplace: Workplace) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def out(ran: Ran, workplace: Workplace) -> Path:
-    assert ran.status == 0, ran.output
+def out(result: CommandResult, workplace: Workplace) -> Path:
+    assert result.status == 0, result.output
     return workplace.folder / "out"
 
 
@@ -58,11 +58,11 @@ def logged(out: Path, ending: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_table_has_a_row_for_each(ran: Ran) -> None:
-    assert ran.values == {
+def test_the_table_has_a_row_for_each(result: CommandResult) -> None:
+    assert result.values == {
         ("A local one", "local_acc"): "0.3333",
         ("A sketch", "sketch_acc"): "0.3333",
-    }, ran.output
+    }, result.output
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_the_results_file_has_both(out: Path) -> None:
     assert results["sketch"]["sketch_acc,none"] == results["local"]["local_acc,none"]
 
 
-def test_a_launcher_of_an_installed_package_is_found_by_its_name(ran: Ran) -> None:
-    made = ran.output.index("noted: made with {'port': 7}")
-    generated = ran.output.index("stub: generating")
-    launched = ran.output.index("noted: launched")
-    assert made < generated < launched < ran.output.index("noted: cleaned")
+def test_a_launcher_of_an_installed_package_is_found_by_its_name(result: CommandResult) -> None:
+    created = result.output.index("noted: made with {'port': 7}")
+    generated = result.output.index("stub: generating")
+    launched = result.output.index("noted: launched")
+    assert created < generated < launched < result.output.index("noted: cleaned")
 
 
-def test_a_launcher_cannot_take_a_name_of_the_runner(ran: Ran) -> None:
-    assert "the launcher `sglang` = `noted_launcher.Noted` was not added" in ran.output
+def test_a_launcher_cannot_take_a_name_of_the_runner(result: CommandResult) -> None:
+    assert "the launcher `sglang` = `noted_launcher.Noted` was not added" in result.output

@@ -13,104 +13,104 @@ from support.runner import Workplace
 
 
 def test_a_judge_over_the_wire_is_shown_the_official_request_and_gives_the_table(
-    place: Workplace, judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
-    ran = evaluate(place, url=judge.url)
-    assert TABLE.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, url=judge.url)
+    assert TABLE.items() <= printed(result).items(), result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
     assert text_of(tale) == (
         "Rate the tale.### Question\nTale 0 begins.\nImage-0: <image>\n\n### Answer\nThen a.\n"
         "Image-1: <image>\nThen b.\nImage-2: <image>\n\n### Feedback\n"
     )
     pictures = [part for part in content_of(tale) if isinstance(part, bytes)]
-    folder = place.folder
+    folder = workplace.folder
     shown = ("data/images/0.png", "drawn/0-a.png", "drawn/0-b.png")
     assert pictures == [(folder / name).read_bytes() for name in shown]
     (total,) = [body for body in judge.asked if "How much is 2 and 2" in text_of(body)]
     assert "### Correct Answer\nIt is 4\n" in text_of(total)
-    logged = samples(place)
+    logged = samples(workplace)
     assert all("### Score" in json.dumps(line["coverage"]["replies"]) for line in logged)
     assert [line["coverage"]["facts"]["truncated"] for line in logged] == [True, True, False] * 2
-    found = results(place)
-    signature = found["configs"]["mmie"]["metadata"]["signature"]
+    message = results(workplace)
+    signature = message["configs"]["mmie"]["metadata"]["signature"]
     for part in ("judge:openai|model:judge-model|t:0", "|paper_judge:no|", "|prompt:other:"):
         assert part in signature
     assert "|assembly:official|" in signature
-    assert signature in ran.output
-    assert found["usage"]["by_source"]["judge"]["n_api_calls"] == N
-    assert KEY not in ran.output + json.dumps(logged)
+    assert signature in result.output
+    assert message["usage"]["by_source"]["judge"]["n_api_calls"] == N
+    assert KEY not in result.output + json.dumps(logged)
 
 
-def test_two_processes_judge_their_own_halves(place: Workplace, judge: JudgeServer) -> None:
+def test_two_processes_judge_their_own_halves(workplace: Workplace, judge: JudgeServer) -> None:
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    ran = evaluate(place, url=judge.url, command=tuple(torchrun.split()))
-    assert TABLE.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, url=judge.url, command=tuple(torchrun.split()))
+    assert TABLE.items() <= printed(result).items(), result.output
     assert len(judge) == N
 
 
 def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
-    place: Workplace, judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
-    ran = evaluate(place, url=judge.url, tasks="mmie_sa,mmie_pbl,mmie_msr,mmie_1k")
-    values = {alias: printed(ran, alias)["official"] for alias in ("MMIE SA", "MMIE PBL")}
-    assert values == {"MMIE SA": 50.0, "MMIE PBL": 66.67}, ran.output
-    assert printed(ran, "MMIE MSR")["official"] == 100.0
-    assert printed(ran, "MMIE 1K")["official"] == 72.22
+    result = evaluate(workplace, url=judge.url, tasks="mmie_sa,mmie_pbl,mmie_msr,mmie_1k")
+    values = {alias: printed(result, alias)["official"] for alias in ("MMIE SA", "MMIE PBL")}
+    assert values == {"MMIE SA": 50.0, "MMIE PBL": 66.67}, result.output
+    assert printed(result, "MMIE MSR")["official"] == 100.0
+    assert printed(result, "MMIE 1K")["official"] == 72.22
     assert len(judge) == N  # the second time, a reply is remembered
 
 
 def test_an_exported_run_is_read_by_us_as_the_official_script_reads_it(
-    place: Workplace, judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
-    ran = evaluate(place, url=judge.url)
-    assert TABLE.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, url=judge.url)
+    assert TABLE.items() <= printed(result).items(), result.output
     command = "mmie-tasks export mmie out -o official --model ours"
-    exported = place.run(*command.split(), MMIE_DATA="data")
+    exported = workplace.run(*command.split(), MMIE_DATA="data")
     assert "6 samples and 26 images written to `official`." in exported.output, exported.output
-    (place.folder / "answers.json").unlink()
+    (workplace.folder / "answers.json").unlink()
     options = ("--model", "predictions", "--model_args", "path=official/data.json")
     replayed = ("--launcher_args", "name=replay", "--output_path", "again")
-    ran = evaluate(place, *options, *replayed, MMIE_DATA="official")
-    assert TABLE.items() <= printed(ran).items(), ran.output
+    result = evaluate(workplace, *options, *replayed, MMIE_DATA="official")
+    assert TABLE.items() <= printed(result).items(), result.output
     assert len(judge) == N
-    row = json.loads((place.folder / "official" / "data.json").read_text())[0]
+    row = json.loads((workplace.folder / "official" / "data.json").read_text())[0]
     assert row.keys() >= {"id", "model", "question", "answer", "gt_answer"}
     assert [part["text"] for part in row["answer"]] == ["Then a.", "Then b.", "Then c."]
 
 
-def test_a_leaderboards_row_is_exported(place: Workplace, judge: JudgeServer) -> None:
-    evaluate(place, url=judge.url)
+def test_a_leaderboards_row_is_exported(workplace: Workplace, judge: JudgeServer) -> None:
+    evaluate(workplace, url=judge.url)
     command = "mmie-tasks export mmie --leaderboard out -o rows.csv --model Ours"
-    ran = place.run(*command.split())
-    assert ran.status == 0, ran.output
-    assert (place.folder / "rows.csv").read_text().splitlines() == [
+    result = workplace.run(*command.split())
+    assert result.status == 0, result.output
+    assert (workplace.folder / "rows.csv").read_text().splitlines() == [
         "Model,Model Type,SA,PBL,MSR,AVG",
         "Ours,Interleaved LVLM,50.0,66.67,100.0,72.22",
     ]
 
 
 def test_answers_that_are_none_and_judges_that_fail_are_counted_and_never_a_zero(
-    place: Workplace, judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
-    said = json.loads((place.folder / "answers.json").read_text())
-    said[0]["answer"] = None
-    said[1]["answer"] = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503"
-    said[3]["answer"][0]["image"] = "drawn/not-there.png"
-    (place.folder / "answers.json").write_text(json.dumps(said))
+    saved_answers = json.loads((workplace.folder / "answers.json").read_text())
+    saved_answers[0]["answer"] = None
+    saved_answers[1]["answer"] = "[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503"
+    saved_answers[3]["answer"][0]["image"] = "drawn/not-there.png"
+    (workplace.folder / "answers.json").write_text(json.dumps(saved_answers))
     judge.says(lambda body: gives("none") if "Tale 4" in text_of(body) else by_category(body))
-    ran = evaluate(place, url=judge.url)
-    values = printed(ran)
-    assert values["coverage"] == 50.0, ran.output
+    result = evaluate(workplace, url=judge.url)
+    values = printed(result)
+    assert values["coverage"] == 50.0, result.output
     assert math.isnan(values["official"])
     assert (values["unscored_no_answer"], values["unscored_unparsed"]) == (2.0, 1.0)
     assert values["missing_images"] == 1.0
     assert values["parse_rate"] == 75.0
-    unscored = [line for line in samples(place) if "score" not in line["official"]]
+    unscored = [line for line in samples(workplace) if "score" not in line["official"]]
     assert len(unscored) == 3
 
 
 @pytest.mark.parametrize(
-    ("variables", "found"),
+    ("variables", "message"),
     [
         pytest.param({"MMIE_OTHER_PROMPTS": ""}, "MMIE_PROMPTS", id="no-official-words"),
         pytest.param({"MMIE_PROMPTS": "words.json", "MMIE_OTHER_PROMPTS": ""}, "SHA-256", id="not"),
@@ -118,25 +118,25 @@ def test_answers_that_are_none_and_judges_that_fail_are_counted_and_never_a_zero
     ],
 )
 def test_what_is_set_up_wrong_stops_the_run_before_the_model(
-    place: Workplace, variables: dict[str, str], found: str
+    workplace: Workplace, variables: dict[str, str], message: str
 ) -> None:
     settings = {"MMIE_TASKS_JUDGE": "openai:judge-model,base_url=http://127.0.0.1:9/v1"}
-    ran = evaluate(place, "--model", "stub", **{**settings, **variables})
-    assert ran.status == 1, ran.output
-    assert found in ran.output
-    assert "hint: " in ran.output
-    assert "stub: generating" not in ran.output
-    assert "Traceback" not in ran.output
+    result = evaluate(workplace, "--model", "stub", **{**settings, **variables})
+    assert result.status == 1, result.output
+    assert message in result.output
+    assert "hint: " in result.output
+    assert "stub: generating" not in result.output
+    assert "Traceback" not in result.output
 
 
 def test_a_question_whose_picture_is_not_there_stops_the_run_unless_told_otherwise(
-    place: Workplace, judge: JudgeServer
+    workplace: Workplace, judge: JudgeServer
 ) -> None:
-    (place.folder / "data" / "images" / "0.png").unlink()
-    ran = evaluate(place, url=judge.url)
-    assert ran.status == 1, ran.output
-    assert "MMIE_MISSING_IMAGES=count" in ran.output
-    ran = evaluate(place, url=judge.url, MMIE_MISSING_IMAGES="count")
-    assert printed(ran)["missing_images"] == 1.0, ran.output
+    (workplace.folder / "data" / "images" / "0.png").unlink()
+    result = evaluate(workplace, url=judge.url)
+    assert result.status == 1, result.output
+    assert "MMIE_MISSING_IMAGES=count" in result.output
+    result = evaluate(workplace, url=judge.url, MMIE_MISSING_IMAGES="count")
+    assert printed(result)["missing_images"] == 1.0, result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
     assert "Tale 0 begins.\n\n### Answer\nThen a.\nImage-0: <image>\n" in text_of(tale)

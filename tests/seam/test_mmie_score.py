@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from support import random_checkpoint, scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
 from support.mmie_seam import N, evaluate, made, printed, results, samples
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
@@ -22,63 +22,67 @@ FREED = "Freed of the tested model `StubChat`: `models`."
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path) -> Workplace:
     return made(tmp_path)
 
 
-def judged(place: Workplace, *more: str, model: Path = CHECKPOINT, **others: str) -> Ran:
-    return evaluate(place, *more, MMIE_SCORE_MODEL=str(model), MMIE_TASKS_JUDGE=" ", **others)
+def judged(
+    workplace: Workplace, *more: str, model: Path = CHECKPOINT, **others: str
+) -> CommandResult:
+    return evaluate(workplace, *more, MMIE_SCORE_MODEL=str(model), MMIE_TASKS_JUDGE=" ", **others)
 
 
-def replies(place: Workplace) -> dict[int, str]:
-    return {line["doc_id"]: line["coverage"]["replies"][0]["text"] for line in samples(place)}
+def replies(workplace: Workplace) -> dict[int, str]:
+    return {line["doc_id"]: line["coverage"]["replies"][0]["text"] for line in samples(workplace)}
 
 
-def test_the_default_judge_is_the_papers_and_gives_the_table(place: Workplace) -> None:
-    ran = judged(place, model=scripted_checkpoint.write(place.folder / "judge"))
-    values = printed(ran)
-    assert values["official"] == 66.67, ran.output  # 4 of 6 points for each
+def test_the_default_judge_is_the_papers_and_gives_the_table(workplace: Workplace) -> None:
+    result = judged(workplace, model=scripted_checkpoint.write(workplace.folder / "judge"))
+    values = printed(result)
+    assert values["official"] == 66.67, result.output  # 4 of 6 points for each
     assert (values["points"], values["points_4"]) == (4.0, float(N))
     assert (values["coverage"], values["parse_rate"]) == (100.0, 100.0)
     assert values["over_4096"] == 0.0
-    signature = results(place)["configs"]["mmie"]["metadata"]["signature"]
+    signature = results(workplace)["configs"]["mmie"]["metadata"]["signature"]
     assert signature.startswith("judge:mmie_score|model:MMIE-Score@")
     assert "|paper_judge:yes|" in signature
-    logged = samples(place)[0]["coverage"]["replies"][0]
+    logged = samples(workplace)[0]["coverage"]["replies"][0]
     assert logged["text"] == "### Score: 4"
     assert logged["usage"]["input_tokens"] > 50
     assert logged["usage"]["cost_usd"] == 0.0
 
-    again = judged(place, model=place.folder / "judge")
+    again = judged(workplace, model=workplace.folder / "judge")
     assert printed(again) == values, again.output
-    assert LOADED in ran.output
+    assert LOADED in result.output
     assert LOADED not in again.output  # every reply is in the cache
 
 
 def test_a_judge_that_says_nothing_readable_leaves_the_samples_without_a_score(
-    place: Workplace,
+    workplace: Workplace,
 ) -> None:
-    ran = judged(place, "--launcher_args", "name=mmie_score,cache=off")
-    values = printed(ran)
-    assert math.isnan(values["official"]), ran.output
+    result = judged(workplace, "--launcher_args", "name=mmie_score,cache=off")
+    values = printed(result)
+    assert math.isnan(values["official"]), result.output
     assert (values["coverage"], values["unscored_unparsed"]) == (0.0, float(N))
-    first = replies(place)
+    first = replies(workplace)
     assert all(first.values())
 
-    shutil.rmtree(place.folder / "out")
-    one_by_one = judged(place, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1")
-    assert replies(place) == first, one_by_one.output
+    shutil.rmtree(workplace.folder / "out")
+    one_by_one = judged(
+        workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1"
+    )
+    assert replies(workplace) == first, one_by_one.output
 
 
-def test_two_processes_have_a_judge_each(place: Workplace) -> None:
-    model = scripted_checkpoint.write(place.folder / "judge", reply="### Score: 5")
-    ran = judged(place, model=model, command=TWO)
-    assert printed(ran)["official"] == 83.33, ran.output
-    assert ran.output.count(LOADED) == 2
+def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
+    model = scripted_checkpoint.write(workplace.folder / "judge", reply="### Score: 5")
+    result = judged(workplace, model=model, command=TWO)
+    assert printed(result)["official"] == 83.33, result.output
+    assert result.output.count(LOADED) == 2
 
 
 @pytest.mark.parametrize(
-    ("break_it", "found"),
+    ("damage", "message"),
     [
         pytest.param(lambda folder: shutil.rmtree(folder), "does not exist", id="no-folder"),
         pytest.param(lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model", id="tokenizer"),
@@ -88,36 +92,39 @@ def test_two_processes_have_a_judge_each(place: Workplace) -> None:
     ],
 )
 def test_a_checkpoint_that_cannot_be_used_stops_the_run_before_the_model(
-    place: Workplace, break_it: object, found: str
+    workplace: Workplace, damage: object, message: str
 ) -> None:
-    folder = place.folder / "judge"
+    folder = workplace.folder / "judge"
     shutil.copytree(CHECKPOINT, folder)
-    break_it(folder)  # type: ignore[operator]
-    ran = judged(place, "--model", "stub", model=folder)
-    assert ran.status == 1, ran.output
-    assert found in ran.output
-    assert "hint: " in ran.output
-    assert "stub: generating" not in ran.output
-    assert "Traceback" not in ran.output
+    damage(folder)  # type: ignore[operator]
+    result = judged(workplace, "--model", "stub", model=folder)
+    assert result.status == 1, result.output
+    assert message in result.output
+    assert "hint: " in result.output
+    assert "stub: generating" not in result.output
+    assert "Traceback" not in result.output
 
 
-def test_the_tested_model_is_freed_before_the_judge_is_loaded(place: Workplace) -> None:
-    ran = judged(place, "--model", "stub", model=scripted_checkpoint.write(place.folder / "judge"))
-    assert printed(ran)["official"] == 66.67, ran.output
-    freed = ran.output.index(FREED)
-    assert ran.output.index("stub: generating") < freed < ran.output.index(LOADED)
+def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workplace) -> None:
+    result = judged(
+        workplace, "--model", "stub", model=scripted_checkpoint.write(workplace.folder / "judge")
+    )
+    assert printed(result)["official"] == 66.67, result.output
+    freed = result.output.index(FREED)
+    assert result.output.index("stub: generating") < freed < result.output.index(LOADED)
 
 
-def test_a_model_of_real_width_judges_a_run_in_fp32(place: Workplace) -> None:
-    model = random_checkpoint.write(place.folder / "judge", random_checkpoint.REAL_WIDTH)
+def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> None:
+    model = random_checkpoint.write(workplace.folder / "judge", random_checkpoint.REAL_WIDTH)
     _end_soon(model)
-    ran = judged(place, model=model)
-    assert printed(ran)["unscored_unparsed"] == float(N), ran.output
-    usages = [line["coverage"]["replies"][0]["usage"] for line in samples(place)]
+    result = judged(workplace, model=model)
+    assert printed(result)["unscored_unparsed"] == float(N), result.output
+    usages = [line["coverage"]["replies"][0]["usage"] for line in samples(workplace)]
     assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
     assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
     assert (
-        "|dtype:float32|device:cpu|" in results(place)["configs"]["mmie"]["metadata"]["signature"]
+        "|dtype:float32|device:cpu|"
+        in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
     )
     shutil.rmtree(model)  # half a gigabyte
 

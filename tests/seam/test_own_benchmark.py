@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from support.runner import Ran, Workplace, write
+from support.runner import CommandResult, Workplace, write
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -41,20 +41,20 @@ BUILD_EDITABLE = "from hatchling import build; print(build.build_editable('..'))
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """The package is installed as users do it."""
-    place = Workplace(folder=tmp_path_factory.mktemp("own_benchmark"))
+    workplace = Workplace(folder=tmp_path_factory.mktemp("own_benchmark"))
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
-    ran = place.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
-    assert ran.status == 0, ran.output
-    return place
+    result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
+    assert result.status == 0, result.output
+    return workplace
 
 
 @pytest.fixture(scope="module")
-def ran(place: Workplace) -> Ran:
+def result(workplace: Workplace) -> CommandResult:
     """An evaluation of it and of a benchmark of ours."""
     answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'}"
-    return place.run(
+    return workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--model_args", answers),
         *("--tasks", "odd_one_out,mmie", "--judge", f"replay:path={MMIE / 'replies.jsonl'}"),
         *("--output_path", "out", "--log_samples"),
@@ -65,9 +65,9 @@ def ran(place: Workplace) -> Ran:
 
 
 @pytest.fixture
-def odd_one_out(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def odd_one_out(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """Its ``task``; the package is installed for this process, too, for the time of a test."""
-    monkeypatch.syspath_prepend(str(place.plugins))
+    monkeypatch.syspath_prepend(str(workplace.plugins))
     from odd_one_out import task
 
     yield task
@@ -82,30 +82,35 @@ def benchmark() -> Benchmark:
     return found
 
 
-def test_the_runner_prints_its_table_beside_one_of_ours(ran: Ran) -> None:
-    printed = {metric: value for (task, metric), value in ran.values.items() if task[:3] == "Odd"}
-    assert printed == TABLE, ran.output
-    assert ran.values["MMIE", "official"] == "68.5200"
+def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
+    printed = {
+        metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"
+    }
+    assert printed == TABLE, result.output
+    assert result.values["MMIE", "official"] == "68.5200"
 
 
-def test_nothing_is_said_of_a_package_that_takes_no_name(ran: Ran) -> None:
+def test_nothing_is_said_of_a_package_that_takes_no_name(result: CommandResult) -> None:
     assert (
-        "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name" in ran.output
+        "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
+        in result.output
     )
-    assert "left out" not in ran.output.partition("Selected Tasks")[0]
+    assert "left out" not in result.output.partition("Selected Tasks")[0]
 
 
-def test_provenance_and_signature_are_in_the_results(place: Workplace, ran: Ran) -> None:
-    (path,) = (place.folder / "out").rglob("*_results.json")
+def test_provenance_and_signature_are_in_the_results(
+    workplace: Workplace, result: CommandResult
+) -> None:
+    (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
     assert metadata["provenance"].startswith("task:odd_one_out@1-A|reader:official+robust|data:sha")
     assert metadata["signature"] == f"{metadata['provenance']}|pkg:own-benchmark@0.1.0"
-    assert metadata["signature"] in ran.output
+    assert metadata["signature"] in result.output
 
 
-@pytest.mark.usefixtures("ran", "odd_one_out")
-def test_the_figures_of_its_log_are_those_of_the_table(place: Workplace) -> None:
-    task = open_run(str(place.folder / "out")).tasks["odd_one_out"]
+@pytest.mark.usefixtures("result", "odd_one_out")
+def test_the_figures_of_its_log_are_those_of_the_table(workplace: Workplace) -> None:
+    task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
             found = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
@@ -114,10 +119,10 @@ def test_the_figures_of_its_log_are_those_of_the_table(place: Workplace) -> None
             assert value == ("NaN" if percent is None else f"{percent / 100:.4f}")
 
 
-@pytest.mark.usefixtures("ran", "odd_one_out")
-def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
+@pytest.mark.usefixtures("result", "odd_one_out")
+def test_every_saved_answer_is_read_again_as_it_was(workplace: Workplace) -> None:
     (log,) = (
-        log for log in find_runs(str(place.folder / "out"))[0].logs if log.task == "odd_one_out"
+        log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out"
     )
     read = [numbered.line for numbered in read_lines(log.path) if numbered.line]
     for line in read:
@@ -129,13 +134,13 @@ def test_every_saved_answer_is_read_again_as_it_was(place: Workplace) -> None:
     )
 
 
-@pytest.mark.usefixtures("ran")
-def test_the_commands_that_look_at_results_take_its_log(place: Workplace) -> None:
-    again = place.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
+@pytest.mark.usefixtures("result")
+def test_the_commands_that_look_at_results_take_its_log(workplace: Workplace) -> None:
+    again = workplace.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
     assert "12 samples, 12 rescored. Nothing changed." in again.output
-    report = place.run("mmie-tasks", "report", "out", "-o", "report.html")
+    report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
     assert report.status == 0, report.output
-    assert "Odd one out" in (place.folder / "report.html").read_text(encoding="utf-8")
+    assert "Odd one out" in (workplace.folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("odd_one_out")
@@ -202,20 +207,20 @@ def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: Mo
     assert not any(isinstance(verdict, Scored) for verdict in again.values())
 
 
-def test_our_listing_shows_it(place: Workplace) -> None:
-    assert "  odd_one_out" in place.run("mmie-tasks", "tasks", "list").output.splitlines()
+def test_our_listing_shows_it(workplace: Workplace) -> None:
+    assert "  odd_one_out" in workplace.run("mmie-tasks", "tasks", "list").output.splitlines()
 
 
-def test_the_doctor_knows_it(place: Workplace) -> None:
-    ran = place.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
-    found = {each["subject"]: each["found"] for each in json.loads(ran.output)}
-    assert ran.status == 0
+def test_the_doctor_knows_it(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
+    found = {finding["subject"]: finding["found"] for finding in json.loads(result.output)}
+    assert result.status == 0
     assert found["odd_one_out"] == "of the package `odd_one_out`, task files: 1"
     assert "scored by rule" in found["odd_one_out: judge"]
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
         pytest.param(
             "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
@@ -223,21 +228,21 @@ def test_the_doctor_knows_it(place: Workplace) -> None:
         pytest.param("support.sketch_benchmark:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
-def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, told: str) -> None:
+def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, message: str) -> None:
     first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
     assert (first.status, first.subject) == ("problem", "sketch")
-    assert told in first.message
+    assert message in first.message
 
 
 def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> None:
-    place = Workplace(folder=tmp_path)
+    workplace = Workplace(folder=tmp_path)
     source = shutil.copytree(EXAMPLE, tmp_path / "source")
-    built = place.run("sh", "-c", f'cd source && python -c "{BUILD_EDITABLE}"')
-    zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(place.plugins)
-    (link,) = place.plugins.glob("*.pth")
+    built = workplace.run("sh", "-c", f'cd source && python -c "{BUILD_EDITABLE}"')
+    zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(workplace.plugins)
+    (link,) = workplace.plugins.glob("*.pth")
     assert Path(link.read_text().strip()) == source
-    listed = place.run(
-        *("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{place.plugins}:{source}"
+    listed = workplace.run(
+        *("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{workplace.plugins}:{source}"
     )
     (line,) = [line for line in listed.output.splitlines() if line.startswith("|odd_one_out")]
     assert str(source / "odd_one_out" / "task_yamls") in line
@@ -246,23 +251,23 @@ def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> No
 def test_a_missing_picture_stops_a_run_in_words_and_a_broken_neighbour_does_not(
     tmp_path: Path,
 ) -> None:
-    place = Workplace(folder=tmp_path)
-    place.install_stub_model()
-    shutil.copytree(EXAMPLE / "odd_one_out", place.plugins / "odd_one_out")
-    (place.plugins / "odd_one_out" / "images" / "03.png").unlink()
-    write(place.plugins / "bare" / "__init__.py", "")
+    workplace = Workplace(folder=tmp_path)
+    workplace.install_stub_model()
+    shutil.copytree(EXAMPLE / "odd_one_out", workplace.plugins / "odd_one_out")
+    (workplace.plugins / "odd_one_out" / "images" / "03.png").unlink()
+    write(workplace.plugins / "bare" / "__init__.py", "")
     for name, package in (
         ("odd_one_out", "odd_one_out.benchmark:BENCHMARK"),
         ("bare", "bare.benchmark:BENCHMARK"),
         ("gone", "not_there.benchmark:BENCHMARK"),
     ):
-        place.install_entry_point(GROUP, name, package)
-    ran = place.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
-    assert ran.status == 1, ran.output
-    assert "1 of the 12 images of odd_one_out cannot be used" in ran.output
-    assert "Traceback" not in ran.output
+        workplace.install_entry_point(GROUP, name, package)
+    result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "odd_one_out")
+    assert result.status == 1, result.output
+    assert "1 of the 12 images of odd_one_out cannot be used" in result.output
+    assert "Traceback" not in result.output
     for name in ("bare", "gone"):
-        assert ran.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
+        assert result.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
 
 
 def test_the_example_is_what_make_writes(tmp_path: Path) -> None:

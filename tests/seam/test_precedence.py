@@ -47,9 +47,9 @@ def users(workplace: Workplace) -> Path:
 @pytest.fixture(scope="module")
 def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
     write(workplace.folder / "print_index.py", ASK_THE_INDEX)
-    ran = workplace.run("python", "print_index.py", str(users))
-    seen: dict[str, dict[str, str]] = json.loads(ran.output.splitlines()[-1])
-    return seen
+    result = workplace.run("python", "print_index.py", str(users))
+    entries: dict[str, dict[str, str]] = json.loads(result.output.splitlines()[-1])
+    return entries
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_tag_has_the_members_of_the_user_and_ours(index: dict[str, dict[str, s
 def test_an_evaluation_takes_the_users_own_task_and_does_not_claim_it(
     workplace: Workplace, users: Path
 ) -> None:
-    ran = workplace.run(
+    result = workplace.run(
         *("lmms-eval", "--model", "stub", "--tasks", "mme", "--include_path", str(users))
     )
-    assert ran.values == {("MME of a user", "local_acc"): "0.5"}, ran.output
-    assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in ran.output  # not mme
+    assert result.values == {("MME of a user", "local_acc"): "0.5"}, result.output
+    assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in result.output  # not mme
 
 
 def test_the_old_listing_has_the_built_in_and_says_nothing_when_switched_off(

@@ -9,27 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 MMIE, MIA_BENCH, RESULTS = (EXAMPLES / name for name in ("mmie", "mia_bench", "results"))
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """A folder with what models A and B left, and what another judge says of A, on MMIE only."""
-    place = Workplace(folder=tmp_path_factory.mktemp("results"))
+    workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
-    evaluate(place, "A", "mmie,mia_bench", answers, (MMIE / replies, MIA_BENCH / replies))
-    evaluate(place, "B", "mmie,mia_bench", (RESULTS / "answers",), (RESULTS / replies,))
-    evaluate(place, "other", "mmie", answers[:1], (RESULTS / "other_judge.jsonl",))
-    return place
+    evaluate(workplace, "A", "mmie,mia_bench", answers, (MMIE / replies, MIA_BENCH / replies))
+    evaluate(workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), (RESULTS / replies,))
+    evaluate(workplace, "other", "mmie", answers[:1], (RESULTS / "other_judge.jsonl",))
+    return workplace
 
 
 def evaluate(
-    place: Workplace, name: str, tasks: str, answers: tuple[Path, ...], replies: tuple[Path, ...]
+    workplace: Workplace,
+    name: str,
+    tasks: str,
+    answers: tuple[Path, ...],
+    replies: tuple[Path, ...],
 ) -> None:
-    ran = place.run(
+    result = workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--tasks", tasks, "--log_samples"),
         *("--model_args", f"path={';'.join(map(str, answers))}", "--output_path", name),
         *("--judge", f"replay:path={';'.join(map(str, replies))}"),
@@ -38,18 +42,18 @@ def evaluate(
         MMIE_OUTPUT_ROOT=str(answers[0]),
         MIA_BENCH_DATA=str(MIA_BENCH / "data"),
     )
-    assert ran.status == 0, ran.output
-    assert ("MMIE", "official") in ran.values, ran.output
+    assert result.status == 0, result.output
+    assert ("MMIE", "official") in result.values, result.output
 
 
-def obeyed(place: Workplace, *words: str) -> Ran:
-    ran = place.run("mmie-tasks", *words)
-    assert ran.status == 0, ran.output
-    return ran
+def run_command(workplace: Workplace, *words: str) -> CommandResult:
+    result = workplace.run("mmie-tasks", *words)
+    assert result.status == 0, result.output
+    return result
 
 
-def logged(place: Workplace, name: str, task: str) -> list[dict[str, Any]]:
-    (path,) = (place.folder / name).rglob(f"*_samples_{task}.jsonl")
+def logged(workplace: Workplace, name: str, task: str) -> list[dict[str, Any]]:
+    (path,) = (workplace.folder / name).rglob(f"*_samples_{task}.jsonl")
     return [json.loads(line)["coverage"] for line in path.read_text("utf-8").splitlines()]
 
 
@@ -73,29 +77,29 @@ def against_people(text: str, judge: str) -> list[str]:
 
 
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])
-def test_both_models_are_judged_by_the_same_judge(place: Workplace, task: str) -> None:
+def test_both_models_are_judged_by_the_same_judge(workplace: Workplace, task: str) -> None:
     signatures = [
         re.sub(r"\|replayed:\w+", "", sample["signature"])
         for name in ("A", "B")
-        for sample in logged(place, name, task)
+        for sample in logged(workplace, name, task)
     ]
     assert len(signatures) == {"mmie": 22, "mia_bench": 16}[task]
     assert len(set(signatures)) == 1
     assert signatures[0].startswith("judge:made_up|model:nobody|")
 
 
-def test_every_answer_of_the_second_model_has_a_reply(place: Workplace) -> None:
-    samples = logged(place, "B", "mmie")
+def test_every_answer_of_the_second_model_has_a_reply(workplace: Workplace) -> None:
+    samples = logged(workplace, "B", "mmie")
     points = {sample["id"]: sample["official"].get("points") for sample in samples}
     assert points.pop("MSR-3") is None  # left out by the official script
     assert list(points.values()) == [2, 3, 4, 5, 4, 4, 1, 1, 6, 6]
     assert not any(sample["facts"]["missing_images"] for sample in samples)
 
 
-def test_the_report_is_one_file_that_asks_for_nothing(place: Workplace) -> None:
-    ran = obeyed(place, "report", "Model-A=A", "Model-B=B", "-o", "report.html")
-    page = (place.folder / "report.html").read_text(encoding="utf-8")
-    assert "report.html" in ran.output
+def test_the_report_is_one_file_that_asks_for_nothing(workplace: Workplace) -> None:
+    result = run_command(workplace, "report", "Model-A=A", "Model-B=B", "-o", "report.html")
+    page = (workplace.folder / "report.html").read_text(encoding="utf-8")
+    assert "report.html" in result.output
     assert all(name in page for name in ("Model-A", "Model-B", "MMIE", "MIA-Bench", "SA-3"))
     assert "default-src 'none'" in page or "default-src &#39;none&#39;" in page
     links = Links()
@@ -105,56 +109,60 @@ def test_the_report_is_one_file_that_asks_for_nothing(place: Workplace) -> None:
     assert [link for link in links.found if not link.startswith(("#", "data:"))] == []
 
 
-def test_agreement_begins_with_the_papers_table(place: Workplace) -> None:
+def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
     people = f"people={RESULTS / 'people.csv'}"
-    said = obeyed(place, "agreement", people, "judge=A", "other=other", "--task", "mmie").output
-    row, other = against_people(said, "judge"), against_people(said, "other")
+    output = run_command(
+        workplace, "agreement", people, "judge=A", "other=other", "--task", "mmie"
+    ).output
+    row, other = against_people(output, "judge"), against_people(output, "other")
     # Of nine: off by 1, 5 and -4; the other judge by -1, 1, 1, -1, -1 and -1.
     assert row[0] == other[0] == "9"
-    assert [row[2].split()[0], row[3].split()[0]] == ["4.667", "1.111"], said  # MSE, MAE
-    assert [other[2].split()[0], other[3].split()[0]] == ["0.667", "0.667"], said
-    robust = obeyed(
-        *(place, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")
+    assert [row[2].split()[0], row[3].split()[0]] == ["4.667", "1.111"], output  # MSE, MAE
+    assert [other[2].split()[0], other[3].split()[0]] == ["0.667", "0.667"], output
+    robust = run_command(
+        *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")
     ).output
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
 
 
-def test_two_models_are_compared_on_the_samples_that_both_have(place: Workplace) -> None:
-    said = obeyed(place, "compare", "A=A", "B=B", "--task", "mmie").output
+def test_two_models_are_compared_on_the_samples_that_both_have(workplace: Workplace) -> None:
+    output = run_command(workplace, "compare", "A=A", "B=B", "--task", "mmie").output
     for number in ("68.52", "59.27", "-9.26"):  # of 9; the mean of the points is rounded first
-        assert number in said, said
-    assert "n/a" in said  # B alone answered PBL-3: of PBL, three in four are pairs
-    assert "Traceback" not in said
+        assert number in output, output
+    assert "n/a" in output  # B alone answered PBL-3: of PBL, three in four are pairs
+    assert "Traceback" not in output
 
 
-def test_numbers_of_two_judges_are_not_compared(place: Workplace) -> None:
-    ran = place.run("mmie-tasks", "compare", "A=A", "B=other", "--task", "mmie")
-    assert ran.status == 1, ran.output
+def test_numbers_of_two_judges_are_not_compared(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "compare", "A=A", "B=other", "--task", "mmie")
+    assert result.status == 1, result.output
     for word in ("nobody", "somebody", "hint: "):
-        assert word in ran.output, ran.output
-    assert "replayed" not in ran.output.partition("hint: ")[0]
-    assert "Traceback" not in ran.output
+        assert word in result.output, result.output
+    assert "replayed" not in result.output.partition("hint: ")[0]
+    assert "Traceback" not in result.output
 
 
-def test_a_subset_is_weighed_against_the_whole(place: Workplace) -> None:
+def test_a_subset_is_weighed_against_the_whole(workplace: Workplace) -> None:
     words = ("subset", "A=A", "B=B", "--task", "mmie", "--sizes", "4,8")
-    said = obeyed(place, *words).output
-    assert re.search(r"\b4\b", said), said
-    assert re.search(r"\b8\b", said), said
-    assert obeyed(place, *words).output == said
+    output = run_command(workplace, *words).output
+    assert re.search(r"\b4\b", output), output
+    assert re.search(r"\b8\b", output), output
+    assert run_command(workplace, *words).output == output
 
 
-def test_replies_are_read_again_and_nothing_changed(place: Workplace) -> None:
-    said = obeyed(place, "rescore", "A").output
-    assert re.search(r"nothing (?:has )?changed|no verdict changed", said, re.IGNORECASE), said
+def test_replies_are_read_again_and_nothing_changed(workplace: Workplace) -> None:
+    output = run_command(workplace, "rescore", "A").output
+    assert re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), output
 
 
-def test_a_changed_verdict_is_found_again(place: Workplace, tmp_path: Path) -> None:
-    (log,) = (place.folder / "A").rglob("*_samples_mmie.jsonl")
+def test_a_changed_verdict_is_found_again(workplace: Workplace, tmp_path: Path) -> None:
+    (log,) = (workplace.folder / "A").rglob("*_samples_mmie.jsonl")
     text = log.read_text(encoding="utf-8")
     wrong = text.replace('"official": {"reading": "6", "points": 6}', '"official": {"points": 2}')
     assert wrong != text
     (tmp_path / log.name).write_text(wrong, encoding="utf-8")
-    said = obeyed(place, "rescore", str(tmp_path)).output
-    assert "MSR-1" in said, said
-    assert not re.search(r"nothing (?:has )?changed|no verdict changed", said, re.IGNORECASE), said
+    output = run_command(workplace, "rescore", str(tmp_path)).output
+    assert "MSR-1" in output, output
+    assert not re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), (
+        output
+    )

@@ -35,24 +35,24 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
     workplace: Workplace, start: str
 ) -> None:
-    ran = workplace.run_process(*start.split(), *EVALUATION)
-    assert ran.values == {("MME as a sketch", "sketch_acc"): "0.5"}, ran.output
-    assert ran.output.count(OVERRIDDEN) == 1
+    result = workplace.run_process(*start.split(), *EVALUATION)
+    assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
+    assert result.output.count(OVERRIDDEN) == 1
 
 
 def test_two_processes_share_our_task_and_one_of_them_says_that_it_wins(
     workplace: Workplace,
 ) -> None:
     torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    ran = workplace.run(*torchrun.split(), *EVALUATION)
-    assert ran.values == {("MME as a sketch", "sketch_acc"): "0.5"}, ran.output
-    assert ran.output.count("stub: generating 2 answers") == 2
-    assert ran.output.count(OVERRIDDEN) == 1
+    result = workplace.run(*torchrun.split(), *EVALUATION)
+    assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
+    assert result.output.count("stub: generating 2 answers") == 2
+    assert result.output.count(OVERRIDDEN) == 1
 
 
 def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
-    ran = workplace.run("python", "-c", FROM_PYTHON)
-    assert "MME as a sketch 0.5" in ran.output
+    result = workplace.run("python", "-c", FROM_PYTHON)
+    assert "MME as a sketch 0.5" in result.output
 
 
 def test_our_list_of_tasks_has_ours_and_the_built_in_ones(workplace: Workplace) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.mmie_data import contents, conversations_folder, draw
 from support.mmie_judge import words
-from support.runner import Ran, Workplace
+from support.runner import CommandResult, Workplace
 
 KEY = "sk-secret-0123456789abcdef"
 N = 6
@@ -29,25 +29,25 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
 
 def made(folder: Path) -> Workplace:
     """A workplace with the stub model, ``data/``, ``answers.json``, ``drawn/``, ``words.json``."""
-    place = Workplace(folder=folder)
-    place.install_stub_model()
+    workplace = Workplace(folder=folder)
+    workplace.install_stub_model()
     conversations_folder(folder / "data", N)
     answers(folder)
     words(folder / "words.json")
-    return place
+    return workplace
 
 
 def answers(folder: Path) -> Path:
     """An answer to each sample: three steps with a picture each, or a number."""
-    said = []
+    saved_answers = []
     for i, (sample_id, _, _) in enumerate(contents(N)):
         steps = [
             {"text": f"Then {step}.", "image": f"drawn/{i}-{step}.png"} for step in ("a", "b", "c")
         ]
         for number, step in enumerate(steps):
             draw(folder / step["image"], 50 + 3 * i + number)
-        said.append({"id": sample_id, "answer": f"{i + 2}" if i % 3 == 2 else steps})
-    (folder / "answers.json").write_text(json.dumps(said), encoding="utf-8")
+        saved_answers.append({"id": sample_id, "answer": f"{i + 2}" if i % 3 == 2 else steps})
+    (folder / "answers.json").write_text(json.dumps(saved_answers), encoding="utf-8")
     return folder / "answers.json"
 
 
@@ -58,7 +58,7 @@ def evaluate(
     tasks: str = "mmie",
     command: tuple[str, ...] = ("lmms-eval",),
     **variables: str,
-) -> Ran:
+) -> CommandResult:
     """Run lmms-eval, by default on ``answers.json``; with `url`, judged by what is there."""
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
@@ -79,9 +79,11 @@ def samples(workplace: Workplace, task: str = "mmie") -> list[dict[str, Any]]:
 
 def results(workplace: Workplace) -> dict[str, Any]:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
 
 
-def printed(ran: Ran, alias: str = "MMIE") -> dict[str, float]:
-    return {metric: float(value) for (task, metric), value in ran.values.items() if task == alias}
+def printed(result: CommandResult, alias: str = "MMIE") -> dict[str, float]:
+    return {
+        metric: float(value) for (task, metric), value in result.values.items() if task == alias
+    }

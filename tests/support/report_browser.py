@@ -39,5 +39,5 @@ def expect_samples(page: Page, numbers: str) -> None:
     """Wait until the list shows these samples of the hostile report, a digit each, in order."""
     ids = section(page).locator(".sample .id")
     expect(ids).to_have_count(len(numbers))
-    for place, number in enumerate(numbers):
-        expect(ids.nth(place)).to_contain_text(f"id-{number}")
+    for position, number in enumerate(numbers):
+        expect(ids.nth(position)).to_contain_text(f"id-{number}")

@@ -27,7 +27,7 @@ _NOT_INHERITED = ("MMIE_", "LMMS_", "PYTEST_", "RANK", "WORLD_SIZE", "LOCAL_RANK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class CommandResult:
     """A command that has ended: its exit status, and stdout and stderr together, uncoloured."""
 
     status: int
@@ -84,7 +84,7 @@ class Workplace:
         """Make `support.stub_model.StubChat` known as ``--model stub``."""
         self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
 
-    def run(self, *command: str, **variables: str) -> Ran:
+    def run(self, *command: str, **variables: str) -> CommandResult:
         """Run a command to its end, here, with these variables in addition to our own.
 
         ``lmms-eval``, ``mmie-tasks`` and ``python FILE.py`` run in a fork of a process that has
@@ -108,11 +108,11 @@ class Workplace:
         with tempfile.TemporaryFile() as output:
             status = _server().run(script, output, TIMEOUT_S)
             output.seek(0)
-            return _ran(status, output.read())
+            return _result(status, output.read())
 
-    def run_process(self, *command: str, **variables: str) -> Ran:
+    def run_process(self, *command: str, **variables: str) -> CommandResult:
         """Run a command to its end as a process of its own, whatever it is."""
-        ended = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=self.folder,
             env={**self._environment(os.environ), **variables},
@@ -122,24 +122,24 @@ class Workplace:
             timeout=TIMEOUT_S,
             check=False,
         )
-        return _ran(ended.returncode, ended.stdout)
+        return _result(process.returncode, process.stdout)
 
     def pids(self, word: str) -> list[int]:
         """The processes that were started in this folder by a command with this word in it."""
-        found = []
+        pids = []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                here = process.joinpath("cwd").readlink() == self.folder.resolve()
-                if here and word in process.joinpath("cmdline").read_text():
-                    found.append(int(process.name))
-        return found
+                is_in_folder = process.joinpath("cwd").readlink() == self.folder.resolve()
+                if is_in_folder and word in process.joinpath("cmdline").read_text():
+                    pids.append(int(process.name))
+        return pids
 
     def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        kept = {
+        inherited_variables = {
             name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)
         }
         return {
-            **kept,
+            **inherited_variables,
             "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
             "PYTHONPATH": os.pathsep.join([str(self.plugins), str(TESTS)]),
             "PYTHONWARNINGS": "ignore",
@@ -158,8 +158,8 @@ def _server() -> ForkServer:
     return ForkServer(Workplace(folder=Path())._environment(os.environ))
 
 
-def _ran(status: int, output: bytes) -> Ran:
-    return Ran(status=status, output=_COLOURS.sub("", output.decode("utf-8")))
+def _result(status: int, output: bytes) -> CommandResult:
+    return CommandResult(status=status, output=_COLOURS.sub("", output.decode("utf-8")))
 
 
 def write(path: Path, text: str) -> Path:
