@@ -178,7 +178,7 @@ def test_answers_only_need_no_judge_and_are_scored_later(
 
 
 @pytest.mark.parametrize(
-    ("judge", "found"),
+    ("judge", "message"),
     [
         pytest.param("name=opnai", "There is no judge or launcher `opnai`", id="name"),
         pytest.param("name=openai,modle=x", "no option `modle`", id="option"),
@@ -186,11 +186,11 @@ def test_answers_only_need_no_judge_and_are_scored_later(
     ],
 )
 def test_what_no_judge_understands_is_said_at_once(
-    workplace: Workplace, judge: str, results_file: str
+    workplace: Workplace, judge: str, message: str
 ) -> None:
     result = evaluate(workplace, "--model", "stub", "--launcher_args", judge)
     assert result.status == 1, result.output
-    assert results_file in result.output
+    assert message in result.output
     assert "stub: generating" not in result.output
 
 
