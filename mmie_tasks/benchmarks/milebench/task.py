@@ -115,7 +115,7 @@ def _prompt(doc: Doc) -> QuestionPrompt:
 
 
 def _open_image(doc: Doc, index: int) -> Image.Image:
-    """The image of a prompt, or a blank one if it cannot be opened (see `Opener`).
+    """The image of a prompt, or a blank one if it cannot be opened (see `ImageOpener`).
 
     If a prompt needs a combined image and the archive has none, it is drawn once and cached.
     """

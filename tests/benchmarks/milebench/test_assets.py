@@ -71,8 +71,8 @@ def into_the_hubs_cache(hub, home, part):
 
 def pins_of(hub):
     content = [hub.files[REPO, f"MileBench_part{part}.tar.gz"] for part in range(6)]
-    known = [(len(one), hashlib.sha256(one).hexdigest()) for one in content]
-    pins = [f'_Pin(size_bytes={n}, sha256=("{x[:8]}", "{x[-6:]}"))' for n, x in known]
+    digests = [(len(one), hashlib.sha256(one).hexdigest()) for one in content]
+    pins = [f'_Pin(size_bytes={n}, sha256=("{x[:8]}", "{x[-6:]}"))' for n, x in digests]
     return f"[assets.{', assets.'.join(pins)}]"
 
 
@@ -82,7 +82,7 @@ def test_the_table_has_29_datasets_in_six_archives():
     assert len(set(names)) == len(names) == 29
 
 
-def test_only_the_archive_that_holds_the_dataset_is_asked_for(hub, tmp_path):
+def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     answer = unpinned(hub, tmp_path, "OCR-VQA")
     folder = tmp_path / "cache/milebench" / COMMIT / "MileBench_part4/OCR-VQA"
     assert answer == {"folder": str(folder), "revision": COMMIT}
@@ -90,11 +90,11 @@ def test_only_the_archive_that_holds_the_dataset_is_asked_for(hub, tmp_path):
     assert set(hub.asked_for("HEAD") + hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
 
 
-def test_a_second_dataset_of_an_archive_asks_nobody(hub, tmp_path):
+def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):
     unpinned(hub, tmp_path, "OCR-VQA")
-    asked = len(hub.requests)
+    n_requests = len(hub.requests)
     assert unpinned(hub, tmp_path, "SlideVQA")["folder"].endswith("MileBench_part4/SlideVQA")
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == n_requests
 
 
 @pytest.mark.parametrize("prefix", ["MileBench/", "MLBench/", "./"])
@@ -103,14 +103,14 @@ def test_a_folder_around_the_datasets_does_not_matter(hub, tmp_path, prefix):
     assert Path(unpinned(hub, tmp_path, "SlideVQA")["folder"], "SlideVQA.json").is_file()
 
 
-def test_an_archive_without_the_dataset_says_what_it_holds(hub, tmp_path):
+def test_an_archive_without_the_dataset_is_listed(hub, tmp_path):
     hub.holds(REPO, "MileBench_part4.tar.gz", archive("nuscenes"))
     answer = unpinned(hub, tmp_path, "SlideVQA")
     assert answer["error"] == "DataBroken"
     assert "should contain `SlideVQA/SlideVQA.json`, and contains nuscenes" in answer["message"]
 
 
-def test_the_pinned_archive_is_taken(hub, tmp_path):
+def test_the_pinned_archive_is_used(hub, tmp_path):
     answer = ask(hub.url, tmp_path, code("nuscenes", pins_of(hub)))
     assert answer["folder"].endswith("MileBench_part3/nuscenes")
 
@@ -123,7 +123,7 @@ def test_another_archive_than_the_pinned_one_is_refused(hub, tmp_path, dataset):
     assert not (tmp_path / "cache").exists()
 
 
-def test_another_hub_may_hold_other_archives_which_are_kept_apart(hub, tmp_path):
+def test_archives_of_another_hub_may_differ_and_are_stored_separately(hub, tmp_path):
     answer = ask(hub.url, tmp_path, code("TQA", HF_ENDPOINT=hub.url))
     host = hub.url.replace("://", "_").replace(":", "_")
     folder = tmp_path / f"cache/milebench/mirror-{host}" / COMMIT / "MileBench_part5/TQA"
@@ -131,12 +131,12 @@ def test_another_hub_may_hold_other_archives_which_are_kept_apart(hub, tmp_path)
     assert ask(hub.url, tmp_path, code("TQA"))["error"] == "DataBroken"
 
 
-def test_an_archive_taken_without_pins_is_still_refused_by_a_pinned_run(hub, tmp_path):
+def test_an_archive_downloaded_without_pins_is_refused_by_a_pinned_run(hub, tmp_path):
     unpinned(hub, tmp_path, "TQA")
     assert ask(hub.url, tmp_path, code("TQA"))["error"] == "DataBroken"
 
 
-def test_a_revision_that_is_not_there_is_named(hub, tmp_path):
+def test_a_missing_revision_is_named(hub, tmp_path):
     answer = unpinned(hub, tmp_path, "TQA", MILEBENCH_REVISION="v2")
     assert answer["error"] == "DataMissing"
     assert "there is no revision `v2`" in answer["message"]
@@ -186,7 +186,7 @@ def test_an_archive_that_a_killed_run_left_unpacked_is_deleted_by_the_next(hub, 
     assert len(hub.ranges()) == 1
 
 
-def test_a_killed_download_of_an_archive_goes_on(hub, tmp_path):
+def test_an_interrupted_download_of_an_archive_resumes(hub, tmp_path):
     content = archive("TQA", filler=100_000)
     hub.holds(REPO, "MileBench_part5.tar.gz", content)
     hub.hangs(after=60_000)
@@ -215,15 +215,15 @@ def test_an_archive_is_read_for_its_hash_only_once(hub, tmp_path):
     assert len(hub.ranges()) == 1
 
 
-def test_offline_what_is_unpacked_is_used(hub, tmp_path):
+def test_an_unpacked_archive_is_used_offline(hub, tmp_path):
     online = unpinned(hub, tmp_path, "WebQA")
-    asked = len(hub.requests)
+    n_requests = len(hub.requests)
     assert unpinned(hub, tmp_path, "WebQA", HF_HUB_OFFLINE="1") == online
     assert unpinned(hub, tmp_path, "WikiVQA") == {
         "folder": online["folder"].replace("WebQA", "WikiVQA"),
         "revision": COMMIT,
     }
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == n_requests
 
 
 def test_an_archive_in_the_hubs_cache_is_unpacked_from_there_and_stays(hub, tmp_path):
@@ -234,7 +234,7 @@ def test_an_archive_in_the_hubs_cache_is_unpacked_from_there_and_stays(hub, tmp_
     assert not (tmp_path / "cache/milebench/downloads").exists()
 
 
-def test_offline_with_nothing_says_what_helps(hub, tmp_path):
+def test_offline_without_an_archive_the_error_has_a_hint(hub, tmp_path):
     answer = unpinned(hub, tmp_path, "WebQA", HF_HUB_OFFLINE="1")
     assert answer["error"] == "DataMissing"
     assert "`HF_HUB_OFFLINE`" in answer["message"]
@@ -266,21 +266,21 @@ def start(hub, home):
 
 
 @pytest.mark.parametrize(
-    ("asked", "close"),
+    ("dataset", "close"),
     [
         pytest.param("alfred", "it has `ALFRED`", id="case"),
         pytest.param("CLEVR_Change", "it has `CLEVR-Change`", id="hyphen"),
         pytest.param("qqqq", "`WikiVQA`", id="nothing close: all"),
     ],
 )
-def test_an_unknown_dataset_lists_close_names(tmp_path, asked, close):
+def test_an_unknown_dataset_lists_close_names(tmp_path, dataset, close):
     with pytest.raises(DataMissing) as caught:
-        dataset_folder(asked, {"MMIE_TASKS_CACHE": str(tmp_path)})
+        dataset_folder(dataset, {"MMIE_TASKS_CACHE": str(tmp_path)})
     assert close in str(caught.value)
 
 
 @pytest.mark.parametrize("revision", ["../x", "a b", "-x", "/etc", "x/../../y"])
 def test_what_cannot_be_a_revision_is_refused_before_anything_else(tmp_path, revision):
-    known = {"MMIE_TASKS_CACHE": str(tmp_path), "MILEBENCH_REVISION": revision}
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path), "MILEBENCH_REVISION": revision}
     with pytest.raises(SettingWrong, match="MILEBENCH_REVISION"):
-        dataset_folder("ALFRED", known)
+        dataset_folder("ALFRED", environment)
