@@ -24,6 +24,7 @@ from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 if TYPE_CHECKING:
     from bench.mmie_score_speed import Measurement, Setup
+
     from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 
 LEAST_VARIANT_S = 60
