@@ -51,10 +51,7 @@ BUILT_IN: Mapping[str, BuiltInJudge] = {
     "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score.judge:MmieScoreJudge"),
     "openai": BuiltInJudge(
         "mmie_tasks.judges.openai:open_judge",
-        model_variables=(
-            *("MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME"),
-            *("JUDGE_MODEL_VERSION", "MODEL_VERSION"),
-        ),
+        model_variables=("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"),
     ),
     "replay": BuiltInJudge("mmie_tasks.judges.replay:open_judge", is_cached=False),
 }

@@ -68,9 +68,6 @@ def test_an_option_without_a_model_keeps_the_default_model() -> None:
             {"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"
         ),
         pytest.param(
-            {"JUDGE_MODEL_NAME": "judge", "MMIE_TASKS_JUDGE_MODEL": "ours"}, "ours", id="ours-first"
-        ),
-        pytest.param(
             {"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"
         ),
         pytest.param({"MODEL_VERSION": ""}, "gpt-4o-2024-11-20", id="empty"),

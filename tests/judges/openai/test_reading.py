@@ -20,7 +20,7 @@ def test_with_only_a_key_the_providers_own_server_is_used():
     [
         (
             "model",
-            ["MMIE_TASKS_JUDGE_MODEL", "JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"],
+            ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"],
         ),
         ("api_key", ["MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY", "OPENAI_API_KEY"]),
         (

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.mmie_score.checkpoint import files
 from mmie_tasks.judges.mmie_score.checkpoint.config import (
-    TEMPLATE,
+    MMIE_TILES,
     Config,
     Facts,
     check_architecture,
     message_file,
-    notes_on,
     read_config,
     read_message,
 )
@@ -85,7 +84,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     check_architecture(content, config_path)
     files.require(folder, [files.TOKENIZER, files.TOKENIZER_CONFIG])
     config = read_config(content, config_path)
-    message = read_message(folder, content, TEMPLATE)
+    message = read_message(folder, content)
     shards = files.find_shards(folder)
     tensors = files.read_headers(shards.paths)
     _check_index(folder, shards, tensors)
@@ -155,8 +154,7 @@ def _token_ids(folder: Path, config: Config, tokenizer: SlowLlamaTokenizer) -> d
             f"The tokenizer in `{folder}` has {tokens} tokens, and `llm_config.vocab_size` in "
             f"`{files.CONFIG}` is {rows}: they are not of the same model."
         )
-    ids = {mark: tokenizer.id_of(mark) for mark in MARKS}
-    return {mark: number for mark, number in ids.items() if number is not None}
+    return {mark: number for mark in MARKS if (number := tokenizer.id_of(mark)) is not None}
 
 
 def _facts(
@@ -198,7 +196,14 @@ def _notes(
     weights: Mapping[str, Weight],
     tokenizer: SlowLlamaTokenizer,
 ) -> list[str]:
-    notes = notes_on(config)
+    notes = []
+    if config.max_dynamic_patch not in (None, MMIE_TILES):
+        notes.append(
+            f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
+            f"{MMIE_TILES} tiles nevertheless, as MMIE does"
+        )
+    if config.tie_word_embeddings:
+        notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")
     if shards.ignored:
         notes.append(f"not read, because the index does not name them: {', '.join(shards.ignored)}")
     if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:

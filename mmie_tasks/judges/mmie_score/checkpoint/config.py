@@ -44,9 +44,9 @@ _LAYOUT = {
     "system_template": "<|system|>\n{system_message}",
     "roles": ("<|user|>\n", "<|assistant|>\n"),
     "sep": "<|end|>",
+    "sep_style": "SeparatorStyle.MPT",
 }
 """The prompt that `mmie_tasks.judges.mmie_score.prompt` builds, field by field."""
-_SEPARATOR_STYLE = "SeparatorStyle.MPT"
 _PARSE_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 
 
@@ -200,10 +200,14 @@ def check_architecture(content: dict[str, object], path: Path) -> None:
     Raises:
         JudgeMisconfigured: It is another model; names its type and architectures.
     """
-    text = content.get("llm_config")
-    text = text if isinstance(text, dict) else {}
-    names = (content.get("model_type"), _first_architecture(content), _first_architecture(text))
-    expected = ("internvl_chat", "InternVLChatModel", "Phi3ForCausalLM")
+    names = [content.get("model_type")]
+    for section in (content, content.get("llm_config")):
+        match section:
+            case {"architectures": [name, *_]}:
+                names.append(name)
+            case _:
+                names.append(None)
+    expected = ["internvl_chat", "InternVLChatModel", "Phi3ForCausalLM"]
     if names == expected:
         return
     listed = " · ".join("nothing" if name is None else str(name)[:80] for name in names)
@@ -212,13 +216,6 @@ def check_architecture(content: dict[str, object], path: Path) -> None:
         f"are {listed}; expected are {' · '.join(expected)}, as in InternVL2-4B.",
         OFFICIAL_HINT,
     )
-
-
-def _first_architecture(section: dict[str, object]) -> object:
-    match section.get("architectures"):
-        case [name, *_]:
-            return name
-    return None
 
 
 def read_config(content: dict[str, object], path: Path) -> Config:
@@ -236,7 +233,7 @@ def read_config(content: dict[str, object], path: Path) -> Config:
         config = Config.model_validate(content)
     except ValidationError as error:
         raise unusable(f"`{path}` cannot be used: {_problems(error)}.") from error
-    if conflicts := _conflicts(config):
+    if conflicts := list(_conflicts(config)):
         raise unusable(f"`{path}` cannot be used: {'; '.join(conflicts)}.")
     return config
 
@@ -253,65 +250,31 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(problems)
 
 
-def _conflicts(config: Config) -> list[str]:
+def _conflicts(config: Config) -> Iterator[str]:
     """Fields that contradict each other, as clauses of an error message."""
     text, vision = config.llm_config, config.vision_config
     rope, heads, half = text.rope_scaling, text.num_attention_heads, text.head_dim // 2
     window, longest = text.sliding_window, text.max_position_embeddings
-    pad, side = text.pad_token_id, config.force_image_size
+    pad, side, px = text.pad_token_id, config.force_image_size, vision.image_size
     lengths = (len(rope.short_factor), len(rope.long_factor))
-    checks: list[tuple[object, str]] = [
-        (
-            text.hidden_size % heads or text.head_dim % 2,
-            f"`llm_config`: {text.hidden_size} dimensions cannot be divided among {heads} heads",
-        ),
-        (
-            heads % text.kv_heads,
-            f"`llm_config`: {heads} heads cannot share {text.kv_heads} key/value heads",
-        ),
-        (
-            lengths != (half, half),
-            f"`llm_config.rope_scaling` has {lengths} short and long factors, and not {half} each",
-        ),
-        (
-            text.original_max_position_embeddings > longest,
-            "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`",
-        ),
-        (
-            window is not None and window < longest,
-            f"`llm_config.sliding_window` is {window}, below the {longest} positions",
-        ),
-        (
-            pad is not None and not 0 <= pad < text.vocab_size,
-            f"`llm_config.pad_token_id` is {pad}, and `vocab_size` is {text.vocab_size}",
-        ),
-        (
-            side is not None and side != vision.image_size,
-            f"`force_image_size` is {side}, and `vision_config.image_size` {vision.image_size}",
-        ),
-        (
-            vision.image_size % (2 * vision.patch_size),
-            f"`vision_config`: {vision.image_size} px is no even number of {vision.patch_size} px",
-        ),
-        (
-            vision.hidden_size % vision.num_attention_heads,
-            "`vision_config`: `hidden_size` cannot be divided among `num_attention_heads`",
-        ),
-    ]
-    return [conflict for is_conflict, conflict in checks if is_conflict]
-
-
-def notes_on(config: Config) -> list[str]:
-    """Harmless differences from the official model, as clauses."""
-    notes = []
-    if config.max_dynamic_patch not in (None, MMIE_TILES):
-        notes.append(
-            f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
-            f"{MMIE_TILES} tiles nevertheless, as MMIE does"
-        )
-    if config.tie_word_embeddings:
-        notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")
-    return notes
+    if text.hidden_size % heads or text.head_dim % 2:
+        yield f"`llm_config`: {text.hidden_size} dimensions cannot be divided among {heads} heads"
+    if heads % text.kv_heads:
+        yield f"`llm_config`: {heads} heads cannot share {text.kv_heads} key/value heads"
+    if lengths != (half, half):
+        yield f"`llm_config.rope_scaling` has {lengths} short and long factors, and not {half} each"
+    if text.original_max_position_embeddings > longest:
+        yield "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`"
+    if window is not None and window < longest:
+        yield f"`llm_config.sliding_window` is {window}, below the {longest} positions"
+    if pad is not None and not 0 <= pad < text.vocab_size:
+        yield f"`llm_config.pad_token_id` is {pad}, and `vocab_size` is {text.vocab_size}"
+    if side not in (None, px):
+        yield f"`force_image_size` is {side}, and `vision_config.image_size` {px}"
+    if px % (2 * vision.patch_size):
+        yield f"`vision_config`: {px} px is no even number of {vision.patch_size} px"
+    if vision.hidden_size % vision.num_attention_heads:
+        yield "`vision_config`: `hidden_size` cannot be divided among `num_attention_heads`"
 
 
 def message_file(content: dict[str, object]) -> str:
@@ -319,34 +282,40 @@ def message_file(content: dict[str, object]) -> str:
     return CONFIG if _MESSAGE_KEY in content else CONVERSATION
 
 
-def read_message(folder: Path, content: dict[str, object], template: str) -> str:
+def read_message(folder: Path, content: dict[str, object]) -> str:
     """The default system message.
 
     Args:
         folder: The checkpoint's folder.
         content: The content of its ``config.json``.
-        template: Name of the conversation template.
 
     Raises:
         JudgeMisconfigured: It is in neither file, is not text, or the template has another layout.
     """
     if message_file(content) == CONFIG:
         return _message_text(content[_MESSAGE_KEY], f"`{_MESSAGE_KEY}` in `{folder / CONFIG}`")
+
+    def no_message(reason: str) -> Exception:
+        return unusable(
+            f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and "
+            f"{reason}.",
+            f"download the whole repository, with `{CONVERSATION}`, or add the official message as "
+            f"`{_MESSAGE_KEY}` to `{CONFIG}`",
+        )
+
     path = folder / CONVERSATION
     if not path.is_file():
-        raise _no_message(folder, f"there is no `{CONVERSATION}` beside it")
-    calls = [fields for fields in _conversations(path) if _literal(fields.get("name")) == template]
+        raise no_message(f"there is no `{CONVERSATION}` beside it")
+    calls = [fields for fields in _conversations(path) if _literal(fields.get("name")) == TEMPLATE]
     match calls:
         case []:
-            raise _no_message(
-                folder, f"`{CONVERSATION}` beside it defines no template `{template}`"
-            )
+            raise no_message(f"`{CONVERSATION}` beside it defines no template `{TEMPLATE}`")
         case [fields]:
-            _check_layout(path, template, fields)
+            _check_layout(path, fields)
             message = fields.get(_MESSAGE_KEY)
             where = f"`{_MESSAGE_KEY}` in `{path}`"
             return "" if message is None else _message_text(_literal(message), where)
-    raise unusable(f"`{path}` defines the template `{template}` {len(calls)} times.")
+    raise unusable(f"`{path}` defines the template `{TEMPLATE}` {len(calls)} times.")
 
 
 def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
@@ -363,15 +332,14 @@ def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
                 yield {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
 
 
-def _check_layout(path: Path, template: str, fields: dict[str, ast.expr]) -> None:
-    layout: dict[str, object] = {name: _literal(fields.get(name)) for name in _LAYOUT}
-    style = fields.get("sep_style")
-    layout["sep_style"] = None if style is None else ast.unparse(style)
-    for name, expected in {**_LAYOUT, "sep_style": _SEPARATOR_STYLE}.items():
-        if layout[name] != expected:
+def _check_layout(path: Path, fields: dict[str, ast.expr]) -> None:
+    for name, expected in _LAYOUT.items():
+        node = fields.get(name)
+        layout = ast.unparse(node) if node and name == "sep_style" else _literal(node)
+        if layout != expected:
             raise unusable(
-                f"The template `{template}` in `{path}` has another layout than the judge's: "
-                f"`{name}` is {layout[name]!r}, and {expected!r} was expected."
+                f"The template `{TEMPLATE}` in `{path}` has another layout than the judge's: "
+                f"`{name}` is {layout!r}, and {expected!r} was expected."
             )
 
 
@@ -394,12 +362,3 @@ def _message_text(message: object, where: str) -> str:
     except UnicodeEncodeError as error:
         raise unusable(f"{where} is not text: {error}.") from error
     return message
-
-
-def _no_message(folder: Path, reason: str) -> Exception:
-    return unusable(
-        f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and "
-        f"{reason}.",
-        "download the whole repository, with "
-        f"`{CONVERSATION}`, or add the official message as `{_MESSAGE_KEY}` to `{CONFIG}`",
-    )

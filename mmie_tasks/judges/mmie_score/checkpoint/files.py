@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from safetensors import SafetensorError, safe_open
+
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 CONFIG = "config.json"
@@ -44,7 +46,6 @@ OFFICIAL_HINT = (
 )
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-_MAX_SIDE = 2**40
 _FILE_NAME = re.compile(r"[^/\\]{0,187}\.safetensors")
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -75,18 +76,18 @@ def read_object(path: Path) -> dict[str, object]:
     Raises:
         JudgeMisconfigured: It cannot be read, or is not a JSON object; names the file.
     """
+
+    def refuse_constant(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a number in JSON")
+
     text = read_bytes(path, MAX_JSON_BYTES)
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise unusable(f"`{path}` is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise unusable(f"`{path}` holds no JSON object, but a {type(content).__name__}.")
     return content
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
@@ -178,7 +179,7 @@ def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
     return unusable(f"{checkpoint} no weights: no `{INDEX}`, no `{SINGLE}`.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor in a file.
 
@@ -187,14 +188,12 @@ class Tensor:
         path: The file.
         dtype: ``BF16``, ``F16`` or ``F32``.
         shape: Its shape in the file.
-        start: Its first byte, counted from the end of the header.
     """
 
     name: str
     path: Path
     dtype: str
     shape: tuple[int, ...]
-    start: int
 
     @property
     def n_bytes(self) -> int:
@@ -236,18 +235,23 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
         JudgeMisconfigured: The header is broken, does not account for every byte of the file (a
             truncated one, for example), or has a data type that is not in `DTYPE_BYTES`.
     """
-    header = header_bytes(path)
+    header_bytes(path)
     try:
-        entries = json.loads(header[8:], object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:
-        raise unusable(f"The header of `{path}` is broken: {error}.") from error
-    if not isinstance(entries, dict):
-        raise unusable(f"The header of `{path}` is broken: no JSON object.")
-    entries.pop("__metadata__", None)
-    unordered = (_tensor(path, name, entry) for name, entry in entries.items())
-    tensors = tuple(sorted(unordered, key=lambda tensor: (tensor.start, tensor.n_bytes)))
-    _check_offsets(path, tensors, path.stat().st_size - len(header))
-    return tensors
+        with safe_open(path, framework="numpy") as file:
+            slices = {name: file.get_slice(name) for name in file.offset_keys()}
+            dtypes = {name: entry.get_dtype() for name, entry in slices.items()}
+            shapes = {name: tuple(entry.get_shape()) for name, entry in slices.items()}
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    except SafetensorError as error:
+        raise unusable(f"`{path}` is cut off, or its header is broken: {error}.") from error
+    for name, dtype in dtypes.items():
+        if dtype not in DTYPE_BYTES:
+            raise unusable(
+                f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
+                f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
+            )
+    return tuple(Tensor(name, path, dtypes[name], shapes[name]) for name in slices)
 
 
 def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
@@ -267,45 +271,6 @@ def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
     return tensors
 
 
-def _tensor(path: Path, name: str, entry: object) -> Tensor:
-    match entry:
-        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [start, end]} if all(
-            type(number) is int and 0 <= number < _MAX_SIDE for number in (*shape, start, end)
-        ):
-            if dtype not in DTYPE_BYTES:
-                raise unusable(
-                    f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
-                    f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
-                )
-            tensor = Tensor(name=name, path=path, dtype=dtype, shape=tuple(shape), start=start)
-            if end - start == tensor.n_bytes:
-                return tensor
-    raise unusable(f"The header of `{path}` is broken at the tensor `{name}`: {str(entry)[:200]}.")
-
-
-def _check_offsets(path: Path, tensors: tuple[Tensor, ...], data_bytes: int) -> None:
-    """Every tensor begins where the one before ends, and the last ends with the file."""
-    end = 0
-    for tensor in tensors:
-        if tensor.start != end:
-            raise unusable(f"The header of `{path}` is broken: `{tensor.name}` is misplaced.")
-        end += tensor.n_bytes
-    if end > data_bytes:
-        raise unusable(
-            f"`{path}` is cut off: its tensors need {end:,} bytes, and it has {data_bytes:,}."
-        )
-    if end < data_bytes:
-        raise unusable(f"`{path}` has {data_bytes - end:,} bytes more than its tensors need.")
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        duplicate = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"`{duplicate[:200]}` occurs twice")
-    return dict(pairs)
-
-
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
     """12 hex digits that identify a checkpoint's content, independent of its folder.
 
@@ -319,31 +284,29 @@ def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):
-        for part in _digest_parts(path):
-            digest.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
-            digest.update(part)
+        try:
+            for part in _digest_parts(path):
+                digest.update(b"%d\n" % len(part))  # so that "ab", "c" is not "a", "bc"
+                digest.update(part)
+        except OSError as error:  # noqa: PERF203 - names the file
+            raise _unreadable(path, error) from error
     return digest.hexdigest()[:DIGEST_DIGITS]
 
 
 def _digest_parts(path: Path) -> Iterator[bytes]:
     yield path.name.encode(errors="surrogateescape")
-    try:
-        if path.suffix != ".safetensors":
-            yield path.read_bytes()
-            return
-        header = header_bytes(path)
-        yield header
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            yield str(size).encode()
-            first, last = len(header), size - DIGEST_BLOCK_BYTES
-            starts: Sequence[int] = range(first, size, DIGEST_BLOCK_BYTES)  # all of a small file
-            if len(starts) > DIGEST_BLOCKS:
-                starts = [
-                    first + (last - first) * i // (DIGEST_BLOCKS - 1) for i in range(DIGEST_BLOCKS)
-                ]
-            for start in starts:
-                file.seek(start)
-                yield file.read(DIGEST_BLOCK_BYTES)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    if path.suffix != ".safetensors":
+        yield path.read_bytes()
+        return
+    header = header_bytes(path)
+    yield header
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        yield str(size).encode()
+        first, last = len(header), size - DIGEST_BLOCK_BYTES
+        starts: Sequence[int] = range(first, size, DIGEST_BLOCK_BYTES)  # all of a small file
+        if len(starts) > (n := DIGEST_BLOCKS):
+            starts = [first + (last - first) * i // (n - 1) for i in range(n)]
+        for start in starts:
+            file.seek(start)
+            yield file.read(DIGEST_BLOCK_BYTES)

@@ -21,7 +21,7 @@ from transformers import (
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
-from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, Weight, native_names
+from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, native_names
 from mmie_tasks.judges.mmie_score.engine.attention import Rotary
 
 
@@ -72,17 +72,12 @@ def _weights(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
         by_file.setdefault(weight.stored.path, []).append(official)
     for path in sorted(by_file):
         for official in by_file[path]:
-            names = native_names(official)
-            merged = _merged(checkpoint.weights[official])
+            names, weight = native_names(official), checkpoint.weights[official]
+            merged = _tensor(weight.stored)
+            if weight.down is not None and weight.up is not None:
+                update = _tensor(weight.up).float() @ _tensor(weight.down).float()
+                merged = merged.float() + LORA_SCALE * update
             yield from zip(names, merged.chunk(len(names)), strict=True)
-
-
-def _merged(weight: Weight) -> torch.Tensor:
-    stored = _tensor(weight.stored)
-    if weight.down is None or weight.up is None:
-        return stored
-    update = _tensor(weight.up).float() @ _tensor(weight.down).float()
-    return stored.float() + LORA_SCALE * update
 
 
 def _tensor(tensor: Tensor) -> torch.Tensor:
@@ -121,18 +116,9 @@ def native_config(config: Config, *, image_token_id: int, attention: str) -> Int
 
 def _vision_config(config: VisionConfig) -> InternVLVisionConfig:
     return InternVLVisionConfig(
-        hidden_size=config.hidden_size,
-        num_hidden_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
-        intermediate_size=config.intermediate_size,
+        **config.model_dump(exclude={"qkv_bias", "qk_normalization"}),  # named otherwise below
         attention_bias=config.qkv_bias,
         use_qk_norm=config.qk_normalization,
-        hidden_act=config.hidden_act,
-        norm_type=config.norm_type,
-        layer_norm_eps=config.layer_norm_eps,
-        image_size=config.image_size,
-        patch_size=config.patch_size,
-        num_channels=config.num_channels,
         use_absolute_position_embeddings=True,
         use_mask_token=False,
         use_mean_pooling=True,  # leaves out the last norm, which the official tower lacks

@@ -35,14 +35,12 @@ def error_of(path, content):
     return str(caught.value)
 
 
-def test_tensors_are_read_with_type_shape_and_offset(path):
+def test_tensors_are_read_in_their_order_with_type_shape_and_size(path):
     header = {"b": entry((3, 1), 4, 16, "F32"), "__metadata__": {"format": "pt"}, "a": entry()}
     path.write_bytes(safetensors_file(header, bytes(16)))
     first, second = read_header(path)
-    assert (first.name, first.dtype, first.shape, first.start, first.n_bytes) == (
-        *("a", "BF16", (2,), 0, 4),
-    )
-    assert (second.name, second.shape, second.start, second.n_bytes) == ("b", (3, 1), 4, 12)
+    assert (first.name, first.dtype, first.shape, first.n_bytes) == ("a", "BF16", (2,), 4)
+    assert (second.name, second.shape, second.n_bytes) == ("b", (3, 1), 12)
 
 
 @pytest.mark.parametrize(
@@ -51,17 +49,21 @@ def test_tensors_are_read_with_type_shape_and_offset(path):
         pytest.param(b"", "has 0 bytes and no header", id="empty"),
         pytest.param(GOOD[:7], "has 7 bytes and no header", id="cut-in-the-length"),
         pytest.param(GOOD[:100], "has 100 bytes and a header of", id="cut-in-the-header"),
-        pytest.param(GOOD[:-1], "is cut off: its tensors need 8,320 bytes", id="cut-in-the-data"),
-        pytest.param(GOOD + b"\0", "has 1 bytes more than its tensors need", id="longer"),
+        pytest.param(GOOD[:-1], "is cut off, or its header is broken", id="cut-in-the-data"),
+        pytest.param(GOOD + b"\0", "file not fully covered", id="longer"),
         pytest.param(bytes([*[255] * 8]) + GOOD, "18,446,744,073,709,551,615 bytes", id="exabytes"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1", "Git LFS", id="lfs-pointer"),
         pytest.param(safetensors_file(b"{"), "not a complete safetensors file", id="one-byte"),
         pytest.param(safetensors_file(b"{x"), "is broken", id="no-json"),
         pytest.param(safetensors_file(b"[" * 100_000), "is broken", id="deep"),
-        pytest.param(safetensors_file([1]), "no JSON object", id="list"),
-        pytest.param(safetensors_file(b'{"a": 1, "a": 2}'), "`a` occurs twice", id="twice"),
-        pytest.param(safetensors_file({"a": 7}), "at the tensor `a`", id="no-entry"),
-        pytest.param(safetensors_file({"a": {"dtype": "BF16"}}), "at the tensor `a`", id="fields"),
+        pytest.param(safetensors_file([1]), "invalid type: sequence", id="list"),
+        pytest.param(
+            safetensors_file(b'{"a": 1, "a": 2}'), "invalid type: integer `1`", id="twice"
+        ),
+        pytest.param(safetensors_file({"a": 7}), "invalid type: integer `7`", id="no-entry"),
+        pytest.param(
+            safetensors_file({"a": {"dtype": "BF16"}}), "missing field `shape`", id="fields"
+        ),
     ],
 )
 def test_an_incomplete_file_is_refused(path, content, message):
@@ -71,15 +73,15 @@ def test_an_incomplete_file_is_refused(path, content, message):
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        pytest.param(entry((3,)), "at the tensor `a`", id="shape-and-place"),
-        pytest.param(entry((-2,), 0, -4), "at the tensor `a`", id="negative"),
-        pytest.param(entry((True, 2)), "at the tensor `a`", id="bool"),
-        pytest.param(entry((2.0,)), "at the tensor `a`", id="float"),
-        pytest.param(entry((2**62, 2**62), 0, 2**125), "at the tensor `a`", id="huge"),
+        pytest.param(entry((3,)), "invalid shape, data type, or offset", id="shape-and-place"),
+        pytest.param(entry((-2,), 0, -4), "integer `-2`", id="negative"),
+        pytest.param(entry((True, 2)), "boolean `true`", id="bool"),
+        pytest.param(entry((2.0,)), "floating point `2.0`", id="float"),
+        pytest.param(entry((2**62, 2**62), 0, 2**125), "expected usize", id="huge"),
         pytest.param(entry((2**38,), 0, 2**39), "is cut off", id="gigabytes"),
-        pytest.param(entry(start=2, end=6), "`a` is misplaced", id="gap"),
-        pytest.param(entry(dtype="I8", end=2), "'I8'", id="quantized"),
-        pytest.param(entry(dtype="F8_E4M3", end=2), "'F8_E4M3'", id="fp8"),
+        pytest.param(entry(start=2, end=6), "invalid offset for tensor `a`", id="gap"),
+        pytest.param(entry((4,), dtype="I8"), "'I8'", id="quantized"),
+        pytest.param(entry((4,), dtype="F8_E4M3"), "'F8_E4M3'", id="fp8"),
     ],
 )
 def test_an_impossible_entry_is_refused(path, tensor, message):
@@ -88,7 +90,7 @@ def test_an_impossible_entry_is_refused(path, tensor, message):
 
 def test_tensors_may_not_overlap(path):
     header = {"a": entry(), "b": entry((2,), 2, 6)}
-    assert "`b` is misplaced" in error_of(path, safetensors_file(header, bytes(6)))
+    assert "invalid offset for tensor `b`" in error_of(path, safetensors_file(header, bytes(6)))
 
 
 def test_a_header_that_is_too_long_is_refused_unread(path):
