@@ -231,9 +231,6 @@ def _run_lmms_eval() -> None:
         sys.argv[1:] = with_launcher_args(sys.argv[1:])
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    from mmie_tasks.runner.plugin import install_hooks
-
-    install_hooks()  # before the runner imports its tasks
-    from lmms_eval.cli.dispatch import main as run_lmms_eval
+    from mmie_tasks.runner.plugin import run_lmms_eval
 
     run_lmms_eval()

@@ -23,6 +23,14 @@ def install_hooks() -> None:
     after_import("lmms_eval.llm_judge.launcher", add_launchers)
 
 
+def run_lmms_eval() -> None:
+    """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers."""
+    install_hooks()  # before the runner imports its tasks
+    from lmms_eval.cli.dispatch import main
+
+    main()
+
+
 def manifests() -> list[ModelManifest]:
     """The entry point: install the hooks and return the manifests of our models.
 
