@@ -131,7 +131,7 @@ def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> Non
 
 def _end_soon(folder: Path) -> None:
     """Let ``<|end|>`` be said after some tokens, not after some hundred: its logit swings more."""
-    end = SlowLlamaTokenizer.from_folder(folder).id_of("<|end|>")
+    end = SlowLlamaTokenizer(folder).id_of("<|end|>")
     name = "language_model.lm_head.weight"
     index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
     shard = folder / index["weight_map"][name]

@@ -156,7 +156,7 @@ def write(
 
 def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
     """Rows of the head that are never the largest: of no token, and perhaps of the end token."""
-    tokenizer = SlowLlamaTokenizer.from_folder(folder)
+    tokenizer = SlowLlamaTokenizer(folder)
     end = tokenizer.id_of("<|end|>")
     assert end is not None
     return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]

@@ -24,7 +24,7 @@ _LARGE = 100.0
 def write(folder: Path, reply: str = "### Score: 4") -> Path:
     """The golden checkpoint in a new folder with other weights; `reply` has no token twice."""
     shutil.copytree(CHECKPOINT, folder)
-    tokenizer = SlowLlamaTokenizer.from_folder(folder)
+    tokenizer = SlowLlamaTokenizer(folder)
     tokens = [token for token in tokenizer.encode(reply) if token != tokenizer.id_of("<s>")]
     first, last = tokenizer.id_of("<|assistant|>"), tokenizer.id_of("<|end|>")
     assert first is not None

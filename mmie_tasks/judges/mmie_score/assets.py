@@ -187,12 +187,12 @@ def _checkpoint_checks(
 def _describe_files(checkpoint: Checkpoint) -> str:
     """The content of the files; not the system message itself, which is not ours to show."""
     facts, config, tokenizer = checkpoint.facts, checkpoint.config, checkpoint.tokenizer
-    stripping = sum(token.rstrip for token in tokenizer.files.listed.values())
+    stripping = sum(token.rstrip for token in tokenizer.listed.values())
     description = (
         f"InternVL2 with Phi-3, {readable_size(facts.weight_bytes)} of {facts.dtype}, "
         f"{facts.layers} layers, vocabulary {facts.vocab_size:,}, tiles of {facts.image_px} px; "
         f"rope {config.llm_config.rope_scaling.type}, long above {facts.long_after:,} of "
-        f"{facts.max_positions:,} tokens; tokenizer legacy={str(tokenizer.files.legacy).lower()}, "
+        f"{facts.max_positions:,} tokens; tokenizer legacy={str(tokenizer.legacy).lower()}, "
         f"{len(tokenizer.added)} added tokens, {stripping} with rstrip; system message of "
         f"{len(facts.system_message)} characters in `{checkpoint.message_file}`; "
         f"digest {checkpoint.digest}"

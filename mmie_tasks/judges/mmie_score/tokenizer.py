@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,6 +23,7 @@ MODEL_FILE = "tokenizer.model"
 CONFIG_FILE = "tokenizer_config.json"
 
 _MAX_ID_DIGITS = 9
+_ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
 _SPACE = "\u2581"  # sentencepiece's mark for a space
 _REPLACEMENT = "\ufffd"
 
@@ -35,96 +35,16 @@ _NO_DUMMY_PREFIX = b"\x1a\x02\x18\x00"
 _ATTACHED = (".", "?", "!", ",", " ' ", "n't", "'m", "'s", "'ve", "'re")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedToken:
+class AddedToken(BaseModel):
     """A token that is not sentencepiece's.
 
     Attributes:
         content: Its text.
         lstrip: Whether it absorbs the white space before it.
         rstrip: Whether it absorbs the white space after it.
+        single_word: Whether it is matched as a whole word only, which is not supported.
     """
 
-    content: str
-    lstrip: bool = False
-    rstrip: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenizerFiles:
-    """The content of a checkpoint's tokenizer files.
-
-    Attributes:
-        folder: Their folder.
-        model: The bytes of ``tokenizer.model``.
-        legacy: The flag as transformers reads it: true if it is absent or null.
-        add_bos: Whether `bos` is put before every text.
-        add_eos: Whether `eos` is put after every text.
-        cleans_up: Whether decoding removes spaces before punctuation.
-        bos: The token before a text.
-        eos: The tokenizer's end token; not the stop token of the judge.
-        unk: The token for text outside the vocabulary.
-        listed: Added tokens by id.
-        special: The special tokens, in the order of transformers: those with a role first.
-    """
-
-    folder: Path
-    model: bytes = field(repr=False)
-    legacy: bool
-    add_bos: bool
-    add_eos: bool
-    cleans_up: bool
-    bos: str | None
-    eos: str | None
-    unk: str
-    listed: Mapping[int, AddedToken]
-    special: tuple[AddedToken, ...]
-
-
-def read_tokenizer_files(folder: Path) -> TokenizerFiles:
-    """Read what the slow ``LlamaTokenizer`` of transformers 4.37.2 reads.
-
-    These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has
-    ``added_tokens_decoder``, ``added_tokens.json`` and ``special_tokens_map.json`` are not read.
-
-    Raises:
-        JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be reproduced
-            exactly; names the file.
-    """
-    model, path = _read_bytes(folder / MODEL_FILE), folder / CONFIG_FILE
-    config = _read_config(path)
-    listed = _added_tokens(path, config.added_tokens_decoder)
-    bos, eos = _content(config.bos_token), _content(config.eos_token)
-    unk = _content(config.unk_token)
-    if unk is None:
-        _refuse(path, "`unk_token` is null")
-    if (config.add_bos_token and bos is None) or (config.add_eos_token and eos is None):
-        _refuse(
-            path, "a token is to be added to every text, but `bos_token` or `eos_token` is null"
-        )
-    return TokenizerFiles(
-        folder=folder,
-        model=model,
-        legacy=config.legacy is not False,
-        add_bos=config.add_bos_token,
-        add_eos=config.add_eos_token,
-        cleans_up=config.clean_up_tokenization_spaces,
-        bos=bos,
-        eos=eos,
-        unk=unk,
-        listed=listed,
-        special=_special_tokens(config, {token.content: token for token in listed.values()}),
-    )
-
-
-def _refuse(path: Path, problem: str) -> NoReturn:
-    raise JudgeMisconfigured(
-        f"The tokenizer of the judge model cannot be used: `{path}`: {problem}.",
-        hint="download the whole repository of the judge model again, and point at that folder",
-    )
-
-
-class _Token(BaseModel):
     model_config = ConfigDict(strict=True)
 
     content: str = Field(min_length=1)
@@ -133,17 +53,17 @@ class _Token(BaseModel):
     single_word: bool = False
 
 
-_RoleToken = _Token | str | None
+_RoleToken = AddedToken | str | None
 
 
-class _Config(BaseModel):
+class TokenizerConfig(BaseModel):
     """``tokenizer_config.json``, with the defaults of the slow ``LlamaTokenizer``."""
 
     model_config = ConfigDict(strict=True)
 
     tokenizer_class: str
-    added_tokens_decoder: dict[str, _Token]
-    additional_special_tokens: list[_Token | str] | None = None
+    added_tokens_decoder: dict[str, AddedToken]
+    additional_special_tokens: list[AddedToken | str] | None = None
     bos_token: _RoleToken = "<s>"  # noqa: S105 - a token of text
     eos_token: _RoleToken = "</s>"  # noqa: S105
     unk_token: _RoleToken = "<unk>"  # noqa: S105
@@ -158,17 +78,12 @@ class _Config(BaseModel):
     split_special_tokens: bool = False
     sp_model_kwargs: dict[str, object] | None = None
 
-    def role_tokens(self) -> dict[str, _RoleToken]:
-        """The tokens with a role, in the order of transformers."""
-        return {
-            "bos_token": self.bos_token,
-            "eos_token": self.eos_token,
-            "unk_token": self.unk_token,
-            "sep_token": self.sep_token,
-            "pad_token": self.pad_token,
-            "cls_token": self.cls_token,
-            "mask_token": self.mask_token,
-        }
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise JudgeMisconfigured(
+        f"The tokenizer of the judge model cannot be used: `{path}`: {problem}.",
+        hint="download the whole repository of the judge model again, and point at that folder",
+    )
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -178,9 +93,9 @@ def _read_bytes(path: Path) -> bytes:
         _refuse(path, f"it cannot be read: {error.strerror}")
 
 
-def _read_config(path: Path) -> _Config:
+def _read_config(path: Path) -> TokenizerConfig:
     try:
-        config = _Config.model_validate_json(_read_bytes(path))
+        config = TokenizerConfig.model_validate_json(_read_bytes(path))
     except ValidationError as error:
         detail = error.errors()[0]
         key = ".".join(map(str, detail["loc"]))
@@ -189,10 +104,18 @@ def _read_config(path: Path) -> _Config:
         _refuse(path, f"`tokenizer_class` is {config.tokenizer_class!r}, not 'LlamaTokenizer'")
     if config.split_special_tokens or config.sp_model_kwargs:
         _refuse(path, "`split_special_tokens` or `sp_model_kwargs` is set, which is not supported")
+    if config.unk_token is None:
+        _refuse(path, "`unk_token` is null")
+    if (config.add_bos_token and config.bos_token is None) or (
+        config.add_eos_token and config.eos_token is None
+    ):
+        _refuse(
+            path, "a token is to be added to every text, but `bos_token` or `eos_token` is null"
+        )
     return config
 
 
-def _added_tokens(path: Path, decoder: Mapping[str, _Token]) -> dict[int, AddedToken]:
+def _added_tokens(path: Path, decoder: Mapping[str, AddedToken]) -> dict[int, AddedToken]:
     tokens: dict[int, AddedToken] = {}
     contents: set[str] = set()
     for key, token in decoder.items():
@@ -201,12 +124,14 @@ def _added_tokens(path: Path, decoder: Mapping[str, _Token]) -> dict[int, AddedT
             _refuse(path, f"`added_tokens_decoder.{key}` has no usable id, or is a `single_word`")
         if number in tokens or token.content in contents:
             _refuse(path, f"`added_tokens_decoder.{key}` ({token.content!r}) occurs twice")
-        tokens[number] = _added(token)
+        tokens[number] = token
         contents.add(token.content)
     return tokens
 
 
-def _special_tokens(config: _Config, listed: Mapping[str, AddedToken]) -> tuple[AddedToken, ...]:
+def _special_tokens(
+    config: TokenizerConfig, listed: Mapping[str, AddedToken]
+) -> tuple[AddedToken, ...]:
     """The special tokens, each with the flags that take precedence.
 
     For a role these are the list's, unless the file does not name the role: then it is the class's
@@ -214,10 +139,10 @@ def _special_tokens(config: _Config, listed: Mapping[str, AddedToken]) -> tuple[
     string, and not over an object.
     """
     special: dict[str, AddedToken] = {}
-    for role, role_token in config.role_tokens().items():
-        if role_token is not None:
+    for role in _ROLES:
+        if (role_token := getattr(config, f"{role}_token")) is not None:
             token = _added(role_token)
-            if role in config.model_fields_set:
+            if f"{role}_token" in config.model_fields_set:
                 token = listed.get(token.content, token)
             special.setdefault(token.content, token)
     for additional in config.additional_special_tokens or ():
@@ -228,59 +153,51 @@ def _special_tokens(config: _Config, listed: Mapping[str, AddedToken]) -> tuple[
     return tuple(special.values())
 
 
-def _added(token: _Token | str) -> AddedToken:
-    if isinstance(token, str):
-        return AddedToken(content=token)
-    return AddedToken(content=token.content, lstrip=token.lstrip, rstrip=token.rstrip)
-
-
-def _content(token: _RoleToken) -> str | None:
-    return token.content if isinstance(token, _Token) else token
+def _added(token: AddedToken | str) -> AddedToken:
+    return AddedToken.model_construct(content=token) if isinstance(token, str) else token
 
 
 class SlowLlamaTokenizer:
     """Text to tokens and back. Has no state between calls; threads may share it.
 
     Attributes:
-        files: The content of the checkpoint's files.
+        config: The content of ``tokenizer_config.json``.
+        legacy: Whether spaces around added tokens are treated as before transformers 4.31; as
+            transformers reads the flag: true if it is absent or null.
+        listed: Added tokens by id, as in the config.
         added: The texts of all added tokens, in the order of their ids.
     """
 
-    def __init__(self, files: TokenizerFiles) -> None:
-        """Build the vocabulary.
+    def __init__(self, folder: Path) -> None:
+        """Read what the slow ``LlamaTokenizer`` of transformers 4.37.2 reads of a checkpoint.
+
+        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has
+        ``added_tokens_decoder``, ``added_tokens.json`` and ``special_tokens_map.json`` are not
+        read.
 
         Raises:
-            JudgeMisconfigured: The files do not fit together; names the file.
+            JudgeMisconfigured: A file is missing, broken or of another tokenizer, has a setting
+                that cannot be reproduced exactly, or does not fit the other; names the file.
         """
-        self.files = files
-        self._processor = _processor(files)
+        model, config_path = _read_bytes(folder / MODEL_FILE), folder / CONFIG_FILE
+        self.config = config = _read_config(config_path)
+        self.legacy = config.legacy is not False
+        self.listed = _added_tokens(config_path, config.added_tokens_decoder)
+        special = _special_tokens(config, {token.content: token for token in self.listed.values()})
+        self._processor = _processor(folder / MODEL_FILE, model, self.legacy)
         size = self._processor.get_piece_size()
         self._pieces = [self._processor.id_to_piece(i) for i in range(size)]
         self._id_of_piece = {piece: i for i, piece in enumerate(self._pieces)}
-        self._by_id, self._length = _with_ids(files, self._pieces)
+        self._by_id, self._length = _with_ids(self.listed, special, self._pieces)
         self._by_content = {token.content: i for i, token in self._by_id.items()}
         self.added = tuple(self._by_id[i].content for i in sorted(self._by_id))
-        self._check()
-        self._special = {token.content for token in files.special}
+        self._check(config_path)
+        self._special = {token.content for token in special}
         self._special_ids = {self._by_content[content] for content in self._special}
         longest_first = sorted(self.added, key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(map(re.escape, longest_first))})").split
-        self._unk_pieces = len(self._processor.encode(files.unk))
-
-    @classmethod
-    def from_folder(cls, folder: Path) -> SlowLlamaTokenizer:
-        """Read a checkpoint's tokenizer.
-
-        Raises:
-            JudgeMisconfigured: Its files are missing, broken or of another tokenizer; names the
-                file.
-        """
-        return cls(read_tokenizer_files(folder))
-
-    @property
-    def legacy(self) -> bool:
-        """Whether spaces around added tokens are treated as before transformers 4.31."""
-        return self.files.legacy
+        self._unk = _added(config.unk_token or "").content
+        self._unk_pieces = len(self._processor.encode(self._unk))
 
     def __len__(self) -> int:
         """Number of all tokens, the added ones included: the official ``len(tokenizer)``."""
@@ -298,9 +215,16 @@ class SlowLlamaTokenizer:
                 ValueError; the official tokenizer raises too.
         """
         text.encode()
-        ids = [self._id(piece) for piece in self._tokens(text)]
-        bos = [self._by_content[self.files.bos]] if self.files.add_bos and self.files.bos else []
-        eos = [self._by_content[self.files.eos]] if self.files.add_eos and self.files.eos else []
+        unk = self._processor.unk_id()
+        ids = [unk if (i := self.id_of(token)) is None else i for token in self._tokens(text)]
+        config = self.config
+        bos, eos = (
+            [self._by_content[_added(token).content]] if is_added and token else []
+            for is_added, token in (
+                (config.add_bos_token, config.bos_token),
+                (config.add_eos_token, config.eos_token),
+            )
+        )
         return [*bos, *ids, *eos]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -314,7 +238,8 @@ class SlowLlamaTokenizer:
         for i in ids:
             if i in self._special_ids:
                 continue
-            token = self._token(i)
+            piece = self._pieces[i] if 0 <= i < len(self._pieces) else _REPLACEMENT
+            token = self._by_id[i].content if i in self._by_id else piece
             if token in self._by_content and token not in self._special:
                 spans += [span for span in (self._joined(pieces),) if span]
                 spans.append(token)
@@ -324,25 +249,17 @@ class SlowLlamaTokenizer:
         if pieces:
             spans.append(self._joined(pieces))
         text = " ".join(spans)
-        return _cleaned_up(text) if self.files.cleans_up else text
+        for mark in _ATTACHED if self.config.clean_up_tokenization_spaces else ():
+            text = text.replace(*(mark, "'") if mark == " ' " else (f" {mark}", mark))
+        return text
 
-    def _check(self) -> None:
-        config = self.files.folder / CONFIG_FILE
+    def _check(self, config: Path) -> None:
         if self._by_id and max(self._by_id) >= len(self):
             problem = f"it adds the id {max(self._by_id)}, and there are {len(self)} tokens"
             _refuse(config, f"{problem} with `{MODEL_FILE}`")
         missing = [mark for mark in MARKS if mark not in self._by_content]
         if missing:
             _refuse(config, f"it does not add the token {missing[0]!r}")
-
-    def _id(self, token: str) -> int:
-        token_id = self.id_of(token)
-        return self._processor.unk_id() if token_id is None else token_id
-
-    def _token(self, i: int) -> str:
-        if i in self._by_id:
-            return self._by_id[i].content
-        return self._pieces[i] if 0 <= i < len(self._pieces) else _REPLACEMENT
 
     def _tokens(self, text: str) -> list[str]:
         if not self.legacy and text:
@@ -375,7 +292,7 @@ class SlowLlamaTokenizer:
         if self.legacy or not part.startswith((_SPACE, " ")):
             encoded: list[str] = self._processor.encode(part, out_type=str)
             return encoded
-        pieces: list[str] = self._processor.encode(self.files.unk + part, out_type=str)
+        pieces: list[str] = self._processor.encode(self._unk + part, out_type=str)
         return pieces[self._unk_pieces :] if len(pieces) >= self._unk_pieces else pieces
 
     def _joined(self, tokens: Sequence[str]) -> str:
@@ -397,34 +314,29 @@ class SlowLlamaTokenizer:
         return f"{text}{self._processor.decode(pieces)}"
 
 
-def _processor(files: TokenizerFiles) -> SentencePieceProcessor:
+def _processor(path: Path, model: bytes, legacy: bool) -> SentencePieceProcessor:
     from sentencepiece import SentencePieceProcessor
 
-    path = files.folder / MODEL_FILE
-    for suffix in (b"", b"" if files.legacy else _NO_DUMMY_PREFIX):  # the file alone must be valid
+    for suffix in (b"", b"" if legacy else _NO_DUMMY_PREFIX):  # the file alone must be valid
         processor = SentencePieceProcessor()
         try:
-            processor.LoadFromSerializedProto(files.model + suffix)
+            processor.LoadFromSerializedProto(model + suffix)
         except (RuntimeError, OSError) as error:
             _refuse(path, f"it is not a sentencepiece model, or is truncated ({error})")
     return processor
 
 
-def _with_ids(files: TokenizerFiles, pieces: Sequence[str]) -> tuple[dict[int, AddedToken], int]:
+def _with_ids(
+    listed: Mapping[int, AddedToken], special: Sequence[AddedToken], pieces: Sequence[str]
+) -> tuple[dict[int, AddedToken], int]:
     """Added tokens by id, and the number of all tokens.
 
     As ``_add_tokens``: a special token that is not listed has the id of its piece, or the next one.
     """
-    by_id = dict(files.listed)
+    by_id = dict(listed)
     contents = (by_id[i].content if i in by_id else piece for i, piece in enumerate(pieces))
     vocabulary = {content: i for i, content in enumerate(contents)}
     vocabulary |= {token.content: i for i, token in by_id.items()}
-    for token in files.special:
+    for token in special:
         by_id[vocabulary.setdefault(token.content, len(vocabulary))] = token
     return by_id, len(vocabulary)
-
-
-def _cleaned_up(text: str) -> str:
-    for mark in _ATTACHED:
-        text = text.replace(*(mark, "'") if mark == " ' " else (f" {mark}", mark))
-    return text

@@ -27,7 +27,7 @@ FILE = Path("a.png")
 
 @pytest.fixture(scope="module")
 def tokenizer() -> SlowLlamaTokenizer:
-    return SlowLlamaTokenizer.from_folder(golden.CHECKPOINT)
+    return SlowLlamaTokenizer(golden.CHECKPOINT)
 
 
 def facts(max_positions: int = 8192) -> Any:

@@ -29,7 +29,7 @@ _SENTENCES = [
 
 @pytest.fixture(scope="module")
 def tokenizer() -> SlowLlamaTokenizer:
-    return SlowLlamaTokenizer.from_folder(golden.CHECKPOINT)
+    return SlowLlamaTokenizer(golden.CHECKPOINT)
 
 
 @pytest.fixture(scope="module", params=["golden", "unigram"])
@@ -64,11 +64,11 @@ def any_tokenizer(
 
     folder = golden.tokenizer_folder(tmp_path_factory.mktemp("tokenizer"), change)
     (folder / "tokenizer.model").write_bytes(model)
-    return SlowLlamaTokenizer.from_folder(folder)
+    return SlowLlamaTokenizer(folder)
 
 
 def changed(folder: Path, **keys: object) -> SlowLlamaTokenizer:
-    return SlowLlamaTokenizer.from_folder(golden.tokenizer_folder(folder, lambda c: c.update(keys)))
+    return SlowLlamaTokenizer(golden.tokenizer_folder(folder, lambda c: c.update(keys)))
 
 
 def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
@@ -76,7 +76,7 @@ def stripping(folder: Path, token: str, **flags: bool) -> SlowLlamaTokenizer:
         for listed in config["added_tokens_decoder"].values():
             listed.update(flags if listed["content"] == token else {})
 
-    return SlowLlamaTokenizer.from_folder(golden.tokenizer_folder(folder, change))
+    return SlowLlamaTokenizer(golden.tokenizer_folder(folder, change))
 
 
 def texts() -> st.SearchStrategy[str]:
@@ -106,7 +106,7 @@ def test_every_flag_has_its_official_effect(variant: dict[str, Any], tmp_path: P
         for token in config["added_tokens_decoder"].values():
             token.update(variant["all_flags"])
 
-    tokenizer = SlowLlamaTokenizer.from_folder(golden.tokenizer_folder(tmp_path, change))
+    tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
     assert len(tokenizer) == variant["length"]
     assert [tokenizer.encode(text) for text in VARIANTS["texts"]] == variant["ids"]
     decoded = [(tokenizer.decode(case["ids"]), case["text"]) for case in variant["decode"]]
@@ -144,7 +144,7 @@ def test_the_longest_added_token_wins(tmp_path: Path) -> None:
     def change(config: dict[str, Any]) -> None:
         config["added_tokens_decoder"]["1000"] = {"content": "<|end|>>"}
 
-    tokenizer = SlowLlamaTokenizer.from_folder(golden.tokenizer_folder(tmp_path, change))
+    tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
     assert tokenizer.encode("a<|end|>>")[-1] == tokenizer.id_of("<|end|>>") == 1000
 
 
@@ -154,7 +154,7 @@ def test_only_the_list_in_the_configuration_is_read(
     folder = golden.tokenizer_folder(tmp_path)
     (folder / "added_tokens.json").write_text('{"<more>": 1000}')
     (folder / "special_tokens_map.json").write_text('{"bos_token": "<|user|>"}')
-    with_more = SlowLlamaTokenizer.from_folder(folder)
+    with_more = SlowLlamaTokenizer(folder)
     assert with_more.added == tokenizer.added
     assert with_more.encode("a <more>") == tokenizer.encode("a <more>")
 
@@ -237,14 +237,16 @@ def test_a_prompt_of_many_tiles_is_one_token_per_mark(tokenizer: SlowLlamaTokeni
 
 
 def test_flags_are_read_from_the_files(tmp_path: Path) -> None:
-    files = changed(tmp_path, legacy=True, add_eos_token=True).files
-    assert (files.legacy, files.add_bos, files.add_eos, files.cleans_up) == (
-        True,
-        True,
-        True,
-        False,
+    tokenizer = changed(tmp_path, legacy=True, add_eos_token=True)
+    config = tokenizer.config
+    assert tokenizer.legacy
+    assert config.add_bos_token
+    assert config.add_eos_token
+    assert not config.clean_up_tokenization_spaces
+    assert (
+        json.dumps([config.bos_token, config.eos_token, config.unk_token])
+        == '["<s>", "<|endoftext|>", "<unk>"]'
     )
-    assert json.dumps([files.bos, files.eos, files.unk]) == '["<s>", "<|endoftext|>", "<unk>"]'
 
 
 # Broken and unsupported files.
@@ -252,7 +254,7 @@ def test_flags_are_read_from_the_files(tmp_path: Path) -> None:
 
 def error_of(folder: Path) -> str:
     with pytest.raises(JudgeMisconfigured) as caught:
-        SlowLlamaTokenizer.from_folder(folder)
+        SlowLlamaTokenizer(folder)
     assert "hint: download the whole repository" in str(caught.value)
     return str(caught.value)
 

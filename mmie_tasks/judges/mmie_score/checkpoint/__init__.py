@@ -91,7 +91,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     ranks = {"language_model": config.use_llm_lora, "vision_model": config.use_backbone_lora}
     weights = weights_of(tensors.values(), ranks)
     _check_weights(folder, config, weights)
-    tokenizer = SlowLlamaTokenizer.from_folder(folder)
+    tokenizer = SlowLlamaTokenizer(folder)
     ids = _token_ids(folder, config, tokenizer)
     small_files = [files.CONFIG, *files.TOKENIZER_FILES]
     if message_file(content) != files.CONFIG:
