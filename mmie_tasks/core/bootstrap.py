@@ -106,22 +106,12 @@ def resample_counts(counts: Indices, resamples: int, seed: int = 0) -> Iterator[
     Yields:
         Shape ``(resamples in this chunk, rows)``; each line adds up to the number of samples.
     """
-    draw = _multinomial_counts if len(counts) <= _MANY_ROWS else _counts_of_indices
-    return draw(counts, resamples, np.random.default_rng(seed))
-
-
-def _multinomial_counts(
-    counts: Indices, resamples: int, random: np.random.Generator
-) -> Iterator[Floats]:
-    total = int(counts.sum())
-    for size in chunk_sizes(resamples, len(counts)):
-        yield random.multinomial(total, counts / total, size=size).astype(np.float64)
-
-
-def _counts_of_indices(
-    counts: Indices, resamples: int, random: np.random.Generator
-) -> Iterator[Floats]:
+    random = np.random.default_rng(seed)
     total, rows = int(counts.sum()), len(counts)
+    if rows <= _MANY_ROWS:
+        for size in chunk_sizes(resamples, rows):
+            yield random.multinomial(total, counts / total, size=size).astype(np.float64)
+        return
     row_of_sample = np.repeat(np.arange(rows), counts)
     for size in chunk_sizes(resamples, total):
         drawn = row_of_sample[random.integers(total, size=(size, total))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 
 from PIL import Image
 
@@ -19,18 +20,9 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'a b'}]}]
     """
     content: list[Content] = []
-    text: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            text.append(part)
-            continue
-        _flush(text, content)
-        content.append({"type": "image", "url": part})
-    _flush(text, content)
+    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
+        if not is_text:
+            content += [{"type": "image", "url": image} for image in group]
+        elif text := "".join(map(str, group)):
+            content.append({"type": "text", "text": text})
     return [{"role": "user", "content": content}]
-
-
-def _flush(text: list[str], content: list[Content]) -> None:
-    if joined := "".join(text):
-        content.append({"type": "text", "text": joined})
-    text.clear()

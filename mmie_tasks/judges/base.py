@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
@@ -190,16 +190,12 @@ def content_key(request: JudgeRequest) -> str:
         RequestBroken: An image cannot be read.
     """
     digest = hashlib.sha256(b"mmie-tasks request 1\n")
-    for kind, content in _contents(request.parts):
+    for part in request.parts:
+        if isinstance(part, Path):
+            kind, content = b"image", image_bytes(part)
+        else:
+            kind, content = b"text", part.encode(errors="surrogatepass")
         digest.update(b"%s %d\n" % (kind, len(content)))  # so that "ab", "c" is not "a", "bc"
         digest.update(content)
     digest.update(b"max_tokens %d attempt %d" % (request.max_tokens, request.attempt))
     return digest.hexdigest()
-
-
-def _contents(parts: Iterable[str | Path]) -> Iterator[tuple[bytes, bytes]]:
-    for part in parts:
-        if isinstance(part, Path):
-            yield b"image", image_bytes(part)
-        else:
-            yield b"text", part.encode(errors="surrogatepass")

@@ -88,8 +88,12 @@ class CachedJudge:
 
         Of requests with the same content one is sent; the others get its outcome, as cached.
         """
+
+        def find(replies: ReplyTable, key: str) -> JudgeReply | None:
+            return replies.find(self.signature, key)
+
         with ExitStack() as stack:
-            replies = self._attempt(lambda: stack.enter_context(self._file.open()))
+            replies = self._attempt(stack.enter_context, self._file.open())
             indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
@@ -99,8 +103,8 @@ class CachedJudge:
                     continue
                 if key in indices_by_key:
                     indices_by_key[key].append(index)
-                elif (reply := self._find(replies, key)) is not None:
-                    yield index, reply
+                elif reply := replies and self._attempt(find, replies, key):
+                    yield index, replace(reply, cached=True)
                 else:
                     indices_by_key[key] = [index]
             if indices_by_key:
@@ -119,34 +123,26 @@ class CachedJudge:
                 if (key := pending.pop(position, None)) is None:
                     continue  # a second outcome of a request, or of none: the first one counts
                 first, *duplicates = indices_by_key[key]
-                self._store(replies, key, outcome)
+                duplicate = outcome
+                if isinstance(outcome, JudgeReply):
+                    duplicate = replace(outcome, cached=True)
+                    if replies and not outcome.cached:  # it is not from a recording
+                        now_s = int(time.time())
+                        reply = CachedReply(self.signature, key, outcome, now_s)
+                        self._attempt(replies.put, reply)
                 yield first, outcome
                 for index in duplicates:
-                    yield index, _as_cached(outcome)
+                    yield index, duplicate  # its tokens count once
         finally:
             if isinstance(outcomes, Generator):
                 outcomes.close()  # at once: it may hold connections
 
-    def _find(self, replies: ReplyTable | None, key: str) -> JudgeReply | None:
-        if replies is None:
-            return None
-        reply = self._attempt(lambda: replies.find(self.signature, key))
-        return reply and replace(reply, cached=True)
-
-    def _store(self, replies: ReplyTable | None, key: str, outcome: Outcome) -> None:
-        """Store a reply, unless the wrapped judge has it from a recording."""
-        if replies is not None and isinstance(outcome, JudgeReply) and not outcome.cached:
-            cached_reply = CachedReply(
-                signature=self.signature, request_key=key, reply=outcome, time_s=int(time.time())
-            )
-            self._attempt(lambda: replies.put(cached_reply))
-
-    def _attempt(self, access: Callable[[], _T]) -> _T | None:
+    def _attempt(self, access: Callable[..., _T], *arguments: object) -> _T | None:
         """The result of an access to the file; None from its first failure on."""
         if self._is_disabled:
             return None
         try:
-            return access()
+            return access(*arguments)
         except _FILE_ERRORS as error:
             self._is_disabled = True
             reason = str(error).partition("\n")[0]
@@ -154,8 +150,3 @@ class CachedJudge:
                 f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
             )
             return None
-
-
-def _as_cached(outcome: Outcome) -> Outcome:
-    """The outcome for another request with the same content: its tokens count once."""
-    return replace(outcome, cached=True) if isinstance(outcome, JudgeReply) else outcome

@@ -17,11 +17,9 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.judges.cache_store import (
     READ_HINT,
-    CachedReply,
     CacheFile,
     JudgeTotals,
     ReplyFilter,
-    ReplyTable,
     default_path,
     export_line,
     log_path,
@@ -56,6 +54,12 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    def seconds(age: str) -> int:
+        match = re.fullmatch(r"([0-9]{1,9})([hdw])", age)
+        if not match:
+            raise argparse.ArgumentTypeError(f"{age!r} is not a number with h, d or w, such as 90d")
+        return int(match[1]) * _UNIT_S[match[2]]
+
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--cache", metavar="PATH", help="a cache file other than the default one")
     parser = argparse.ArgumentParser(
@@ -68,17 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     merge = actions.add_parser("import", parents=[common], help="add a JSONL or another cache")
     merge.add_argument("file", metavar="FILE", help="existing replies stay as they are")
     prune = actions.add_parser("prune", parents=[common], help="delete replies")
-    prune.add_argument("--older-than", metavar="AGE", type=_seconds, help="such as 90d, 12w or 36h")
+    prune.add_argument("--older-than", metavar="AGE", type=seconds, help="such as 90d, 12w or 36h")
     prune.add_argument("--judge", metavar="PART", help="only judges with this in their signature")
     prune.add_argument("--yes", action="store_true", help="delete; by default, only count")
     return parser
-
-
-def _seconds(age: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,9})([hdw])", age)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{age!r} is not a number with h, d or w, such as 90d")
-    return int(match[1]) * _UNIT_S[match[2]]
 
 
 def _stats(path: Path) -> None:
@@ -90,7 +87,9 @@ def _stats(path: Path) -> None:
     count = sum(judge.replies for judge in totals)
     _print(f"{path}: {_replies(count)}, {readable_size(size)} on disk")
     for judge in totals:
-        _print(f"\n{_printable(judge.signature)}\n{_description(judge)}")
+        is_safe = judge.signature.isprintable()  # an imported file may hold control characters
+        signature = judge.signature if is_safe else ascii(judge.signature)
+        _print(f"\n{signature}\n{_description(judge)}")
 
 
 def _totals(path: Path, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
@@ -150,21 +149,18 @@ def _import(path: Path, source: Path) -> None:
     for _ in read_recording(source):  # all of it, so that a broken file changes nothing
         pass
     with CacheFile(path).open() as replies, named_errors(path):
-        counts = Counter(_merge(replies, cached) for cached in read_recording(source))
+        counts: Counter[str] = Counter()
+        for cached in read_recording(source):
+            is_new = replies.put(cached)
+            existing = None if is_new else replies.find(cached.signature, cached.request_key)
+            is_same = existing is not None and existing.text == cached.reply.text
+            counts["new" if is_new else "same" if is_same else "conflicting"] += 1
     _print(
         f"Imported {_replies(counts['new'])} that were not in {path} yet; "
         f"{counts['same']:,} were in it already."
     )
     if conflicting := counts["conflicting"]:
         _print(f"{conflicting:,} more are in it with another text, which stays.")
-
-
-def _merge(replies: ReplyTable, cached: CachedReply) -> str:
-    """Store a reply unless there is one: ``new``, ``same`` or ``conflicting``."""
-    if replies.put(cached):
-        return "new"
-    existing = replies.find(cached.signature, cached.request_key)
-    return "same" if existing and existing.text == cached.reply.text else "conflicting"
 
 
 def _prune(path: Path, parsed: argparse.Namespace) -> None:
@@ -197,8 +193,3 @@ def _replies(count: int) -> str:
 
 def _date(time_s: int) -> str:
     return datetime.fromtimestamp(time_s, tz=timezone.utc).date().isoformat()
-
-
-def _printable(text: str) -> str:
-    """Text that a terminal can print; an imported file may hold control characters."""
-    return text if text.isprintable() else ascii(text)

@@ -93,7 +93,7 @@ WHERE (:before_s IS NULL OR time < :before_s)
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CachedReply:
     """A reply in a cache file or an export.
 
@@ -237,7 +237,7 @@ def _from_row(row: _Row) -> CachedReply:
     )
     finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
     reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason)
-    return CachedReply(signature=signature, request_key=request_key, reply=reply, time_s=time_s)
+    return CachedReply(signature, request_key, reply, time_s)
 
 
 def default_path(environment: Mapping[str, str]) -> Path:
@@ -437,7 +437,11 @@ def read_export(path: Path) -> Iterator[CachedReply]:
             except (ValueError, RecursionError) as error:
                 problem = str(error) or "it is nested too deeply"
                 raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
-            yield exported.cached_reply()
+            usage = Usage(**exported.usage.model_dump())
+            reply = JudgeReply(
+                text=exported.text, model=exported.model, usage=usage, finish=exported.finish
+            )
+            yield CachedReply(exported.signature, exported.request, reply, exported.time)
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -470,15 +474,3 @@ class _ExportedReply(BaseModel):
     finish: Literal["stop", "length"]
     usage: _ExportedUsage
     time: _Count
-
-    def cached_reply(self) -> CachedReply:
-        """The reply of the line."""
-        reply = JudgeReply(
-            text=self.text,
-            model=self.model,
-            finish=self.finish,
-            usage=Usage(**self.usage.model_dump()),
-        )
-        return CachedReply(
-            signature=self.signature, request_key=self.request, reply=reply, time_s=self.time
-        )

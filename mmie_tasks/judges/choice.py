@@ -6,7 +6,6 @@ In order of precedence: the launcher (``--launcher_args name=openai,model=...``,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,8 +20,6 @@ VARIABLE = "MMIE_TASKS_JUDGE"
 
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
-_JUDGE_FLAGS = ("--judge",)
-_ARGS_FLAGS = ("--judge_args", "--judge-args")
 _FLAGS_HINT = "`--judge NAME[:MODEL] --judge_args k=v,...`"
 
 
@@ -111,7 +108,7 @@ def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:
     registry.refuse_secrets(options)
     judge = registry.create(choice.name, options, environment)
     path = cache_path(choice, environment)
-    return judge if path is None else CachedJudge(judge=judge, file=_cache_file(path))
+    return judge if path is None else CachedJudge(judge=judge, file=CacheFile(path))
 
 
 def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | None:
@@ -120,11 +117,6 @@ def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | No
     if option.lower() in _OFF or not registry.is_cached(choice.name):
         return None
     return default_path(environment) if option.lower() in _ON else Path(option).expanduser()
-
-
-@functools.cache
-def _cache_file(path: Path) -> CacheFile:
-    return CacheFile(path)
 
 
 def with_launcher_args(arguments: Sequence[str]) -> list[str]:
@@ -137,8 +129,8 @@ def with_launcher_args(arguments: Sequence[str]) -> list[str]:
     >>> with_launcher_args(["eval", "--judge", "openai:gpt-4o", "--judge_args", "timeout=60"])
     ['eval', '--launcher_args', 'name=openai,model=gpt-4o,timeout=60']
     """
-    arguments, judge = _without_flag(arguments, _JUDGE_FLAGS)
-    arguments, judge_args = _without_flag(arguments, _ARGS_FLAGS)
+    arguments, judge = _without_flag(arguments, "--judge")
+    arguments, judge_args = _without_flag(arguments, "--judge_args", "--judge-args")
     if judge is None:
         if judge_args is not None:
             raise SettingWrong("`--judge_args` needs `--judge`.", hint=_FLAGS_HINT)
@@ -154,7 +146,7 @@ def with_launcher_args(arguments: Sequence[str]) -> list[str]:
     return [*arguments, "--launcher_args", f"name={choice.name}{pairs}"]
 
 
-def _without_flag(arguments: Sequence[str], flags: Sequence[str]) -> tuple[list[str], str | None]:
+def _without_flag(arguments: Sequence[str], *flags: str) -> tuple[list[str], str | None]:
     """The arguments without a flag and its value, and the value."""
     remaining: list[str] = []
     flag_value: str | None = None

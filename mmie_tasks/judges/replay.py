@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -63,19 +63,25 @@ class ReplayJudge:
         self, *recordings: Path, signature: str | None = None, model: str | None = None
     ) -> None:
         self._recordings = recordings
-        self._selector = _JudgeSelector(signature=signature, model=model)
+        self._signature = signature
+        self._model = model
 
     @property
     def signature(self) -> str:
         """The recorded judge's, and after ``replayed`` a digest of the recording.
 
-        Twelve hexadecimal digits of a SHA-256 of every reply and its request's key.
+        Twelve hexadecimal digits of a SHA-256 of all that can move a score: every reply's text and
+        finish, and its request's key.
 
         Raises:
             SettingWrong: As `check`.
             DataBroken: As `check`.
         """
-        return f"{self._recording.signature}|replayed:{self._recording.digest()}"
+        signature, replies = self._recording
+        digest = hashlib.sha256()
+        for request_key, reply in sorted(replies.items()):
+            digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
+        return f"{signature}|replayed:{digest.hexdigest()[:12]}"
 
     def check(self) -> None:
         """Read the recording.
@@ -88,7 +94,7 @@ class ReplayJudge:
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield the recorded replies; a request that is not recorded is unavailable."""
-        replies = self._recording.replies
+        _, replies = self._recording
         for index, request in enumerate(requests):
             try:
                 reply = replies.get(content_key(request))
@@ -102,13 +108,14 @@ class ReplayJudge:
                 yield index, reply
 
     @cached_property
-    def _recording(self) -> _Recording:
+    def _recording(self) -> tuple[str, Mapping[str, JudgeReply]]:
+        """The recorded judge's signature, and its replies by the request's key."""
         path = "; ".join(map(str, self._recordings))
         counts = Counter((cached.signature, cached.reply.model) for cached in self._read())
-        signature = self._selector.select(counts, path)
+        signature = self._select(counts, path)
         replies: dict[str, JudgeReply] = {}
         for cached in self._read(signature):
-            if not self._selector.matches(signature, cached.reply.model):
+            if not self._matches(signature, cached.reply.model):
                 continue
             reply = replace(cached.reply, cached=True)
             if replies.setdefault(cached.request_key, reply).text != reply.text:
@@ -116,48 +123,23 @@ class ReplayJudge:
                     f"`{path}` holds two different replies to the request {cached.request_key}.",
                     hint="remove one of them",
                 )
-        return _Recording(signature=signature, replies=replies)
+        return signature, replies
 
     def _read(self, signature: str | None = None) -> Iterator[CachedReply]:
         for path in self._recordings:
             yield from read_recording(path, signature)
 
+    def _matches(self, signature: str, model: str) -> bool:
+        return self._model in (None, model) or f"model:{self._model}" in signature.split("|")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recording:
-    """The recorded judge's signature, and its replies by the request's key."""
-
-    signature: str
-    replies: Mapping[str, JudgeReply]
-
-    def digest(self) -> str:
-        """Twelve hexadecimal digits over all that can move a score: keys, texts, finishes."""
-        digest = hashlib.sha256()
-        for request_key, reply in sorted(self.replies.items()):
-            digest.update(json.dumps([request_key, reply.text, reply.finish]).encode() + b"\n")
-        return digest.hexdigest()[:12]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _JudgeSelector:
-    """The options that select one of the judges in a recording."""
-
-    signature: str | None
-    model: str | None
-
-    def matches(self, signature: str, model: str) -> bool:
-        """Whether replies of this model under this signature are of the selected model."""
-        parts = signature.split("|")
-        return self.model in (None, model) or f"model:{self.model}" in parts
-
-    def select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
+    def _select(self, counts: Mapping[tuple[str, str], int], path: str) -> str:
         """The selected signature, from the number of replies by signature and model.
 
         Raises:
             SettingWrong: None or several match; lists them.
         """
-        signatures = {signature for signature, model in counts if self.matches(signature, model)}
-        if (part := self.signature) is not None:
+        signatures = {signature for signature, model in counts if self._matches(signature, model)}
+        if (part := self._signature) is not None:
             exact = signatures & {part}
             signatures = exact or {signature for signature in signatures if part in signature}
         if len(signatures) == 1:

@@ -98,16 +98,10 @@ class Progress:
         return text + "".join(f"\n  {count} x {failure}" for failure, count in failures)
 
     def _joined(self, *parts: str) -> str:
-        return ", ".join(part for part in (*parts, self._rate(), self._cost()) if part)
-
-    def _rate(self) -> str:
-        """Tokens per second; empty before the first token or second."""
+        """The parts, the tokens per second after the first token, and the cost unless it is 0."""
         tokens = self._counts["input"] + self._counts["output"]
         elapsed_s = self._clock() - self._began_s
-        return f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
-
-    def _cost(self) -> str:
-        """US dollars so far; empty for a judge that costs nothing, such as a local one."""
-        if self._cost_usd is None:
-            return "cost unknown"
-        return f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
+        rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
+        cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
+        cost = "cost unknown" if self._cost_usd is None else cost
+        return ", ".join(part for part in (*parts, rate, cost) if part)

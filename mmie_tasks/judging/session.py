@@ -175,15 +175,6 @@ class PendingSample:
     metrics: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    sample: PendingSample
-    rows: DeferredRows
-
-    def fill(self, result: JudgeResult) -> None:
-        self.rows.fill(self.sample.make_rows(result))
-
-
 class PendingQueue:
     """The samples of one benchmark that wait for their judge.
 
@@ -199,7 +190,7 @@ class PendingQueue:
         self._open_judge = open_judge
         self._title = title
         self._on_outcome = on_outcome
-        self._queue: list[_Pending] = []
+        self._queue: list[tuple[PendingSample, DeferredRows]] = []
         self._queue_lock = threading.Lock()
         self._judging_lock = threading.Lock()
 
@@ -207,7 +198,7 @@ class PendingQueue:
         """Rows of a sample, which are filled in when they are read. Returns at once."""
         rows = DeferredRows(sample.metrics, self.judge_pending)
         with self._queue_lock:
-            self._queue.append(_Pending(sample, rows))
+            self._queue.append((sample, rows))
         return rows
 
     def judge_pending(self) -> None:
@@ -226,12 +217,14 @@ class PendingQueue:
         """Judge a sample before returning, and return its rows. Threads may do so in parallel."""
         rows = DeferredRows(sample.metrics, lambda: None)
         progress = Progress("", 1, self._on_outcome)
-        _judge_batch([_Pending(sample, rows)], self._open_judge, progress)
+        _judge_batch([(sample, rows)], self._open_judge, progress)
         return {metric: row for metric, row in rows.items() if isinstance(row, dict)}
 
 
 def _judge_batch(
-    batch: Sequence[_Pending], open_judge: Callable[[], Judge], progress: Progress
+    batch: Sequence[tuple[PendingSample, DeferredRows]],
+    open_judge: Callable[[], Judge],
+    progress: Progress,
 ) -> None:
     """Fill in every row, whatever the judge raises.
 
@@ -242,10 +235,11 @@ def _judge_batch(
     stop = threading.Event()
 
     def judge_until_stopped() -> None:
-        requests = [pending.sample.request for pending in batch]
+        requests = [sample.request for sample, _ in batch]
         with progress:
             for index, result in judge_all(open_judge(), requests, progress.update):
-                unjudged[index].fill(result)
+                sample, rows = unjudged[index]
+                rows.fill(sample.make_rows(result))
                 del unjudged[index]
                 if stop.is_set():
                     return
@@ -260,9 +254,9 @@ def _judge_batch(
         logger.opt(exception=error).error(
             "The judge ended early; {} samples left without a score.", len(unjudged)
         )
-    for pending in unjudged.values():
+    for sample, rows in unjudged.values():
         detail = f"the judge ended early: {type(error).__name__}: {error}"
-        pending.fill(JudgeResult(failure=Unscored("unavailable", detail)))
+        rows.fill(sample.make_rows(JudgeResult(failure=Unscored("unavailable", detail))))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -163,21 +162,19 @@ def read_lines(log: Path) -> Iterator[NumberedLine]:
 
 
 def _parse_line(log: Path, line_number: int, text: bytes) -> Line | None:
+    cause: Exception | None = None
     try:
         value: object = json.loads(text.decode())
+        if isinstance(value, dict):
+            return value
+        reason = f"it holds {type(value).__name__}, not an object"
     except (ValueError, RecursionError) as error:
         if not text.endswith(b"\n"):
             return None
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise _bad_line(log, line_number, reason) from error
-    if not isinstance(value, dict):
-        raise _bad_line(log, line_number, f"it holds {type(value).__name__}, not an object")
-    return value
-
-
-def _bad_line(log: Path, line_number: int, reason: str) -> AnswersUnusable:
+        cause = error
     message = f"`{log}`, line {line_number}, is not a logged sample: {reason}."
-    return AnswersUnusable(message, hint="remove the line, or run the evaluation again")
+    raise AnswersUnusable(message, hint="remove the line, or run the evaluation again") from cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,8 +242,13 @@ def open_runs(
         AnswersUnusable: A run cannot be read, or has none of the tasks.
         SettingWrong: A name stands for several runs.
     """
-    with _cycle_collector_off():
+    was_enabled = gc.isenabled()
+    gc.disable()  # the cycle collector would scan all samples read so far again and again
+    try:
         runs = [_open(logs, find_benchmark, tasks) for word in words for logs in find_runs(word)]
+    finally:
+        if was_enabled:
+            gc.enable()
     times, seen = Counter(run.name for run in runs), Counter[str]()
     unique = []
     for run in runs:
@@ -254,18 +256,6 @@ def open_runs(
         repeated = times[run.name] > 1
         unique.append(replace(run, name=f"{run.name} ({seen[run.name]})") if repeated else run)
     return unique
-
-
-@contextmanager
-def _cycle_collector_off() -> Iterator[None]:
-    """Switch off the cycle collector, which would scan all samples read so far again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def open_run(word: str, find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> Run:
@@ -320,7 +310,11 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         elif "bypass" in numbered.line and "coverage" not in numbered.line:
             unscored += 1
         else:
-            logged = _read_sample(benchmark, numbered, log.path)
+            try:
+                logged = benchmark.read_line(numbered.line)
+            except BadRecord as error:
+                message = f"`{log.path}`, line {numbered.number}: {error}."
+                raise AnswersUnusable(message, hint=HINT) from error
             sample = _without_off_scale_points(logged, benchmark.scale)
             off_scale += sample is not logged
             repeated += _is_repeated(samples, sample, log.path)
@@ -340,14 +334,6 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         notes=tuple(notes),
         stored=_stored_scores(log),
     )
-
-
-def _read_sample(benchmark: Benchmark, numbered: NumberedLine, log: Path) -> LoggedSample:
-    try:
-        return benchmark.read_line(numbered.line or {})
-    except BadRecord as error:
-        message = f"`{log}`, line {numbered.number}: {error}."
-        raise AnswersUnusable(message, hint=HINT) from error
 
 
 def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:

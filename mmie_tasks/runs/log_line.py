@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import TypeVar, get_args
 
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import JudgeReply, Usage
@@ -16,6 +16,7 @@ IMAGE_PLACEHOLDER = "<image>"
 
 NOT_LOGGED = "not in this log"
 
+_T = TypeVar("_T")
 _REASONS: tuple[str, ...] = get_args(UnscoredReason)
 
 
@@ -37,10 +38,10 @@ def text(record: Record, name: str) -> str:
     Raises:
         BadRecord: The field is missing, empty or not a text.
     """
-    value = record.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadRecord(f"`{name}` is {_shown(value)}, not a text")
-    return value
+    if value := optional_text(record, name):
+        return value
+    state = "missing" if record.get(name) is None else "empty"
+    raise BadRecord(f"`{name}` is {state}, not a text")
 
 
 def optional_text(record: Record, name: str) -> str:
@@ -49,10 +50,7 @@ def optional_text(record: Record, name: str) -> str:
     Raises:
         BadRecord: The field is not a text.
     """
-    value = record.get(name)
-    if value is not None and not isinstance(value, str):
-        raise BadRecord(f"`{name}` is {_shown(value)}, not a text")
-    return value or ""
+    return _field(record, name, str, "a text") or ""
 
 
 def texts(record: Record, name: str) -> tuple[str, ...] | None:
@@ -61,12 +59,8 @@ def texts(record: Record, name: str) -> tuple[str, ...] | None:
     Raises:
         BadRecord: The field is not a list of texts.
     """
-    value = record.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(element, str) for element in value):
-        raise BadRecord(f"`{name}` is {_shown(value)}, not a list of texts")
-    return tuple(value)
+    value = _field(record, name, list, "a list of texts", elements=str)
+    return None if value is None else tuple(value)
 
 
 def mapping(record: Record, name: str) -> Record:
@@ -75,10 +69,20 @@ def mapping(record: Record, name: str) -> Record:
     Raises:
         BadRecord: The field is not an object.
     """
+    return _field(record, name, Mapping, "an object") or {}  # type: ignore[type-abstract]
+
+
+def _field(
+    record: Record, name: str, kind: type[_T], noun: str, elements: type = object
+) -> _T | None:
+    """A field of this type, or a list of such elements; None if it is missing or null."""
     value = record.get(name)
-    if value is not None and not isinstance(value, Mapping):
-        raise BadRecord(f"`{name}` is {_shown(value)}, not an object")
-    return value or {}
+    if value is None:
+        return None
+    members = value if isinstance(value, list) else ()
+    if isinstance(value, kind) and all(isinstance(member, elements) for member in members):
+        return value
+    raise BadRecord(f"`{name}` is {type(value).__name__}, not {noun}")
 
 
 def number(value: object) -> float | None:
@@ -106,19 +110,14 @@ def verdict(record: Record, name: str, full_marks: float = math.inf) -> Verdict:
     row = mapping(record, name)
     points = row.get("points", row.get("score"))
     if isinstance(points, (int, float)) and not isinstance(points, bool):
-        return Scored(_on_scale(points, full_marks), optional_text(row, "reading"))
+        finite = number(points)
+        if finite is None or not (math.isinf(full_marks) or 0 <= finite <= full_marks):
+            finite = math.nan
+        return Scored(finite, optional_text(row, "reading"))
     reason = row.get("unscored")
     if reason not in _REASONS:
         raise BadRecord(f"`{name}` has neither points nor a known reason for having none")
     return Unscored(reason, optional_text(row, "detail"))  # type: ignore[arg-type]  # checked above
-
-
-def _on_scale(points: float, full_marks: float) -> float:
-    finite = number(points)
-    bounded = math.isfinite(full_marks)
-    if finite is None or (bounded and not 0 <= finite <= full_marks):
-        return math.nan
-    return finite
 
 
 def replies(record: Record) -> tuple[JudgeReply, ...] | None:
@@ -127,11 +126,9 @@ def replies(record: Record) -> tuple[JudgeReply, ...] | None:
     Raises:
         BadRecord: ``replies`` is not a list.
     """
-    value = record.get("replies")
+    value = _field(record, "replies", list, "a list")
     if value is None:
         return None
-    if not isinstance(value, list):
-        raise BadRecord(f"`replies` is {_shown(value)}, not a list")
     replies = [reply for logged_reply in value if (reply := _reply(logged_reply)) is not None]
     return tuple(replies) if len(replies) == len(value) else None
 
@@ -140,21 +137,18 @@ def _reply(value: object) -> JudgeReply | None:
     if not isinstance(value, Mapping) or not isinstance(reply_text := value.get("text"), str):
         return None
     model, usage = value.get("model"), value.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    counts = {
+        name: int(number(usage.get(name)) or 0)
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
+    }
     return JudgeReply(
         text=reply_text,
         model=model if isinstance(model, str) else "",
-        usage=_usage(usage if isinstance(usage, Mapping) else {}),
+        usage=Usage(**counts, cost_usd=number(usage.get("cost_usd"))),
         finish="length" if value.get("finish") == "length" else "stop",
         cached=value.get("cached") is True,
     )
-
-
-def _usage(value: Record) -> Usage:
-    counts = {
-        name: int(number(value.get(name)) or 0)
-        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
-    }
-    return Usage(**counts, cost_usd=number(value.get("cost_usd")))
 
 
 def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
@@ -181,11 +175,9 @@ def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
     Raises:
         BadRecord: The field is not a list of objects with ``text`` and ``image``.
     """
-    value = record.get(name)
+    value = _field(record, name, list, "a list of text and images", elements=Mapping)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(isinstance(element, Mapping) for element in value):
-        raise BadRecord(f"`{name}` is {_shown(value)}, not a list of text and images")
     return tuple(
         LoggedSegment(
             text=optional_text(segment, "text"),
@@ -223,7 +215,3 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
 
 def _text(prompt: str) -> tuple[LoggedSegment, ...]:
     return (LoggedSegment(text=prompt),) if prompt else ()
-
-
-def _shown(value: object) -> str:
-    return "missing" if value is None else type(value).__name__

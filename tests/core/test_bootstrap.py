@@ -2,6 +2,7 @@
 
 import math
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,7 +76,8 @@ def test_both_ways_of_drawing_are_the_bootstrap_of_the_books(monkeypatch, many):
 
 
 def test_for_many_distinct_values_samples_are_drawn_and_not_counts(monkeypatch):
-    monkeypatch.delattr(bootstrap, "_multinomial_counts")
+    only_integers = SimpleNamespace(integers=np.random.default_rng(0).integers)
+    monkeypatch.setattr(np.random, "default_rng", lambda _seed: only_integers)
     points = [n / 1000 for n in range(1001)]
     low, high = bootstrap_interval(points, resamples=2000)
     half = 1.96 * 0.289 / math.sqrt(len(points))
