@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 
-from mmie_tasks.benchmarks.milebench.assets import assets, datasets_of
+from mmie_tasks.benchmarks.milebench.assets import datasets_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
@@ -79,15 +79,6 @@ def test_the_task_files_of_milebench_read_known_datasets() -> None:
     files = (entry("milebench").task_dir()).glob("*.yaml")
     read = datasets_of(path.stem for path in files)
     assert set(read) == set(DATASETS)
-
-
-def test_the_tokenizer_of_a_context_limit_is_an_asset(local_data: dict[str, str]) -> None:
-    limit = {"TOKENIZER": "/nowhere", "MAX_CONTEXT_TOKENS": "9", "TOKENS_PER_IMAGE": "1"}
-    settings = local_data | {f"MILEBENCH_{name}": value for name, value in limit.items()}
-    _, tokenizer = assets(["milebench"], settings)
-    assert (tokenizer.name, tokenizer.is_here()) == ("milebench: tokenizer", False)
-    with pytest.raises(SettingWrong, match="`/nowhere` cannot be loaded"):
-        tokenizer.fetch()
 
 
 def test_judges_are_left_out_unless_requested() -> None:

@@ -24,11 +24,6 @@ from pathlib import Path
 from typing import cast
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
-from mmie_tasks.benchmarks.milebench.truncation import (
-    is_tokenizer_here,
-    load_tokenizer,
-    token_limit,
-)
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
@@ -36,9 +31,6 @@ from mmie_tasks.hub.asset import (
     CACHE_VARIABLE,
     Asset,
     Check,
-    DownloadPlan,
-    hub_cache,
-    hub_cache_copies,
     local_asset,
     plan_file,
 )
@@ -336,7 +328,7 @@ def _check_ids(path: Path, entries: Sequence[object]) -> None:
 
 
 def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
-    """The archives with the datasets of these tasks, and the tokenizer of a context limit, if set.
+    """The archives with the datasets of these tasks.
 
     Args:
         tasks: Tasks of MileBench; all if none is named.
@@ -345,20 +337,17 @@ def assets(tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Ass
     Raises:
         SettingWrong: A setting of MileBench is invalid.
     """
-    limit = token_limit(environment)
-    tokenizer = [_tokenizer(limit.tokenizer)] if limit else []
     name = "milebench: data"
     datasets = datasets_of(tasks)
     names = ("all",) if set(datasets) == set(DATASETS) else datasets
     check = Check(subject=name, describe=lambda: _describe_data(names, environment))
     everything = Check(subject=name, describe=lambda: _describe_data(("all",), environment))
     if local := local_asset(name, "MILEBENCH_DATA", environment, (everything,)):
-        return [local, *tokenizer]
+        return [local]
     parts: dict[int, list[str]] = {}
     for dataset in datasets:
         parts.setdefault(part_of(dataset), []).append(dataset)
-    archives = [_archive(part, parts[part], environment, check) for part in sorted(parts)]
-    return [*archives, *tokenizer]
+    return [_archive(part, parts[part], environment, check) for part in sorted(parts)]
 
 
 def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
@@ -400,24 +389,6 @@ def _archive(
         fetch=fetch,
         copies={CACHE_VARIABLE: folder},
         checks=(check,),
-    )
-
-
-def _tokenizer(name: str) -> Asset:
-    """A tokenizer has a few megabytes; its size is not requested."""
-
-    def fetch() -> str:
-        load_tokenizer(name)
-        return f"`{name}` is here"
-
-    return Asset(
-        name="milebench: tokenizer",
-        source=name,
-        folder=hub_cache(),
-        is_here=lambda: is_tokenizer_here(name),
-        plan=lambda: DownloadPlan(source=name),
-        fetch=fetch,
-        copies=hub_cache_copies(),
     )
 
 

@@ -34,7 +34,6 @@ from mmie_tasks.benchmarks.milebench.prompts import (
     interleaved,
 )
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
-from mmie_tasks.benchmarks.milebench.truncation import token_limit, truncation
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.paths import cache_dir
@@ -59,7 +58,6 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
     would retry any other exception.
     """
     try:
-        truncation(os.environ)
         return data.dataset(stub.config_name, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
@@ -111,7 +109,7 @@ def doc_to_target(doc: Doc) -> str:
 
 def _prompt(doc: Doc) -> QuestionPrompt:
     build = combined if doc["variant"] == "combined1" else interleaved
-    return build(Sample.from_doc(doc), truncation(os.environ))
+    return build(Sample.from_doc(doc))
 
 
 def _open_image(doc: Doc, index: int) -> Image.Image:
@@ -186,10 +184,8 @@ def _logged_images(doc: Doc) -> list[str]:
 
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data in one line, which is saved with the results."""
-    limit = token_limit(os.environ)
-    prompt = f"official,cut={limit}" if limit else "official"
     return (
-        f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:{prompt}"
+        f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:official"
         f"|reader:official+robust|data:{doc['data']}"
     )
 

@@ -193,8 +193,6 @@ def test_without_its_options_an_answer_cannot_be_scored_again():
 def docs(monkeypatch, tmp_path):
     """Samples of the example, as the runner has them, for a variant of DocVQA."""
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
-    for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
-        monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
     monkeypatch.setattr(task, "_OPENER", ImageOpener())
     monkeypatch.setattr(task, "_drawn_images", {})
     return lambda selection: dataset(selection, {"MILEBENCH_DATA": str(DATA)})

@@ -19,8 +19,6 @@ def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MILEBENCH_DATA", str(DATA))
     monkeypatch.setattr(task, "_OPENER", ImageOpener())
-    for name in ("TOKENIZER", "MAX_CONTEXT_TOKENS", "TOKENS_PER_IMAGE"):
-        monkeypatch.delenv(f"MILEBENCH_{name}", raising=False)
 
 
 def docs(selection="DocVQA", root=DATA):
@@ -145,36 +143,3 @@ def test_perfect_answers_score_one_where_the_scorer_allows():
     assert task.real(parts) == pytest.approx(1, abs=1e-6)
     assert math.isnan(task.real(parts[1:-1:2][:20]))
     assert {row["coverage"]["dataset"] for row in rows} == set(DATASETS)
-
-
-@pytest.fixture
-def tokenizer(tmp_path):
-    """A tokenizer of words, saved as the Hub has them."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    text = " ".join(f"{doc['instruction']} {task.doc_to_text(doc)}" for doc in docs())
-    split = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit()])
-    words = sorted({word for word, _ in split.pre_tokenize_str(text)})
-    whole = Tokenizer(models.WordLevel({w: i for i, w in enumerate(["?", *words])}, unk_token="?"))
-    whole.pre_tokenizer = split
-    PreTrainedTokenizerFast(tokenizer_object=whole, unk_token="?").save_pretrained(tmp_path / "t")
-    return str(tmp_path / "t")
-
-
-def test_truncation_drops_images_from_the_left_with_a_real_tokenizer(monkeypatch, tokenizer):
-    doc = docs()[0]
-    monkeypatch.setenv("MILEBENCH_TOKENIZER", tokenizer)
-    monkeypatch.setenv("MILEBENCH_TOKENS_PER_IMAGE", "100")
-    monkeypatch.setenv("MILEBENCH_MAX_CONTEXT_TOKENS", "250")
-    shown = task.doc_to_visual(doc)
-    assert len(shown) == task.doc_to_text(doc).count("<image>") == 2 < len(doc["images"])
-    assert task.doc_to_text(doc).startswith(doc["instruction"])
-
-
-def test_truncation_is_off_by_default_and_in_the_signature_when_on(monkeypatch):
-    assert task.truncation({}) is None
-    monkeypatch.setenv("MILEBENCH_TOKENIZER", "some/model")
-    monkeypatch.setenv("MILEBENCH_MAX_CONTEXT_TOKENS", "4096")
-    monkeypatch.setenv("MILEBENCH_TOKENS_PER_IMAGE", "576")
-    assert "|prompt:official,cut=4096x576@some/model|" in task.signature(docs()[0])
