@@ -50,7 +50,7 @@ class SampleLog:
         return self.path.with_name(f"{self.date}_results.json" if self.date else "results.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunLogs:
     """The logs of one run: the newest log of each task.
 
@@ -80,7 +80,12 @@ def find_runs(word: str) -> list[RunLogs]:
         name, path = _split_name(word)
         if not path.exists():
             raise AnswersUnusable(f"`{path}` does not exist.", hint=HINT)
-        runs = [_newest_logs(folder, logs) for folder, logs in sorted(_by_folder(path).items())]
+        runs = []
+        for folder, logs in sorted(_by_folder(path).items()):
+            newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
+            older, resolved = len(logs) - len(newest), folder.resolve()  # `.` has no name
+            run_logs = tuple(newest.values())
+            runs.append(RunLogs(name or resolved.name, folder, run_logs, older))
     except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
         reason = error.strerror if isinstance(error, OSError) else error
         message = f"`{word[:200]}` cannot be opened: {reason}."
@@ -90,7 +95,7 @@ def find_runs(word: str) -> list[RunLogs]:
     if name and len(runs) > 1:
         folders = ", ".join(f"`{run.folder}`" for run in runs)
         raise SettingWrong(f"`{name}` names {len(runs)} runs: {folders}.", hint="name one of them")
-    return [replace(run, name=name or run.name) for run in runs]
+    return runs
 
 
 def _split_name(word: str) -> tuple[str, Path]:
@@ -124,16 +129,6 @@ def parse_log_name(path: Path) -> SampleLog | None:
     """
     match = _LOG_NAME.fullmatch(path.name)
     return match and SampleLog(path=path, date=match["date"], task=match["task"])
-
-
-def _newest_logs(folder: Path, logs: Sequence[SampleLog]) -> RunLogs:
-    newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
-    return RunLogs(
-        name=folder.resolve().name,  # resolved, because `.` has no name
-        folder=folder,
-        logs=tuple(newest.values()),
-        older=len(logs) - len(newest),
-    )
 
 
 @dataclass(frozen=True, slots=True)

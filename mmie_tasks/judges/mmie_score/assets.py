@@ -151,12 +151,10 @@ def _compare_with_hub(repo: str, revision: str) -> str:
 
 def _plan(repo: str, revision: str) -> DownloadPlan:
     try:
-        missing = missing_files(repo, revision)
+        commit, sizes = missing_files(repo, revision)
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
-    plan = DownloadPlan(
-        source=f"{repo}@{missing.commit}", file_bytes=tuple(missing.size_bytes.values()) or (0,)
-    )
+    plan = DownloadPlan(source=f"{repo}@{commit}", file_bytes=tuple(sizes.values()) or (0,))
     folder = hub_cache() / f"models--{repo.replace('/', '--')}"
     return DownloadPlan(
         source=plan.source, file_bytes=plan.file_bytes, disk_bytes={folder: plan.known_bytes}

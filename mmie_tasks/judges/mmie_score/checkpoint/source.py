@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loguru import logger
 
@@ -33,8 +34,10 @@ FILE_PATTERNS = (
     *("conversation.py", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"),
     "added_tokens.json",
 )
-SUBFOLDERS = "*/*"  # training states and other formats
-
+_SELECTION: dict[str, Any] = {  # subfolders hold training states and other formats
+    "allow_patterns": list(FILE_PATTERNS),
+    "ignore_patterns": ["*/*"],
+}
 _METADATA_TIMEOUT_S = 10.0
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -137,10 +140,8 @@ def _downloaded(repo: str, revision: str) -> CheckpointLocation:
     """The Hub's snapshot of a revision, complete."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    failures: tuple[type[BaseException], ...] = (
-        *(*download_errors(), EntryNotFoundError),
-        ValueError,
-    )
+    others = (EntryNotFoundError, ValueError)
+    failures: tuple[type[BaseException], ...] = (*download_errors(), *others)
     try:
         return _snapshot(repo, revision, local_files_only=False)
     except failures as error:
@@ -161,32 +162,18 @@ def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
 def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
     from huggingface_hub import snapshot_download
 
-    snapshot = snapshot_download(
-        repo,
-        revision=revision,
-        allow_patterns=list(FILE_PATTERNS),
-        ignore_patterns=[SUBFOLDERS],
-        local_files_only=local_files_only,
-    )
-    folder = Path(snapshot)
+    options = {**_SELECTION, "local_files_only": local_files_only}
+    folder = Path(snapshot_download(repo, revision=revision, **options))
     return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingFiles:
-    """The files of a checkpoint on the Hub that this machine does not have.
+def missing_files(repo: str, revision: str) -> tuple[str, dict[str, int | None]]:
+    """The Hub's commit of a revision, and the files of it that this machine does not have.
 
-    Attributes:
-        commit: The Hub's commit of the requested revision.
-        size_bytes: Size by file name; None if the Hub does not give it.
-    """
+    Requests one file, so that a gated repository is noticed.
 
-    commit: str
-    size_bytes: Mapping[str, int | None]
-
-
-def missing_files(repo: str, revision: str) -> MissingFiles:
-    """The missing files and their sizes; requests one file, so that a gated repository is noticed.
+    Returns:
+        The commit, and the size by file name in bytes; None if the Hub does not give it.
 
     Raises:
         OSError: One of `download_errors`: the Hub refuses or does not answer.
@@ -196,16 +183,10 @@ def missing_files(repo: str, revision: str) -> MissingFiles:
     metadata = get_hf_file_metadata(
         hf_hub_url(repo, CONFIG, revision=revision), timeout=_METADATA_TIMEOUT_S
     )
-    files = snapshot_download(
-        repo,
-        revision=revision,
-        allow_patterns=list(FILE_PATTERNS),
-        ignore_patterns=[SUBFOLDERS],
-        dry_run=True,
-    )
+    files = snapshot_download(repo, revision=revision, dry_run=True, **_SELECTION)
     listed = files if isinstance(files, list) else []
     sizes = {file.filename: file.file_size for file in listed if file.will_download}
-    return MissingFiles(commit=metadata.commit_hash or revision, size_bytes=sizes)
+    return metadata.commit_hash or revision, sizes
 
 
 def hub_failure(

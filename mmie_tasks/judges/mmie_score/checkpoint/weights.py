@@ -131,16 +131,14 @@ def _vision_config(config: VisionConfig) -> InternVLVisionConfig:
 def _text_config(config: TextConfig) -> Phi3Config:
     longest, original = config.max_position_embeddings, config.original_max_position_embeddings
     return Phi3Config(
-        vocab_size=config.vocab_size,
-        hidden_size=config.hidden_size,
-        intermediate_size=config.intermediate_size,
-        num_hidden_layers=config.num_hidden_layers,
-        num_attention_heads=config.num_attention_heads,
+        **config.model_dump(
+            include={
+                *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
+                *("num_attention_heads", "hidden_act", "rms_norm_eps", "pad_token_id"),
+                *("max_position_embeddings", "original_max_position_embeddings"),
+            }
+        ),
         num_key_value_heads=config.kv_heads,
-        hidden_act=config.hidden_act,
-        rms_norm_eps=config.rms_norm_eps,
-        max_position_embeddings=longest,
-        original_max_position_embeddings=original,
         # By its new name: transformers converts `su` only in part. It would compute the same
         # factor, and warn that it is missing.
         rope_parameters={
@@ -155,7 +153,6 @@ def _text_config(config: TextConfig) -> Phi3Config:
         sliding_window=None,  # longer than the longest sequence; None is faster
         bos_token_id=None,
         eos_token_id=None,
-        pad_token_id=config.pad_token_id,
         use_cache=True,
         tie_word_embeddings=False,
         attention_dropout=0.0,
