@@ -92,42 +92,36 @@ def _extract_all(archive: Path, folder: Path) -> None:
         ):
             for member in tar:
                 rules.check(member)
-                _extract(tar, member, folder)
+                _extract(tar, member, folder, archive)
                 bar.update(raw.tell() - bar.n)
-            _read_to_end(tar)
+            while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
+                pass  # behind the last member gzip stores its checksum
             bar.update(raw.tell() - bar.n)
-    except _UnsafeMember as error:
-        raise _unsafe(archive, error.name, str(error)) from error
-    except _BROKEN as error:
-        raise _damaged(archive, error) from error
-    except OSError as error:
-        if error.errno is None:
-            raise _damaged(archive, error) from error
-        raise
+    except (*_BROKEN, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        path, reason = archive.resolve(), " ".join(str(error).split())
+        raise DataBroken(
+            f"The archive `{path}` ({readable_size(size_bytes)}) is truncated or damaged: "
+            f"{reason}.",
+            hint=f"delete that file and run again: `rm '{path}'`",
+        ) from error
 
 
-class _UnsafeMember(Exception):
-    """A member that would be written, or would link, outside the folder, or is not a file."""
-
-    def __init__(self, name: str, reason: str) -> None:
-        super().__init__(reason)
-        self.name = name
-
-
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archive: Path) -> None:
     """Write a member that passed `_MemberRules`.
 
     Python before 3.10.12 and 3.11.4 (Debian 12 has 3.11.2) has no extraction filters. There, links
     are refused; without links, a name that passed `_MemberRules` stays inside the folder.
 
     Raises:
-        _UnsafeMember: It is unsafe.
+        DataBroken: It is unsafe.
     """
     if hasattr(tarfile, "data_filter"):
         try:
             tar.extract(member, folder, filter="data")
         except tarfile.FilterError as error:
-            raise _UnsafeMember(error.tarinfo.name, str(error)) from error
+            raise _unsafe(archive, error.tarinfo.name, str(error)) from error
         return
     target = folder / member.name
     if member.isdir():
@@ -135,18 +129,11 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
         return
     content = tar.extractfile(member) if member.isreg() else None
     if content is None:
-        raise _UnsafeMember(
-            member.name, "it is not a file, and this version of Python unpacks only files safely"
-        )
+        reason = "it is not a file, and this version of Python unpacks only files safely"
+        raise _unsafe(archive, member.name, reason)
     target.parent.mkdir(parents=True, exist_ok=True)
     with content, target.open("wb") as file:
         shutil.copyfileobj(content, file)
-
-
-def _read_to_end(tar: tarfile.TarFile) -> None:
-    """Read past the last member, where gzip stores its checksum."""
-    while tar.fileobj is not None and tar.fileobj.read(_CHUNK_BYTES):
-        pass
 
 
 class _StrictHeader(tarfile.TarInfo):
@@ -185,15 +172,16 @@ class _MemberRules:
         """
         self._count(member)
         name = PurePosixPath(member.name)
-        if "\0" in member.name + member.linkname:
-            raise _unsafe(self._archive, member.name, "its name contains a NUL")
-        if name.is_absolute():
-            raise _unsafe(self._archive, member.name, "its name is absolute")
         paths = [name, PurePosixPath(member.linkname)] if member.islnk() else [name]
-        if any(".." in path.parts for path in paths):
-            raise _unsafe(self._archive, member.name, "its path contains `..`")
-        if any(self._is_below_link(path) for path in paths):
-            raise _unsafe(self._archive, member.name, "its path leads through a link")
+        folders = {folder for path in paths for folder in (path, *path.parents)}
+        reasons = {
+            "its name contains a NUL": "\0" in member.name + member.linkname,
+            "its name is absolute": name.is_absolute(),
+            "its path contains `..`": any(".." in path.parts for path in paths),
+            "its path leads through a link": not self._links.isdisjoint(folders),
+        }
+        for reason in (reason for reason, applies in reasons.items() if applies):
+            raise _unsafe(self._archive, member.name, reason)
         if member.issym():
             self._links.add(name)
 
@@ -207,23 +195,11 @@ class _MemberRules:
                 hint="this is not the dataset's archive: delete it and run again",
             )
 
-    def _is_below_link(self, name: PurePosixPath) -> bool:
-        return not self._links.isdisjoint((name, *name.parents))
-
 
 def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
     return DataBroken(
         f"The archive `{archive.resolve()}` contains {member!r}, which is not unpacked: {reason}.",
         hint="this is not the dataset's archive as published: delete that file and run again",
-    )
-
-
-def _damaged(archive: Path, error: Exception) -> DataBroken:
-    path, reason = archive.resolve(), " ".join(str(error).split())
-    return DataBroken(
-        f"The archive `{path}` ({readable_size(path.stat().st_size)}) is truncated or damaged: "
-        f"{reason}.",
-        hint=f"delete that file and run again: `rm '{path}'`",
     )
 
 

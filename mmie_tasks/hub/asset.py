@@ -6,7 +6,8 @@ loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -218,13 +219,11 @@ def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> Downlo
     )
 
 
-def combined_plan(source: str, plans: Iterable[DownloadPlan]) -> DownloadPlan:
+def combined_plan(source: str, plans: Sequence[DownloadPlan]) -> DownloadPlan:
     """The plan for several files that are fetched one after the other."""
-    plans = tuple(plans)
-    disk_bytes: dict[Path, int] = {}
+    disk_bytes: Counter[Path] = Counter()
     for plan in plans:
-        for folder, size_bytes in plan.disk_bytes.items():
-            disk_bytes[folder] = disk_bytes.get(folder, 0) + size_bytes
+        disk_bytes.update(plan.disk_bytes)
     return DownloadPlan(
         source=source,
         file_bytes=tuple(size for plan in plans for size in plan.file_bytes),

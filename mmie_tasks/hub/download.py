@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 Kind: TypeAlias = Literal["dataset", "model"]
-Installer: TypeAlias = Callable[[Path, Path, Callable[[Path], None]], object]
-"""Turns a downloaded file into a destination: ``installer(file, destination, check)``.
-
-Calls ``check(file)`` first, and does nothing if the destination exists; such as `copy_once` and
-`mmie_tasks.hub.archives.unpack_once`.
-"""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -163,67 +157,57 @@ def explain(
     """
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    connect = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
+    hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
     failure = f"{type(error).__name__}: {without_urls(error)}"
     match error:
         case HfHubHTTPError():
             return _explain_refusal(error, repo=repo, revision=revision, kind=kind)
         case OfflineModeIsEnabled():
             why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
-            return Explanation(reason=why, hint=connect)
         case OSError(errno=number) if number in DISK_FULL:
+            why = "the disk is full"
             hint = f"free some space, or set `{storage}` to a folder on a bigger disk"
-            return Explanation(reason="the disk is full", hint=hint)
         case OSError(errno=number, filename=str(path)) if number in NOT_WRITABLE:
             why = f"`{path}` cannot be written ({error.strerror})"
             hint = f"make it writable, or set `{storage}` to a folder that is"
-            return Explanation(reason=why, hint=hint)
         case _ if is_downloading:
-            hint = "run again: it resumes where it stopped"
-            return Explanation(reason=f"the download failed: {failure}", hint=hint)
+            why, hint = f"the download failed: {failure}", "run again: it resumes where it stopped"
         case _:
             why = f"it is not in the Hub's cache and the Hub cannot be reached ({failure})"
-            return Explanation(reason=why, hint=connect)
+    return Explanation(reason=why, hint=hint)
 
 
 def _explain_refusal(error: HfHubHTTPError, *, repo: str, revision: str, kind: Kind) -> Explanation:
     from huggingface_hub import errors as hub
 
     page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
-    status = f"the Hub answered HTTP {error.response.status_code}"
+    why = status = f"the Hub answered HTTP {error.response.status_code}"
+    hint = f"`hf auth login` with an account that may open {page}"
     match error:
         case hub.GatedRepoError():
             why = f"the {kind} is gated and {status}"
-            return Explanation(reason=why, hint=f"accept the terms on {page}, then `hf auth login`")
+            hint = f"accept the terms on {page}, then `hf auth login`"
         case hub.RepositoryNotFoundError():
             why = f"{status}: no such {kind}, or no access for this account"
-            hint = f"`hf auth login` with an account that may open {page}"
-            return Explanation(reason=why, hint=hint)
         case hub.RevisionNotFoundError():
             why = f"there is no revision `{revision}`"
             hint = f"name a branch, tag or commit listed on {page}/commits"
-            return Explanation(reason=why, hint=hint)
         case hub.EntryNotFoundError():
             why = f"there is no such file at revision `{revision}`"
-            return Explanation(reason=why, hint=f"look for it on {page}/tree/{revision}")
-        case _ if error.response.status_code in (401, 403):
-            hint = f"`hf auth login` with an account that may open {page}"
-            return Explanation(reason=status, hint=hint)
-        case _:
-            return Explanation(reason=status, hint="try again later")
+            hint = f"look for it on {page}/tree/{revision}"
+        case _ if error.response.status_code not in (401, 403):
+            hint = "try again later"
+    return Explanation(reason=why, hint=hint)
 
 
 def download_failure(
     file: HubFile, error: BaseException, *, is_downloading: bool = False
 ) -> DataMissing:
     """The error for a file that could not be located or downloaded; see `explain`."""
-    explanation = explain(
-        error, repo=file.repo, revision=file.revision, is_downloading=is_downloading
-    )
+    why = explain(error, repo=file.repo, revision=file.revision, is_downloading=is_downloading)
     return DataMissing(
-        f"`{file.filename}` of the dataset `{file.repo}` could not be downloaded: "
-        f"{explanation.reason}.",
-        hint=f"{explanation.hint}, or {file.alternative}",
+        f"`{file.filename}` of the dataset `{file.repo}` could not be downloaded: {why.reason}.",
+        hint=f"{why.hint}, or {file.alternative}",
     )
 
 
@@ -355,9 +339,8 @@ def _compare_pins(
 
 
 def _unexpected_content(name: str, expected: str, actual: str, hint: str) -> DataBroken:
-    return DataBroken(
-        f"{name} is not the expected one: expected {expected}, got {actual}.", hint=hint
-    )
+    message = f"{name} is not the expected one: expected {expected}, got {actual}."
+    return DataBroken(message, hint=hint)
 
 
 def _delete_hint(path: Path) -> str:
@@ -368,7 +351,12 @@ def _delete_hint(path: Path) -> str:
 # Downloading
 
 
-def install(file: HubFile, root: Path, name: str, installer: Installer) -> str:
+def install(
+    file: HubFile,
+    root: Path,
+    name: str,
+    installer: Callable[[Path, Path, Callable[[Path], None]], object],
+) -> str:
     """Store a file as ``<root>/<commit>/<name>``, unless it is there already.
 
     A file in the Hub's own cache is used from there and stays. Any other is downloaded to
@@ -378,7 +366,8 @@ def install(file: HubFile, root: Path, name: str, installer: Installer) -> str:
         file: The file.
         root: The folder of the dataset.
         name: The name of the destination in the commit's folder.
-        installer: Turns the file into the destination.
+        installer: `copy_once` or `mmie_tasks.hub.archives.unpack_once`; called with the file, the
+            destination and a check of the file. Does nothing if the destination exists.
 
     Returns:
         The commit.
@@ -402,7 +391,7 @@ def install(file: HubFile, root: Path, name: str, installer: Installer) -> str:
 
 
 def copy_once(path: Path, destination: Path, check: Callable[[Path], None]) -> None:
-    """Copy a file to `destination` in one step, unless that exists; an `Installer`.
+    """Copy a file to `destination` in one step, unless that exists.
 
     Raises:
         DataMissing: It cannot be written.
@@ -511,16 +500,12 @@ def remove_downloads(file: HubFile, folder: Path, keep_etag: str = "") -> None:
     for content_folder in folder.iterdir():
         if content_folder.is_dir() and content_folder.name != keep_etag:
             try:
-                _remove_content(content_folder, _local_name(file))
+                for suffix in ("", ".part"):
+                    (content_folder / f"{_local_name(file)}{suffix}").unlink(missing_ok=True)
+                if not any(content_folder.iterdir()):
+                    content_folder.rmdir()
             except OSError as error:
                 logger.warning(f"`{content_folder}` could not be deleted: {error}.")
-
-
-def _remove_content(content_folder: Path, name: str) -> None:
-    for path in (content_folder / name, content_folder / f"{name}.part"):
-        path.unlink(missing_ok=True)
-    if not any(content_folder.iterdir()):
-        content_folder.rmdir()
 
 
 def _local_name(file: HubFile) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import BinaryIO
 
@@ -43,23 +44,17 @@ def inside(folder: Path, relative: str) -> Path:
     slashed = relative.replace("\\", "/")
     name = posixpath.normpath(slashed)
     drive_or_root = PureWindowsPath(relative).anchor
-    if "\0" in relative or drive_or_root or name in (".", "..") or name.startswith("../"):
-        raise _outside(folder, relative)
     path = folder / name
-    try:
-        is_inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError) as error:  # a loop of links (RuntimeError before Python 3.13)
-        raise _outside(folder, relative) from error
-    if not is_inside:
-        raise _outside(folder, relative)
+    is_inside = False
+    if "\0" not in relative and not drive_or_root and name not in (".", ".."):
+        with suppress(OSError, RuntimeError):  # a loop of links (RuntimeError before Python 3.13)
+            is_inside = path.resolve().is_relative_to(folder.resolve())
+    if not is_inside or name.startswith("../"):
+        raise DataBroken(
+            f"The dataset names the image {relative!r}, which is not a file inside `{folder}`.",
+            hint="unpack or download the dataset again; image names are relative to that folder",
+        )
     return path
-
-
-def _outside(folder: Path, relative: str) -> DataBroken:
-    return DataBroken(
-        f"The dataset names the image {relative!r}, which is not a file inside `{folder}`.",
-        hint="unpack or download the dataset again; image names are relative to that folder",
-    )
 
 
 def open_rgb(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
@@ -93,7 +88,7 @@ def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
         DataBroken: Not an image, truncated, or too many pixels.
     """
     with open_file(path) as file:
-        image = _bounded(_header(file, path), path, max_pixels)
+        image = _header(file, path, max_pixels)
         try:
             with whole_images_only:
                 image.load()
@@ -110,7 +105,7 @@ def image_problem(path: Path, max_pixels: int = 200_000_000) -> str | None:
     """
     try:
         with open_file(path) as file:
-            _bounded(_header(file, path), path, max_pixels)
+            _header(file, path, max_pixels)
     except (DataMissing, DataBroken) as error:
         return str(error).partition("\n")[0]
     return None
@@ -191,35 +186,24 @@ def open_file(path: Path) -> BinaryIO:
         raise DataMissing(message, hint=_HINT) from error
 
 
-def _header(file: BinaryIO, path: Path) -> Image.Image:
+def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
     """The image with size and mode, not decoded."""
     try:
-        with _without_pillow_limit():
-            return Image.open(file)
+        with _pillow_limit_lock:  # Pillow's own limit: `max_pixels` is checked instead
+            limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+            try:
+                image = Image.open(file)
+            finally:
+                Image.MAX_IMAGE_PIXELS = limit
     except UnidentifiedImageError as error:
-        raise _broken(
-            path, "it is not an image, or has a format that Pillow does not support"
-        ) from error
+        reason = "it is not an image, or has a format that Pillow does not support"
+        raise _broken(path, reason) from error
     except _DECODE_ERRORS as error:
         raise _broken(path, str(error)) from error
-
-
-def _bounded(image: Image.Image, path: Path, max_pixels: int) -> Image.Image:
     if image.width * image.height > max_pixels:
         size = f"{image.width} x {image.height} pixels, more than {max_pixels:,}"
         raise _broken(path, f"it has {size}")
     return image
-
-
-@contextmanager
-def _without_pillow_limit() -> Iterator[None]:
-    """Disable Pillow's own limit while a header is read; `max_pixels` is checked right after."""
-    with _pillow_limit_lock:
-        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
-        try:
-            yield
-        finally:
-            Image.MAX_IMAGE_PIXELS = limit
 
 
 class _WholeImagesOnly:
@@ -256,17 +240,13 @@ whole_images_only = _WholeImagesOnly()
 def _as_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):  # whole numbers of 16 or 32 bits
         wide = image.convert("I")
-        if image.mode != "I" or _brightest(wide) > 255:
+        brightest = max(value for value in wide.getextrema() if isinstance(value, (int, float)))
+        if image.mode != "I" or brightest > 255:
             wide = wide.point(lambda value: value * (1 / 256))
         image = wide.convert("L")
     elif image.mode == "P" and "transparency" in image.info:
         image = image.convert("RGBA")
     return image.convert("RGB")
-
-
-def _brightest(image: Image.Image) -> float:
-    extrema = image.getextrema()
-    return max(value for value in extrema if isinstance(value, (int, float)))
 
 
 def _broken(path: Path, reason: str) -> DataBroken:
