@@ -90,6 +90,10 @@ WHERE (:before_s IS NULL OR time < :before_s)
   AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
 """
 
+_STATE = (
+    *("PRAGMA application_id", "PRAGMA user_version"),
+    "SELECT count(*) FROM sqlite_master",
+)
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
 
 
@@ -227,13 +231,11 @@ def _decoded(content: bytes) -> str:
 
 
 def _from_row(row: _Row) -> CachedReply:
-    signature, request_key, text, model, finish, *tokens, cost_usd, time_s = row
-    input_tokens, output_tokens, reasoning_tokens = tokens
+    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s = (
+        row
+    )
     usage = Usage(
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        reasoning_tokens=reasoning_tokens,
-        cost_usd=cost_usd,
+        input_tokens=tokens_in, output_tokens=tokens_out, reasoning_tokens=reasoning, cost_usd=cost
     )
     finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
     reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason)
@@ -351,9 +353,9 @@ def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HI
         DataBroken: It belongs to another program, or has a newer version.
     """
     connection.execute("BEGIN")  # one transaction: another process may be creating the table
-    application_id = _integer(connection, "PRAGMA application_id")
-    version = _integer(connection, "PRAGMA user_version")
-    tables = _integer(connection, "SELECT count(*) FROM sqlite_master")
+    application_id, version, tables = (
+        int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE
+    )
     connection.execute("COMMIT")
     if application_id == version == tables == 0:
         return False
@@ -363,10 +365,6 @@ def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HI
         message = f"The cache `{path}` has version {version}; this package reads {VERSION}."
         raise DataBroken(message, hint=f"update mmie-tasks, or {hint}")
     return True
-
-
-def _integer(connection: sqlite3.Connection, statement: str) -> int:
-    return int(connection.execute(statement).fetchall()[0][0])
 
 
 def _create_table(connection: sqlite3.Connection, path: Path) -> None:
