@@ -100,7 +100,9 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
     @functools.wraps(build)
     def build_all_requests(*args: object, **kwargs: Any) -> None:  # noqa: ANN401 - as the original
         try:
-            _add_output_folder(benchmark, task)
+            output_path = getattr(_command_line(task), "output_path", None)
+            if benchmark.add_answer_folder and isinstance(output_path, str) and output_path:
+                benchmark.add_answer_folder(Path(output_path))
             _check_data_and_judge(benchmark, task, kwargs)
         except MmieTasksError as error:
             if _command_line(task) is None:
@@ -111,16 +113,9 @@ def check_before_requests(task: Task, benchmark: Benchmark) -> None:
     task.build_all_requests = build_all_requests
 
 
-def _command_line(task: Task) -> object | None:
+def _command_line(task: object) -> object | None:
     """The parsed command line; None for a run that was started from Python."""
-    arguments: object | None = getattr(task, "args", None)
-    return arguments
-
-
-def _add_output_folder(benchmark: Benchmark, task: Task) -> None:
-    output_path = getattr(_command_line(task), "output_path", None)
-    if benchmark.add_answer_folder is not None and isinstance(output_path, str) and output_path:
-        benchmark.add_answer_folder(Path(output_path))
+    return getattr(task, "args", None)
 
 
 def _check_data_and_judge(benchmark: Benchmark, task: Task, options: Mapping[str, Any]) -> None:
@@ -128,18 +123,16 @@ def _check_data_and_judge(benchmark: Benchmark, task: Task, options: Mapping[str
     judge = None if _is_predict_only(task) else benchmark.judge
     answers_are_saved = getattr(task, "model_name", None) == "predictions"
     if benchmark.check_data is not None and (judge is not None or not answers_are_saved):
-        benchmark.check_data(_docs_of_run(task.eval_docs_no_media, options))
+        # The documents that `--limit` and `--offset` leave, of all ranks together.
+        docs, start = task.eval_docs_no_media, int(options.get("offset") or 0)
+        limit = int(options.get("limit") or 0)
+        stop = min(len(docs), start + limit) if limit > 0 else len(docs)
+        indices = range(min(start, stop), stop)
+        is_list = isinstance(docs, list)
+        benchmark.check_data([docs[i] for i in indices] if is_list else docs.select(indices))
     if judge is not None:
         judge.sync = bool(getattr(_command_line(task), "baseline", None))
         check_judge(judge, options.get("rank") or 0)
-
-
-def _docs_of_run(docs: Any, options: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a Dataset, a list
-    """The documents that ``--limit`` and ``--offset`` leave, of all ranks together."""
-    start, limit = int(options.get("offset") or 0), int(options.get("limit") or 0)
-    stop = min(len(docs), start + limit) if limit > 0 else len(docs)
-    indices = range(min(start, stop), stop)
-    return [docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices)
 
 
 def _is_predict_only(task: Task) -> bool:
@@ -195,8 +188,7 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
     It is added when requests are built and not before: the runner derives the key of its cache of
     answers from an earlier copy of the configuration, which must not change with the judge.
     """
-    signature = benchmark.signature
-    if signature is None:
+    if (signature := benchmark.signature) is None:
         return
     dump, build = task.dump_config, task.build_all_requests
     dumped_metadata: list[dict[str, Any]] = []
@@ -299,7 +291,10 @@ def benchmarks_of_tasks(
         tasks: Names as on the command line; other values are skipped.
         index: The runner's index of tasks: name to ``type``, ``task`` and ``yaml_path``.
     """
-    folders = [(folder, entry) for entry in entries() for folder in _task_folder(entry)]
+    folders: list[tuple[Path, BenchmarkEntry]] = []
+    for entry in entries():
+        with suppress(SettingWrong):  # its package is broken; registration has logged it
+            folders.append((entry.task_dir().resolve(), entry))
 
     def search(tasks: Iterable[object]) -> Iterator[BenchmarkEntry]:
         for task in tasks:
@@ -312,9 +307,3 @@ def benchmarks_of_tasks(
                 yield from search(members)
 
     return search(tasks)
-
-
-def _task_folder(entry: BenchmarkEntry) -> Iterator[Path]:
-    """The folder of a benchmark's task files; none if its package is broken."""
-    with suppress(SettingWrong):  # registration has logged it
-        yield entry.task_dir().resolve()

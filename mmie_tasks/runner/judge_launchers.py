@@ -74,8 +74,7 @@ def refuse_unknown(name: str, available: tuple[str, ...]) -> NoReturn:
         SystemExit: Always.
     """
     listed = ", ".join(f"`{launcher}`" for launcher in available)
-    text = f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}"
-    raise SystemExit(text)
+    raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}")
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:

@@ -15,8 +15,8 @@ import os
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from loguru import logger
 
@@ -41,13 +41,8 @@ _WARN_ABOVE_GIB = 0.1
 
 # An engine's shutdown may raise any of these, and the judge can run nevertheless.
 _SHUTDOWN_ERRORS = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
+    *(AssertionError, AttributeError, LookupError, OSError),
+    *(RuntimeError, TypeError, ValueError),
 )
 
 _NOT_SEARCHED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
@@ -72,12 +67,15 @@ class FreedModel:
     freed: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
     referenced: tuple[str, ...] = ()
-    errors: tuple[str, ...] = field(default=())
+    errors: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The result as sentences for a log; none if the model held nothing."""
-        freed, remaining, referenced = map(_quoted, (self.freed, self.remaining, self.referenced))
+        freed, remaining, referenced = (
+            ", ".join(f"`{name}`" for name in names)
+            for names in (self.freed, self.remaining, self.referenced)
+        )
         return (
             *((f"Freed of the tested model `{self.model}`: {freed}.",) if freed else ()),
             *((f"`{self.model}` still holds {remaining}.",) if remaining else ()),
@@ -107,9 +105,7 @@ def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
         text = f"The tested model is not freed (`{SWITCH}=0`). {_device_memory()}".strip()
         logger.info(text)
         return text
-    sentences = [
-        sentence for model in list(_tested_models) for sentence in free_model(model).sentences
-    ]
+    sentences = [text for model in list(_tested_models) for text in free_model(model).sentences]
     sentences = sentences or ["No tested model holds memory in this process."]
     text = " ".join([*sentences, _device_memory()]).strip()
     logger.log("WARNING" if _allocated_gib() > _WARN_ABOVE_GIB else "INFO", text)
@@ -141,11 +137,15 @@ def free_model(model: object) -> FreedModel:
             continue
         if error := _shut_down(weights):
             errors.append(f"`{name}`: {error}")
-        freed[name] = _weak_reference(weights)
+        freed[name] = None
+        with contextlib.suppress(TypeError):  # of a type without weak references
+            freed[name] = weakref.ref(weights)
         del attributes[name]
         del weights
     gc.collect()
-    _empty_device_cache()
+    if cuda := _cuda():
+        with contextlib.suppress(RuntimeError):  # a broken device is reported where it is used next
+            cuda.empty_cache()
     return FreedModel(
         model=type(model).__name__,
         freed=tuple(freed),
@@ -153,13 +153,6 @@ def free_model(model: object) -> FreedModel:
         referenced=tuple(name for name, weights in freed.items() if weights and weights()),
         errors=tuple(errors),
     )
-
-
-def _weak_reference(weights: object) -> weakref.ref[object] | None:
-    try:
-        return weakref.ref(weights)
-    except TypeError:  # of a type without weak references
-        return None
 
 
 def _weights_behind(value: object) -> object | None:
@@ -171,17 +164,13 @@ def _weights_behind(value: object) -> object | None:
         if id(candidate) in seen or _is_boundary(candidate):
             continue
         seen.add(id(candidate))
-        if _is_module(candidate) or _is_engine(candidate) or _is_on_device(candidate):
+        if _is_engine(candidate) or _is_torch(candidate):
             return candidate
-        waiting.extend(_referents(candidate))
+        if type(candidate) is types.FunctionType:
+            waiting.extend((*(candidate.__closure__ or ()), *(candidate.__defaults__ or ())))
+        else:  # untracked: text, numbers
+            waiting.extend(filter(gc.is_tracked, gc.get_referents(candidate)))
     return None
-
-
-def _referents(holder: object) -> Iterable[object]:
-    """The objects that an object refers to; of a function, its closure and default values."""
-    if type(holder) is types.FunctionType:
-        return [*(holder.__closure__ or ()), *(holder.__defaults__ or ())]
-    return filter(gc.is_tracked, gc.get_referents(holder))  # untracked: text, numbers
 
 
 def _is_boundary(candidate: object) -> bool:
@@ -194,17 +183,14 @@ def _is_boundary(candidate: object) -> bool:
     return any(base is runner_model or base in _NOT_SEARCHED for base in type(candidate).__mro__)
 
 
-def _is_module(candidate: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and any(base is torch.nn.Module for base in type(candidate).__mro__)
-
-
-def _is_on_device(candidate: object) -> bool:
-    torch = sys.modules.get("torch")
-    if torch is None or not any(base is torch.Tensor for base in type(candidate).__mro__):
+def _is_torch(candidate: object) -> bool:
+    """Whether it is a module, or a tensor on a device."""
+    if (torch := sys.modules.get("torch")) is None:
         return False
-    device: str = torch.Tensor.device.__get__(candidate).type
-    return device != "cpu"
+    bases = {id(base) for base in type(candidate).__mro__}
+    is_tensor = id(torch.Tensor) in bases
+    on_device = is_tensor and str(torch.Tensor.device.__get__(candidate).type) != "cpu"
+    return on_device or id(torch.nn.Module) in bases
 
 
 def _is_engine(candidate: object) -> bool:
@@ -216,10 +202,9 @@ def _is_engine(candidate: object) -> bool:
 def _shutdown_method(engine: object) -> Callable[[], object] | None:
     for path in _SHUTDOWN_METHODS:
         with contextlib.suppress(*_SHUTDOWN_ERRORS):
-            method = operator.attrgetter(path)(engine)
+            method: object = operator.attrgetter(path)(engine)
             if callable(method):
-                shutdown: Callable[[], object] = method
-                return shutdown
+                return method
     return None
 
 
@@ -235,21 +220,11 @@ def _shut_down(candidate: object) -> str:
     return ""
 
 
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
 def _cuda() -> types.ModuleType | None:
     """PyTorch's CUDA module, if this process uses CUDA already."""
     torch = sys.modules.get("torch")
     cuda: types.ModuleType | None = getattr(torch, "cuda", None)
     return cuda if cuda is not None and cuda.is_initialized() else None
-
-
-def _empty_device_cache() -> None:
-    if cuda := _cuda():
-        with contextlib.suppress(RuntimeError):  # a broken device is reported where it is used next
-            cuda.empty_cache()
 
 
 def _allocated_gib() -> float:

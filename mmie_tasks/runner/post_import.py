@@ -71,8 +71,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname not in self._functions or search in self._searches:
             return None
         self._searches.add(search)  # the other finders may call this one in turn
-        try:
-            spec = _find_with_others(fullname, path, target)
+        finders = (getattr(finder, "find_spec", None) for finder in tuple(sys.meta_path))
+        try:  # importlib, too, skips finders without `find_spec`
+            specs = (find_spec(fullname, path, target) for find_spec in finders if find_spec)
+            spec: ModuleSpec | None = next(filter(None, specs), None)
         finally:
             self._searches.discard(search)
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
@@ -109,17 +111,6 @@ class _Loader(importlib.abc.Loader):
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
         self._notify(module)
-
-
-def _find_with_others(
-    name: str, path: Sequence[str] | None, target: ModuleType | None
-) -> ModuleSpec | None:
-    for finder in tuple(sys.meta_path):
-        find_spec = getattr(finder, "find_spec", None)  # importlib, too, skips finders without it
-        spec: ModuleSpec | None = find_spec(name, path, target) if find_spec else None
-        if spec is not None:
-            return spec
-    return None
 
 
 def _is_unfinished(name: str) -> bool:

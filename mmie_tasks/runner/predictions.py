@@ -26,6 +26,7 @@ from mmie_tasks.answers.saved import MISSING, Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 
+_ARGUMENTS = "--model_args path=FILE_OR_FOLDER[;MORE][,rename=TASK_NOW:TASK_IN_THE_LOG[;MORE]]"
 _ID_COLUMNS = ("url", "id", "sample_id", "question_id", "index")
 
 
@@ -87,9 +88,14 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         self.accelerator = Accelerator()  # the runner gathers with it when there are several ranks
         self.device = self.accelerator.device
         try:
-            _refuse(unknown)
+            if unknown:
+                names = ", ".join(f"`{name}`" for name in unknown)
+                raise SettingWrong(
+                    f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS
+                )
             self._rename = _renames(str(rename))
-            reading = read_answers(str(path), _dataset_names())
+            datasets = frozenset(name for entry in entries() for name in entry.load().datasets)
+            reading = read_answers(str(path), datasets)  # folders of these names identify answers
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._matcher = AnswerMatcher(reading.answers)
@@ -109,13 +115,12 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             tasks.setdefault(request.task, {})[request.doc_id] = request
         try:
             answers = {
-                (task, doc_id): answer
-                for task, samples in tasks.items()
-                for doc_id, answer in self._answers(task, list(samples.values())).items()
+                task: self._answers(task, list(samples.values())) for task, samples in tasks.items()
             }
         except AnswersUnusable as error:
             raise SystemExit(str(error)) from None
-        return [_as_response(answers[request.task, request.doc_id]) for request in parsed_requests]
+        responses = (answers[request.task][request.doc_id] for request in parsed_requests)
+        return [answer if isinstance(answer, str) else list(answer) for answer in responses]
 
     def generate_until_multi_round(self, requests: Sequence[Request]) -> list[str | list[str]]:
         """As `generate_until`; a saved list of rounds is returned as a list."""
@@ -168,20 +173,6 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         return matched
 
 
-def _dataset_names() -> frozenset[str]:
-    """The datasets of all benchmarks: folders of these names identify saved answers."""
-    return frozenset(name for entry in entries() for name in entry.load().datasets)
-
-
-def _refuse(unknown: Mapping[str, object]) -> None:
-    if unknown:
-        names = ", ".join(f"`{name}`" for name in unknown)
-        raise SettingWrong(
-            f"The model `predictions` has no argument {names}.",
-            hint="--model_args path=FILE_OR_FOLDER[;MORE][,rename=TASK_NOW:TASK_IN_THE_LOG[;MORE]]",
-        )
-
-
 def _renames(text: str) -> dict[str, str]:
     renames: dict[str, str] = {}
     for pair in filter(None, (part.strip() for part in text.split(";"))):
@@ -203,7 +194,7 @@ def _parse(request: Request) -> _ParsedRequest:
 
 
 def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
-    task = getattr(requests[0], "task_name", None) if requests else None
+    task = getattr(next(iter(requests), None), "task_name", None)
     error = AnswersUnusable(
         f"`{task or 'a task'}` {why}, and `predictions` has only texts, saved from "
         "generate_until and generate_until_multi_round.",
@@ -239,7 +230,3 @@ def _target(request: _ParsedRequest, docs: object) -> str | None:
     if docs is None or not callable(doc_to_target):
         return None
     return str(doc_to_target(docs[request.doc_id]))  # type: ignore[index]
-
-
-def _as_response(answer: Answer) -> str | list[str]:
-    return answer if isinstance(answer, str) else list(answer)

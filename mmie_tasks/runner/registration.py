@@ -14,13 +14,12 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries
+from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
@@ -77,7 +76,13 @@ def register_tasks(tasks: ModuleType) -> None:
         tasks: The module ``lmms_eval.tasks``.
     """
     manager = getattr(tasks, "TaskManager", None)
-    if unexpected := [name for name in _WRAPPED_METHODS if not _is_expected(manager, name)]:
+    unexpected = [
+        name
+        for name, parameters in _WRAPPED_METHODS.items()
+        if not callable(method := getattr(manager, name, None))
+        or not inspect.signature(method).parameters.keys() >= parameters
+    ]
+    if unexpected:
         logger.warning(
             "mmie-tasks: our tasks are not registered, because this version of lmms-eval is not "
             f"supported (TaskManager.{', '.join(unexpected)}). hint: add `--include_path "
@@ -87,13 +92,6 @@ def register_tasks(tasks: ModuleType) -> None:
     for name in _WRAPPED_METHODS:
         wrap = _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader
         wrap_once(manager, name, wrap)
-
-
-def _is_expected(manager: object, name: str) -> bool:
-    method = getattr(manager, name, None)
-    if not callable(method):
-        return False
-    return inspect.signature(method).parameters.keys() >= _WRAPPED_METHODS[name]
 
 
 def _wrap_index_builder(initialize_tasks: Method) -> Method:
@@ -115,7 +113,10 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
 
         # The index lacks a user's task where a built-in has the same name, so it is read again.
         users = index_folder(call.arguments["include_path"])
-        settings = _settings_or_exit()
+        try:
+            settings = read_settings(os.environ)
+        except SettingWrong as error:  # the runner would print it and go on
+            raise SystemExit(str(error)) from None
         added = _index_other_packages(index_folder(str(task_dir())), index_folder)
         overridden = add_tasks(index, added.tasks, users, override=settings.override)
         if settings.is_rank_0:
@@ -127,14 +128,6 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
         return index
 
     return initialize_all_tasks
-
-
-def _settings_or_exit() -> Settings:
-    """The settings; a wrong one ends the process with its message, where the runner would go on."""
-    try:
-        return read_settings(os.environ)
-    except SettingWrong as error:
-        raise SystemExit(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +163,20 @@ def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> 
         ours: Index of our folder.
         index_folder: Indexes a folder.
     """
+    from yaml import YAMLError  # imported late: each start of the runner comes here
+
+    builtin = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError)
+    errors = (MmieTasksError, YAMLError, SyntaxError, *builtin)  # of a broken package
     added = _AddedTasks(tasks=dict(ours), owners={}, warnings=[])
     for entry in entries():
         if entry.is_ours:
             continue
         try:
-            index = index_folder(str(_task_folder(entry)))
-        except _package_errors() as error:
+            if not (folder := entry.task_dir()).is_dir():
+                hint = f"build `{entry.package}` with its task files, and install it again"
+                raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
+            index = index_folder(str(folder))
+        except errors as error:
             reason = str(error).replace("\n\n", " ") or type(error).__name__
             added.warnings.append(f"the benchmark `{entry.name}` is left out: {reason}")
             continue
@@ -187,27 +187,6 @@ def _index_other_packages(ours: Index, index_folder: Callable[[str], Index]) -> 
         added.tasks.update((name, index[name]) for name in free)
         added.owners.update((name, entry.name) for name in free)
     return added
-
-
-def _package_errors() -> tuple[type[Exception], ...]:
-    """What indexing the task files of a broken package raises."""
-    from yaml import YAMLError  # imported late: each start of the runner comes here
-
-    builtin = (OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError)
-    return (MmieTasksError, YAMLError, SyntaxError, *builtin)
-
-
-def _task_folder(entry: BenchmarkEntry) -> Path:
-    """The folder of a package's task files.
-
-    Raises:
-        SettingWrong: It is missing.
-    """
-    folder = entry.task_dir()
-    if not folder.is_dir():
-        hint = f"build `{entry.package}` with its task files, and install it again"
-        raise SettingWrong(f"there is no folder `{folder}`.", hint=hint)
-    return folder
 
 
 def add_tasks(index: Index, ours: Index, users: Index, *, override: bool) -> tuple[str, ...]:
