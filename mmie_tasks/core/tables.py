@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
@@ -26,3 +27,39 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: in
         cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
     )
     return markdown
+
+
+NO_VALUE = "n/a"
+"""The cell of a value that does not exist."""
+
+
+def percent_cell(value: float | None) -> str:
+    """A number with two decimals.
+
+    >>> percent_cell(48.1), percent_cell(None)
+    ('48.10', 'n/a')
+    """
+    return NO_VALUE if value is None else f"{value:.2f}"
+
+
+def signed_cell(value: float | None) -> str:
+    """A difference with its sign and two decimals; never -0.00.
+
+    >>> signed_cell(1.5), signed_cell(-0.001)
+    ('+1.50', '+0.00')
+    """
+    return NO_VALUE if value is None else f"{round(value, 2) + 0.0:+.2f}"
+
+
+def wrapped(text: str) -> str:
+    """A paragraph in lines of 100 characters at most."""
+    return textwrap.fill(text, 100, break_on_hyphens=False)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(20_000, "sample")
+    ('1 run', '20,000 samples')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

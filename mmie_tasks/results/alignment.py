@@ -94,10 +94,10 @@ class AlignedRuns:
         self.ids: tuple[str, ...] = tuple(sorted({id_ for samples in by_id for id_ in samples}))
         self.benchmark: Benchmark = runs[0].benchmark
         self.metrics = metrics_of(runs)
+        self.task_runs, self.labels, self.score_kind = tuple(runs), tuple(labels), score_kind
         self._samples = [[samples.get(id_) for id_ in self.ids] for samples in by_id]
         columns = zip(*self._samples, strict=True)
         self._first = [next(filter(None, column)) for column in columns]
-        self._labels, self._score_kind = labels, score_kind
         self._run_points: dict[str, list[RunPoints]] = {}
         self._groups: dict[str, dict[tuple[str, ...], Indices]] = {}
 
@@ -105,6 +105,12 @@ class AlignedRuns:
     def scale(self) -> Scale:
         """Of the points."""
         return self.benchmark.scale
+
+    @property
+    def notes(self) -> list[str]:
+        """On the logs."""
+        runs = zip(self.labels, self.task_runs, strict=True)
+        return [f"{label}: {note}" for label, run in runs for note in run.notes]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -115,7 +121,7 @@ class AlignedRuns:
         """The points that count for a metric, one entry per run."""
         if metric.part not in self._run_points:
             self._run_points[metric.part] = [
-                _run_points(samples, metric, self._score_kind, self.scale)
+                _run_points(samples, metric, self.score_kind, self.scale)
                 for samples in self._samples
             ]
         return self._run_points[metric.part]
@@ -157,7 +163,8 @@ class AlignedRuns:
             return SharedMetric(strata=(), samples=samples, why_not=why_not)
         shared_strata = tuple(
             SharedStratum(
-                key=_stratum_key(metric, name, shared[name]),
+                # With the indices: metrics may choose differently among the groups of a sample.
+                key=f"{metric.part}/{metric.by}/{name}/{zlib.crc32(shared[name].tobytes())}",
                 weight=weight,
                 points=points[:, shared[name]],
             )
@@ -186,18 +193,13 @@ class AlignedRuns:
         reasons = []
         for name, indices in strata.items():
             prefix = f"{name}: " if len(metric.weights) > 1 else ""
-            for label, run_points in zip(self._labels, self.run_points(metric), strict=True):
+            for label, run_points in zip(self.labels, self.run_points(metric), strict=True):
                 if why_not := mean_of(_tally(run_points, indices)).why_not:
                     reasons.append(f"{prefix}{label}: {why_not}")
             if not reasons and not len(shared[name]):
                 reasons.append(f"{prefix}no sample has a score in all runs")
         more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
         return "; ".join(reasons[:2]) + more
-
-
-def _stratum_key(metric: Metric, stratum: str, indices: Indices) -> str:
-    """With the indices: metrics may choose differently among the groups of a sample."""
-    return f"{metric.part}/{metric.by}/{stratum}/{zlib.crc32(indices.tobytes())}"
 
 
 def _run_points(
@@ -278,7 +280,10 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
     differences = []
     for key in keys:
-        of_a, of_b = _values_of(key, a_values), _values_of(key, b_values)
+        of_a, of_b = (
+            tuple(sorted({values.get(key, "none") for values in signatures}))
+            for signatures in (a_values, b_values)
+        )
         if key not in HARMLESS_KEYS and (of_a != of_b or len(of_a) > 1):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
     return tuple(differences)
@@ -292,10 +297,6 @@ def mixed_keys(signatures: Iterable[str]) -> tuple[str, ...]:
     """
     values = list(signatures)
     return tuple(difference.key for difference in signature_differences(values, values))
-
-
-def _values_of(key: str, signatures: Iterable[dict[str, str]]) -> tuple[str, ...]:
-    return tuple(sorted({values.get(key, "none") for values in signatures}))
 
 
 def scored_signatures(task_run: TaskRun) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ within the groups. Seeds are fixed, and the order of the samples does not matter
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
@@ -17,19 +16,17 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import (
     Floats,
-    Integers,
     Interval,
     bootstrap_means,
     chunk_sizes,
     percentile_interval,
     seed_of,
 )
-from mmie_tasks.core.tables import table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
     AlignedRuns,
-    SharedMetric,
     SignatureDifference,
     difference_table,
     require_comparable,
@@ -55,8 +52,6 @@ _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percent points: prints as 0.00
 _SIGNIFICANT = 0.05
 _MAX_RESAMPLES = 1_000_000
-_NO_VALUE = "n/a"
-_WIDTH = 100  # characters of a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +113,10 @@ class Resampling:
         steps = np.abs(steps[steps != 0])
         actual = abs(mean_difference(strata)) - _EQUAL * float(steps.sum())
         if len(steps) <= EXACT_PAIRS:
-            return float((np.abs(_all_sums(steps)) >= actual).mean())
+            sums = np.zeros(1)  # for every choice of signs, shape ``(2 ** steps,)``
+            for step in np.sort(steps):
+                sums = np.concatenate([sums - step, sums + step])
+            return float((np.abs(sums) >= actual).mean())
         total = np.zeros(self._resamples)
         for stratum in strata:
             if stratum.key not in self._flipped_means:
@@ -129,34 +127,22 @@ class Resampling:
         return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
 
 
-def _all_sums(steps: Floats) -> Floats:
-    """The sum for every choice of signs, shape ``(2 ** steps,)``."""
-    sums = np.zeros(1)
-    for step in np.sort(steps):
-        sums = np.concatenate([sums - step, sums + step])
-    return sums
-
-
 def _flipped_means(differences: Floats, resamples: int, random: np.random.Generator) -> Floats:
     """Means with random signs. Of n equal differences, the number of plus signs is binomial."""
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     sums = np.zeros(resamples)
     for count in np.unique(counts):
         equally_many = sizes[counts == count]
-        chunks = [
-            2 * (_plus_signs(int(count), (size, len(equally_many)), random) @ equally_many)
-            - count * equally_many.sum()
-            for size in chunk_sizes(resamples, len(equally_many))
-        ]
+        chunks = []
+        for size in chunk_sizes(resamples, len(equally_many)):
+            shape = (size, len(equally_many))
+            if count == 1:  # quicker
+                plus_signs = random.integers(2, size=shape, dtype=np.int8).astype(np.int64)
+            else:
+                plus_signs = random.binomial(count, 0.5, size=shape)
+            chunks.append(2 * (plus_signs @ equally_many) - count * equally_many.sum())
         sums += np.concatenate(chunks)
-    means: Floats = sums / len(differences)
-    return means
-
-
-def _plus_signs(count: int, shape: tuple[int, int], random: np.random.Generator) -> Integers:
-    if count == 1:  # quicker
-        return random.integers(2, size=shape, dtype=np.int8).astype(np.int64)
-    return random.binomial(count, 0.5, size=shape)
+    return np.divide(sums, len(differences))
 
 
 def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
@@ -173,13 +159,11 @@ def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
     if correction == "bh":
         from scipy.stats import false_discovery_control
 
-        return [float(p) for p in false_discovery_control(p_values)]
+        return list(map(float, false_discovery_control(p_values)))
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     stepped = np.minimum(np.maximum.accumulate(np.asarray(p_values)[order] * factors), 1)
-    corrected_values = np.empty(len(p_values))
-    corrected_values[order] = stepped
-    return [float(p) for p in corrected_values]
+    return list(map(float, stepped[np.argsort(order)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +267,8 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
     in_a, in_b = np.isfinite(of_a.points), np.isfinite(of_b.points)
     in_both = of_a.present & of_b.present
     counted = in_both & of_a.counted & of_b.counted
+    distance = np.where(in_a & in_b, np.abs(of_b.points - of_a.points), 0)
+    order = np.argsort(-distance, kind="stable")[: options.top]  # equals in the order of their ids
     left_over = {
         "only in A": ~of_b.present,
         "only in B": ~of_a.present,
@@ -295,7 +281,11 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
         a=a,
         b=b,
         metrics=tuple(_with_corrected_p(metrics, options.correction)),
-        differing=tuple(_differing(runs.ids, of_a.points, of_b.points, options.top)),
+        differing=tuple(
+            DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
+            for i in order
+            if distance[i] > _EQUAL
+        ),
         left_over={reason: int(flags.sum()) for reason, flags in left_over.items() if flags.any()},
         pairs=int((in_a & in_b).sum()),
     )
@@ -307,19 +297,19 @@ def _compare_metric(
     shared = runs.shared(metric)
     if shared is None:
         return None
-    scale = runs.scale
+    scale, why_not = runs.scale, shared.why_not
     means = [runs.mean_alone(metric, run) for run in range(2)]
     a_alone, b_alone = (None if mean is None else scale.percent(mean) for mean in means)
     comparison = MetricComparison(
-        metric=metric,
-        pairs=shared.samples,
-        a_alone=a_alone,
-        b_alone=b_alone,
-        why_not=shared.why_not,
+        metric=metric, pairs=shared.samples, a_alone=a_alone, b_alone=b_alone, why_not=why_not
     )
-    if shared.why_not:
+    if why_not:
         return comparison
-    strata = _strata(shared, 100 / scale.full_marks)
+    strata = []
+    for s in shared.strata:
+        points = s.points[1] - s.points[0]
+        percent = np.where(np.abs(points) <= _EQUAL, 0, points) * (100 / scale.full_marks)
+        strata.append(Stratum(key=s.key, weight=s.weight, differences=percent))
     differences = np.concatenate([stratum.differences for stratum in strata])
     a, b = (scale.percent(float(mean)) for mean in shared.means)
     return replace(
@@ -335,17 +325,6 @@ def _compare_metric(
     )
 
 
-def _strata(shared: SharedMetric, percent: float) -> list[Stratum]:
-    strata = []
-    for stratum in shared.strata:
-        differences = stratum.points[1] - stratum.points[0]
-        differences[np.abs(differences) <= _EQUAL] = 0
-        strata.append(
-            Stratum(key=stratum.key, weight=stratum.weight, differences=differences * percent)
-        )
-    return strata
-
-
 def _with_corrected_p(
     comparisons: Sequence[MetricComparison], correction: Correction
 ) -> list[MetricComparison]:
@@ -358,17 +337,6 @@ def _with_corrected_p(
         p_values = iter(corrected([c.p for c in members if c.p is not None], correction))
         complete += [c if c.p is None else replace(c, p_corrected=next(p_values)) for c in members]
     return complete
-
-
-def _differing(ids: Sequence[str], a: Floats, b: Floats, top: int) -> list[DifferingSample]:
-    """The samples that differ most; equals in the order of their ids."""
-    distance = np.where(np.isfinite(a) & np.isfinite(b), np.abs(b - a), 0)
-    order = np.argsort(-distance, kind="stable")[:top]
-    return [
-        DifferingSample(id=ids[index], a=float(a[index]), b=float(b[index]))
-        for index in order
-        if distance[index] > _EQUAL
-    ]
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -451,20 +419,19 @@ def as_json(
         "resamples": options.resamples,
         "correction": options.correction,
         "top": options.top,
-        "tasks": [_comparison_json(comparison) for comparison in comparisons],
-    }
-
-
-def _comparison_json(comparison: Comparison) -> dict[str, object]:
-    return {
-        "task": comparison.a.task,
-        "signatures": {"a": comparison.a.signatures, "b": comparison.b.signatures},
-        "ignored": [asdict(difference) for difference in comparison.ignored],
-        "notes": {"a": comparison.a.notes, "b": comparison.b.notes},
-        "pairs": comparison.pairs,
-        "left_over": comparison.left_over,
-        "numbers": [_metric_json(metric) for metric in comparison.metrics],
-        "apart": [asdict(sample) for sample in comparison.differing],
+        "tasks": [
+            {
+                "task": comparison.a.task,
+                "signatures": {"a": comparison.a.signatures, "b": comparison.b.signatures},
+                "ignored": list(map(asdict, comparison.ignored)),
+                "notes": {"a": comparison.a.notes, "b": comparison.b.notes},
+                "pairs": comparison.pairs,
+                "left_over": comparison.left_over,
+                "numbers": list(map(_metric_json, comparison.metrics)),
+                "apart": list(map(asdict, comparison.differing)),
+            }
+            for comparison in comparisons
+        ],
     }
 
 
@@ -478,19 +445,17 @@ def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
     """All results as tables."""
     runs = [f"A: {a.name} ({a.folder}, {a.date})", f"B: {b.name} ({b.folder}, {b.date})"]
     notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
-    blocks = [_warning(comparison) for comparison in comparisons if comparison.ignored]
+    blocks = [
+        f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
+        "it. The difference may be due to the judge, and not to the models.\n\n"
+        f"{difference_table(comparison.ignored)}"
+        for comparison in comparisons
+        if comparison.ignored
+    ]
     blocks.append("\n".join([*runs, *notes]))
     for comparison in comparisons:
         blocks += _blocks(comparison, options)
     return "\n\n".join([*blocks, _method(options)])
-
-
-def _warning(comparison: Comparison) -> str:
-    return (
-        f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
-        "it. The difference may be due to the judge, and not to the models.\n\n"
-        f"{difference_table(comparison.ignored)}"
-    )
 
 
 def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
@@ -500,19 +465,19 @@ def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
     head = f"{a.task}: {a.benchmark.title}, {options.score_kind} score. {counts}."
     notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
     blocks = ["\n".join([head, *notes])]
-    with_alone = any(_alone_differs(metric) for metric in comparison.metrics)
+    with_alone = any(
+        (percent_cell(c.a), percent_cell(c.b)) != (percent_cell(c.a_alone), percent_cell(c.b_alone))
+        for c in comparison.metrics
+    )
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
         blocks.append(_metric_table(kind, list(metrics), options.correction, with_alone=with_alone))
     if sentence := _headline_sentence(comparison.metrics, options.correction):
         blocks.append(sentence)
     if comparison.differing:
-        blocks.append(_differing_table(comparison.differing, a.benchmark.scale.unit))
+        rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
+        heading = f"Samples on which they differ most ({a.benchmark.scale.unit}):"
+        blocks += [heading, table(["sample", "A", "B", "B - A"], rows)]
     return blocks
-
-
-def _alone_differs(comparison: MetricComparison) -> bool:
-    alone = (comparison.a_alone, comparison.b_alone)
-    return list(map(_percent, (comparison.a, comparison.b))) != list(map(_percent, alone))
 
 
 def _metric_table(
@@ -524,13 +489,13 @@ def _metric_table(
     header += ["A alone", "B alone"] if with_alone else []
     rows = []
     for c in metrics:
-        row = [c.metric.title, _percent(c.a), _percent(c.b), _signed(c.difference)]
+        row = [c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)]
         row += [_interval(c), _p(c.p)]
         row += [_p(c.p_corrected)] if correction != "none" else []
         counts = (c.wins, c.ties, c.losses)
-        row += [f"{count:,}" if c.p is not None else _NO_VALUE for count in counts]
+        row += [f"{count:,}" if c.p is not None else NO_VALUE for count in counts]
         row += [f"{c.pairs:,}"]
-        row += [_percent(c.a_alone), _percent(c.b_alone)] if with_alone else []
+        row += [percent_cell(c.a_alone), percent_cell(c.b_alone)] if with_alone else []
         rows.append(row)
     reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
     return "\n".join([table(header, rows), *([""] if reasons else []), *reasons])
@@ -547,34 +512,19 @@ def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correcti
     interval = f"; 95 % interval of B - A: {_interval(first)}" if first.interval else ""
     p_name = f"p ({_CORRECTIONS[correction]})" if correction != "none" else "p"
     chance = "" if first.p_corrected < _SIGNIFICANT else " That may well be chance."
-    text = (
+    return wrapped(
         f"{first.metric.title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} "
         f"percent points ({p_name} {_p(first.p_corrected)}{interval}).{chance}"
     )
-    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
-
-
-def _differing_table(samples: Sequence[DifferingSample], unit: str) -> str:
-    rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in samples]
-    differing = table(["sample", "A", "B", "B - A"], rows)
-    return f"Samples on which they differ most ({unit}):\n\n{differing}"
-
-
-def _percent(value: float | None) -> str:
-    return _NO_VALUE if value is None else f"{value:.2f}"
-
-
-def _signed(value: float | None) -> str:
-    return _NO_VALUE if value is None else f"{round(value, 2) + 0.0:+.2f}"  # no -0.00
 
 
 def _interval(comparison: MetricComparison) -> str:
-    return " to ".join(map(_signed, comparison.interval)) if comparison.interval else _NO_VALUE
+    return " to ".join(map(signed_cell, comparison.interval)) if comparison.interval else NO_VALUE
 
 
 def _p(value: float | None) -> str:
     if value is None:
-        return _NO_VALUE
+        return NO_VALUE
     return f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
@@ -582,7 +532,7 @@ def _method(options: CompareOptions) -> str:
     correction = _CORRECTIONS[options.correction]
     families = f", {correction}-corrected among the metrics of one table" if correction else ""
     draws = f"{options.resamples:,}"
-    text = (
+    return wrapped(
         "A and B: percent of full marks over the pairs, the samples that both have points for. "
         "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
         f"the pairs, within the groups that are averaged ({draws} resamples). p: two-sided paired "
@@ -591,4 +541,3 @@ def _method(options: CompareOptions) -> str:
         "in B. A metric has no value where either run has points for less than "
         f"{COVERAGE_FLOOR:.0%} of the samples."
     )
-    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, GroupMean, Integers, full_means, subset_means
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.tables import table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
     AlignedRuns,
@@ -36,7 +35,6 @@ _MAX_DRAWS = 100_000
 _SENTENCE_SIZE = 1_000  # "is 1K enough?"
 _QUANTILE = 0.95
 _EQUAL = 1e-9  # scores this close are equal
-_NO_VALUE = "n/a"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +95,9 @@ class SubsetStudy:
     """One task of one or more runs.
 
     Attributes:
+        runs: The runs.
+        draws: Of each size.
+        unlike: Differences between the signatures of the runs.
         metrics: The studied ones, headline first.
         why_not: Title of a metric to the reason why it is not studied.
         samples: How many have points in all runs; subsets are drawn from these.
@@ -109,6 +110,9 @@ class SubsetStudy:
         fixed: Subsets with fixed ids.
     """
 
+    runs: AlignedRuns
+    draws: int
+    unlike: tuple[SignatureDifference, ...]
     metrics: tuple[Metric, ...]
     why_not: Mapping[str, str]
     samples: int
@@ -158,13 +162,21 @@ def study(
     points = np.stack([run.points for run in runs.run_points(PLAIN_MEAN)])
     population = np.flatnonzero(np.isfinite(points).all(axis=0))
     points = points[:, population]
-    strata = _stratum_indices(runs, kind)[population]
+    strata = np.zeros(len(runs.ids), dtype=np.int64)
+    for stratum, indices in enumerate(runs.groups(kind).values() if kind else ()):
+        strata[indices] = stratum
     means = [_group_mean(runs, metric, population) for metric in metrics]
     percent = 100 / runs.scale.full_marks
     sizes = [size for size in options.sizes if size < len(population)] if metrics else []
-    draws = {size: subset_means(points, strata, means, size, options.draws) for size in sizes}
+    draws = {
+        size: subset_means(points, strata[population], means, size, options.draws) for size in sizes
+    }
     full = full_means(points, means) if metrics else np.empty((0, len(points)))
+    first, *rest = map(scored_signatures, runs.task_runs)
     return SubsetStudy(
+        runs=runs,
+        draws=options.draws,
+        unlike=tuple({d.key: d for s in rest for d in signature_differences(first, s)}.values()),
         metrics=tuple(metrics),
         why_not=why_not,
         samples=len(population),
@@ -173,15 +185,25 @@ def study(
         percent=tuple(tuple(runs.scale.percent(float(mean)) for mean in row) for row in full),
         deviations={
             size: tuple(
-                tuple(_deviation(np.abs(differences)) for differences in metric)
-                for metric in (scores - full[:, :, None]) * percent
+                tuple(
+                    Deviation(
+                        mean=float(run.mean()),
+                        within=float(np.quantile(run, _QUANTILE)),
+                        worst=float(run.max()),
+                    )
+                    if np.isfinite(run).all()
+                    else None
+                    for run in metric
+                )
+                for metric in np.abs(scores - full[:, :, None]) * percent
             )
             for size, scores in draws.items()
         },
         orders=_orders(full * percent, {size: scores * percent for size, scores in draws.items()}),
         ranks=_rank_correlations(full, draws),
         fixed=tuple(
-            _fixed_subset(runs, points, means, population, name, ids) for name, ids in fixed.items()
+            _fixed_subset(runs, points, means, population, name, set(ids))
+            for name, ids in fixed.items()
         ),
     )
 
@@ -201,26 +223,12 @@ def _studied_metrics(runs: AlignedRuns, kind: str) -> tuple[list[Metric], dict[s
     return studied, why_not
 
 
-def _stratum_indices(runs: AlignedRuns, kind: str) -> Integers:
-    strata = np.zeros(len(runs.ids), dtype=np.int64)
-    for stratum, indices in enumerate(runs.groups(kind).values() if kind else ()):
-        strata[indices] = stratum
-    return strata
-
-
 def _group_mean(runs: AlignedRuns, metric: Metric, population: Integers) -> GroupMean:
     groups = np.full(len(runs.ids), -1, dtype=np.int64)
     strata = runs.strata(metric)
     for group, name in enumerate(metric.weights):
         groups[strata[name]] = group
     return GroupMean(groups=groups[population], weights=np.array(list(metric.weights.values())))
-
-
-def _deviation(distances: Floats) -> Deviation | None:
-    if not np.isfinite(distances).all():
-        return None
-    within = float(np.quantile(distances, _QUANTILE))
-    return Deviation(mean=float(distances.mean()), within=within, worst=float(distances.max()))
 
 
 def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
@@ -262,10 +270,9 @@ def _fixed_subset(
     means: Sequence[GroupMean],
     population: Integers,
     name: str,
-    ids: Collection[str],
+    ids: set[str],
 ) -> FixedSubset:
-    distinct_ids = set(ids)
-    inside = np.array([id_ in distinct_ids for id_ in runs.ids], dtype=np.bool_)
+    inside = np.array([id_ in ids for id_ in runs.ids], dtype=np.bool_)
     scored = inside[population]
     inside_means = [GroupMean(groups=m.groups[scored], weights=m.weights) for m in means]
     scores = full_means(points[:, scored], inside_means)
@@ -274,38 +281,13 @@ def _fixed_subset(
         name=name,
         samples=int(scored.sum()),
         unscored=int(inside.sum() - scored.sum()),
-        unknown=len(distinct_ids) - int(inside.sum()),
+        unknown=len(ids) - int(inside.sum()),
         counts=tuple(int((mean.groups >= 0).sum()) for mean in inside_means),
         percent=tuple(
             tuple(percent(float(mean)) if np.isfinite(mean) else None for mean in row)
             for row in scores
         ),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStudy:
-    """The study of one task of the runs.
-
-    Attributes:
-        task: Its name in lmms-eval.
-        title: Of the benchmark.
-        score_kind: Official or robust.
-        runs: Their names.
-        draws: Of each size.
-        unlike: Differences between the signatures of the runs.
-        notes: On the logs.
-        study: The results.
-    """
-
-    task: str
-    title: str
-    score_kind: ScoreKind
-    runs: tuple[str, ...]
-    draws: int
-    unlike: tuple[SignatureDifference, ...]
-    notes: tuple[str, ...]
-    study: SubsetStudy
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -346,7 +328,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     runs = open_runs(parsed.runs, [parsed.task] if parsed.task else [])
     tasks = common_tasks({run.name: run for run in runs})
     studies = [_study_task(task, runs, parsed.score_kind, options, ids) for task in tasks]
-    if ids and not any(f.samples + f.unscored for s in studies for f in s.study.fixed[:1]):
+    if ids and not any(f.samples + f.unscored for s in studies for f in s.fixed[:1]):
         hint = "ids look like those in the log, under `coverage`"
         raise AnswersUnusable(f"None of the {len(ids):,} ids is in a run.", hint=hint)
     if parsed.json:
@@ -361,25 +343,14 @@ def _study_task(
     score_kind: ScoreKind,
     options: SubsetOptions,
     ids: frozenset[str],
-) -> TaskStudy:
+) -> SubsetStudy:
     task_runs = [run.tasks[task] for run in runs]
-    names = tuple(run.name for run in runs)
-    aligned = AlignedRuns(task_runs, names, score_kind)
+    aligned = AlignedRuns(task_runs, [run.name for run in runs], score_kind)
     default_sizes = (len(ids.intersection(aligned.ids)),) if ids else _SIZES
     options = replace(options, sizes=options.sizes or default_sizes)
-    first, *rest = map(scored_signatures, task_runs)
     published = aligned.benchmark.subsets
     fixed = dict(published(task, task_runs[0].samples)) if published else {}
-    return TaskStudy(
-        task=task,
-        title=aligned.benchmark.title,
-        score_kind=score_kind,
-        runs=names,
-        draws=options.draws,
-        unlike=tuple({d.key: d for s in rest for d in signature_differences(first, s)}.values()),
-        notes=tuple(f"{run.name}: {note}" for run in runs for note in run.tasks[task].notes),
-        study=study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed}),
-    )
+    return study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed})
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -393,19 +364,18 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted(sizes))
 
 
-def as_json(task: TaskStudy) -> dict[str, object]:
+def as_json(study: SubsetStudy) -> dict[str, object]:
     """All results, ready for JSON; null for missing values."""
-    study = task.study
     return {
-        "task": task.task,
-        "reading": task.score_kind,
-        "runs": task.runs,
-        "draws": task.draws,
+        "task": study.runs.task_runs[0].task,
+        "reading": study.runs.score_kind,
+        "runs": study.runs.labels,
+        "draws": study.draws,
         "stratify": study.stratify or None,
         "samples": study.samples,
         "unscored": study.unscored,
-        "unlike": [asdict(difference) for difference in task.unlike],
-        "notes": task.notes,
+        "unlike": list(map(asdict, study.unlike)),
+        "notes": study.runs.notes,
         "why_not": study.why_not,
         "numbers": [
             {
@@ -420,108 +390,97 @@ def as_json(task: TaskStudy) -> dict[str, object]:
             }
             for index, metric in enumerate(study.metrics)
         ],
-        "orders": [asdict(order) for order in study.orders],
+        "orders": list(map(asdict, study.orders)),
         "ranks": study.ranks,
-        "fixed": [asdict(subset) for subset in study.fixed],
+        "fixed": list(map(asdict, study.fixed)),
     }
 
 
-def as_text(task: TaskStudy) -> str:
+def as_text(study: SubsetStudy) -> str:
     """All results as tables."""
-    study = task.study
-    blocks = [_head(task)]
+    blocks = [_head(study)]
     if study.why_not:
         blocks.append("\n".join(f"{title}: n/a, {why}" for title, why in study.why_not.items()))
     if not study.metrics:
         return "\n\n".join(blocks)
     if study.deviations:
-        blocks += [_headline_table(task), *_group_table(task), *_order_table(task)]
+        blocks += [_headline_table(study), *_group_table(study), *_order_table(study)]
     else:
         blocks.append(f"No subset to draw: all sizes are {study.samples:,} samples or more.")
-    blocks += [_fixed_table(task)] if study.fixed else []
-    blocks += [_sentence(task)] if study.deviations else []
-    return "\n\n".join([*blocks, _method(task)])
+    blocks += [_fixed_table(study)] if study.fixed else []
+    blocks += [_sentence(study)] if study.deviations else []
+    return "\n\n".join([*blocks, _method(study)])
 
 
-def _head(task: TaskStudy) -> str:
-    study = task.study
-    in_all = " in all runs" if len(task.runs) > 1 else ""
+def _head(study: SubsetStudy) -> str:
+    runs = study.runs
+    in_all = " in all runs" if len(runs.labels) > 1 else ""
     unscored = f"; {study.unscored:,} without are left out" if study.unscored else ""
-    first = f"{task.task}: {task.title}, {task.score_kind} score, {', '.join(task.runs)}."
+    task = f"{runs.task_runs[0].task}: {runs.benchmark.title}"
+    first = f"{task}, {runs.score_kind} score, {', '.join(runs.labels)}."
     lines = [f"{first} {study.samples:,} samples with points{in_all}{unscored}."]
-    if task.unlike:
-        keys = ", ".join(difference.key for difference in task.unlike)
+    if study.unlike:
+        keys = ", ".join(difference.key for difference in study.unlike)
         lines.append(f"WARNING: the runs were not scored alike ({keys}): their order says little.")
-    return "\n".join([*lines, *task.notes])
+    return "\n".join([*lines, *runs.notes])
 
 
-def _headline_table(task: TaskStudy) -> str:
+def _headline_table(study: SubsetStudy) -> str:
     """Every metric of the first kind."""
-    rows = [
-        [*_name_cells(task, metric, run), *_deviation_cells(task, size, deviations[metric][run])]
-        for metric in _metric_indices(task, headline=True)
-        for run in range(len(task.runs))
-        for size, deviations in task.study.deviations.items()
-    ]
-    header = [*_name_header(task), "samples", "of all", "mean deviation", "95 % within", "worst"]
-    return table(header, rows, text_columns=len(_name_header(task)) - 1)
+    rows = []
+    for metric, run in _rows(study, headline=True):
+        for size, deviations in study.deviations.items():
+            cells = [f"{size:,}", f"{size / study.samples:.1%}", *[NO_VALUE] * 3]
+            if deviation := deviations[metric][run]:
+                cells[2:] = f"{deviation.mean:.2f}", _within(deviation), f"{deviation.worst:.2f}"
+            rows.append([*_name_cells(study, metric, run), *cells])
+    header = [*_name_header(study), "samples", "of all", "mean deviation", "95 % within", "worst"]
+    return table(header, rows, text_columns=len(_name_header(study)) - 1)
 
 
-def _group_table(task: TaskStudy) -> list[str]:
-    by_size = task.study.deviations
+def _group_table(study: SubsetStudy) -> list[str]:
+    by_size = study.deviations
     rows = [
-        [*_name_cells(task, metric, run), *(_within(d[metric][run]) for d in by_size.values())]
-        for metric in _metric_indices(task, headline=False)
-        for run in range(len(task.runs))
+        [*_name_cells(study, metric, run), *(_within(d[metric][run]) for d in by_size.values())]
+        for metric, run in _rows(study, headline=False)
     ]
     if not rows:
         return []
-    header = [*_name_header(task), *(f"{size:,}" for size in by_size)]
-    return [f"95 % within:\n\n{table(header, rows, text_columns=len(_name_header(task)) - 1)}"]
+    header = [*_name_header(study), *(f"{size:,}" for size in by_size)]
+    return [f"95 % within:\n\n{table(header, rows, text_columns=len(_name_header(study)) - 1)}"]
 
 
-def _metric_indices(task: TaskStudy, *, headline: bool) -> list[int]:
-    metrics = task.study.metrics
-    first = metrics[0].kind
-    return [index for index, metric in enumerate(metrics) if (metric.kind == first) == headline]
+def _rows(study: SubsetStudy, *, headline: bool) -> list[tuple[int, int]]:
+    """Indices of a metric and a run."""
+    of_first_kind = [metric.kind == study.metrics[0].kind for metric in study.metrics]
+    metrics = [index for index, is_first in enumerate(of_first_kind) if is_first == headline]
+    return list(product(metrics, range(len(study.runs.labels))))
 
 
-def _name_header(task: TaskStudy) -> list[str]:
-    return ["metric", *(["run"] if len(task.runs) > 1 else []), "all"]
+def _name_header(study: SubsetStudy) -> list[str]:
+    return ["metric", *(["run"] if len(study.runs.labels) > 1 else []), "all"]
 
 
-def _name_cells(task: TaskStudy, metric: int, run: int) -> list[str]:
-    run_name = [task.runs[run]] if len(task.runs) > 1 else []
-    study = task.study
-    return [study.metrics[metric].title, *run_name, _percent(study.percent[metric][run])]
-
-
-def _percent(percent: float | None) -> str:
-    return _NO_VALUE if percent is None else f"{percent:.2f}"
-
-
-def _deviation_cells(task: TaskStudy, size: int, deviation: Deviation | None) -> list[str]:
-    cells = [f"{size:,}", f"{size / task.study.samples:.1%}"]
-    if deviation is None:
-        return [*cells, *[_NO_VALUE] * 3]
-    return [*cells, f"{deviation.mean:.2f}", _within(deviation), f"{deviation.worst:.2f}"]
+def _name_cells(study: SubsetStudy, metric: int, run: int) -> list[str]:
+    run_name = [study.runs.labels[run]] if len(study.runs.labels) > 1 else []
+    return [study.metrics[metric].title, *run_name, percent_cell(study.percent[metric][run])]
 
 
 def _within(deviation: Deviation | None) -> str:
-    return _NO_VALUE if deviation is None else f"±{deviation.within:.2f}"
+    return NO_VALUE if deviation is None else f"±{deviation.within:.2f}"
 
 
-def _order_table(task: TaskStudy) -> list[str]:
-    study = task.study
-    rows = []
+def _order_table(study: SubsetStudy) -> list[str]:
+    runs, rows = study.runs.labels, []
     for order in study.orders:
         shares = (order.kept.get(size) for size in study.deviations)
-        cells = [_NO_VALUE if share is None else f"{share:.1%}" for share in shares]
-        title = f"{task.runs[order.ahead]} ahead of {task.runs[order.behind]}"
-        rows.append([title, f"{order.by:.2f}", *cells])
+        cells = [NO_VALUE if share is None else f"{share:.1%}" for share in shares]
+        rows.append(
+            [f"{runs[order.ahead]} ahead of {runs[order.behind]}", f"{order.by:.2f}", *cells]
+        )
     if study.ranks:
         ranks = (study.ranks.get(size) for size in study.deviations)
-        cells = [_NO_VALUE if rank is None else f"{rank:.3f}" for rank in ranks]
+        cells = [NO_VALUE if rank is None else f"{rank:.3f}" for rank in ranks]
         rows.append(["rank correlation of all runs (Spearman, mean)", "", *cells])
     if not rows:
         return []
@@ -529,42 +488,33 @@ def _order_table(task: TaskStudy) -> list[str]:
     return [f"{study.metrics[0].title}, share of draws:\n\n{table(header, rows)}"]
 
 
-def _fixed_table(task: TaskStudy) -> str:
-    study = task.study
-    rows = [
-        [subset.name, *_name_cells(task, metric, run), *_fixed_cells(task, subset, metric, run)]
-        for subset in study.fixed
-        for metric in range(len(study.metrics))
-        for run in range(len(task.runs))
-    ]
-    header = ["subset", *_name_header(task), "samples", "in the subset", "deviation"]
-    notes = [note for subset in study.fixed if (note := _fixed_note(subset))]
-    fixed = table(header, rows, text_columns=len(_name_header(task)))
+def _fixed_table(study: SubsetStudy) -> str:
+    rows, notes = [], []
+    for subset in study.fixed:
+        for metric, count in enumerate(subset.counts):
+            for run, full in enumerate(study.percent[metric]):
+                score = subset.percent[metric][run]
+                deviation = signed_cell(None if score is None else score - full)
+                cells = [f"{count:,}", percent_cell(score), deviation]
+                rows.append([subset.name, *_name_cells(study, metric, run), *cells])
+        reasons = {"have no points in some run": subset.unscored, "are in no run": subset.unknown}
+        if parts := [f"{count:,} {reason}" for reason, count in reasons.items() if count]:
+            notes.append(f"{subset.name}: {' and '.join(parts)}.")
+    header = ["subset", *_name_header(study), "samples", "in the subset", "deviation"]
+    fixed = table(header, rows, text_columns=len(_name_header(study)))
     return "\n".join([fixed, *([""] if notes else []), *notes])
 
 
-def _fixed_cells(task: TaskStudy, subset: FixedSubset, metric: int, run: int) -> list[str]:
-    score, full = subset.percent[metric][run], task.study.percent[metric][run]
-    deviation = _NO_VALUE if score is None else f"{round(score - full, 2) + 0.0:+.2f}"  # no -0.00
-    return [f"{subset.counts[metric]:,}", _percent(score), deviation]
-
-
-def _fixed_note(subset: FixedSubset) -> str:
-    counts = ((subset.unscored, "have no points in some run"), (subset.unknown, "are in no run"))
-    notes = [f"{count:,} {reason}" for count, reason in counts if count]
-    return f"{subset.name}: {' and '.join(notes)}." if notes else ""
-
-
-def _sentence(task: TaskStudy) -> str:
+def _sentence(study: SubsetStudy) -> str:
     """The result for a thousand samples, or for the drawn size nearest to it."""
-    study = task.study
+    runs = study.runs.labels
     size = min(study.deviations, key=lambda drawn: abs(drawn - _SENTENCE_SIZE))
     deviations = [deviation for deviation in study.deviations[size][0] if deviation]
-    if len(deviations) < len(task.runs):
+    if len(deviations) < len(runs):
         return f"{study.metrics[0].title}: n/a, a subset may have no sample of a group."
     largest = max(deviation.within for deviation in deviations)
     orders = [
-        f"{task.runs[order.ahead]} stays ahead of {task.runs[order.behind]} in {share:.1%}"
+        f"{runs[order.ahead]} stays ahead of {runs[order.behind]} in {share:.1%}"
         for order in study.orders[:3]
         if (share := order.kept.get(size)) is not None
     ]
@@ -573,16 +523,15 @@ def _sentence(task: TaskStudy) -> str:
         f"With {size:,} samples, {study.metrics[0].title} deviates from its value for all "
         f"{study.samples:,} by at most {largest:.2f} percent points in 95 % of the draws"
     )
-    return textwrap.fill("; ".join([first, *orders, *more]) + ".", 100, break_on_hyphens=False)
+    return wrapped("; ".join([first, *orders, *more]) + ".")
 
 
-def _method(task: TaskStudy) -> str:
-    kind = task.study.stratify
+def _method(study: SubsetStudy) -> str:
+    kind = study.stratify
     strata = f"each {kind} in proportion" if kind else "from all samples alike"
-    text = (
-        f"{task.draws:,} draws of each size, without replacement, {strata}. Deviations are "
+    return wrapped(
+        f"{study.draws:,} draws of each size, without replacement, {strata}. Deviations are "
         "absolute, in percent points, from the run's own score over all samples. They do not "
         "include the judge's noise: another judge, or a second call of the same one, may score "
         "differently."
     )
-    return textwrap.fill(text, 100, break_on_hyphens=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import PurePath
 
 import numpy as np
@@ -21,7 +21,7 @@ from mmie_tasks.results.agreement.measures import (
     alpha,
     measure,
 )
-from mmie_tasks.results.agreement.ratings import Pairs, Rater, Ratings, pairs_of
+from mmie_tasks.results.agreement.ratings import Rater, Ratings, pairs_of
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 
 MAX_PAIRED_RATERS = 4
@@ -128,8 +128,12 @@ def reference_of(panel: Panel, ratings: Ratings, name: str | None) -> RaterPoint
     """
     by_name = {column.name: column for column in (*panel.columns, *panel.means)}
     if name is None:
-        reference = _default_reference(panel, ratings)
-    elif match := by_name.get(name) or by_name.get(_mean_name(name)):
+        people = [index for index, rater in enumerate(ratings.raters) if rater.kind == "person"]
+        reference = panel.columns[people[0] if people else 0]
+        if len(people) < len(panel.columns):
+            means = (mean for mean in panel.means if reference.name in mean.members)
+            reference = next(means, reference)
+    elif match := by_name.get(name) or by_name.get(f"mean of {name}"):
         reference = match
     elif len(in_party := [rater.name for rater in ratings.raters if rater.party == name]) == 1:
         reference = by_name[in_party[0]]
@@ -142,17 +146,6 @@ def reference_of(panel: Panel, ratings: Ratings, name: str | None) -> RaterPoint
     return reference
 
 
-def _default_reference(panel: Panel, ratings: Ratings) -> RaterPoints:
-    people = [index for index, rater in enumerate(ratings.raters) if rater.kind == "person"]
-    first = panel.columns[people[0] if people else 0]
-    means = [mean for mean in panel.means if first.name in mean.members]
-    return means[0] if means and len(people) < len(panel.columns) else first
-
-
-def _mean_name(party: str) -> str:
-    return f"mean of {party}"
-
-
 def _means(ratings: Ratings, columns: Sequence[RaterPoints]) -> tuple[RaterPoints, ...]:
     by_name = {column.name: column.points for column in columns}
     means = []
@@ -162,7 +155,7 @@ def _means(ratings: Ratings, columns: Sequence[RaterPoints]) -> tuple[RaterPoint
         mean = np.full(len(points), np.nan)
         np.divide(np.nansum(points, axis=1), rated, out=mean, where=rated > 0)
         members = tuple(person.name for person in people)
-        means.append(RaterPoints(name=_mean_name(party), points=mean.round(9), members=members))
+        means.append(RaterPoints(name=f"mean of {party}", points=mean.round(9), members=members))
     return tuple(means)
 
 
@@ -199,6 +192,8 @@ class RaterPair:
         measures: By name, see `mmie_tasks.results.agreement.measures`.
         confusion: How many samples have which points, the reference's down, the judge's across;
             empty where points are not whole numbers.
+        kind: Of the group, such as ``category``; empty for all samples.
+        group: The group of samples; empty for all.
     """
 
     judge: str
@@ -206,15 +201,8 @@ class RaterPair:
     samples: int
     measures: Mapping[str, Measurement]
     confusion: tuple[tuple[int, ...], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupPair:
-    """Agreement of two raters on the samples of one group."""
-
-    kind: str
-    group: str
-    pair: RaterPair
+    kind: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +252,7 @@ class Agreement:
     with_reference: tuple[RaterPair, ...]
     other_pairs: tuple[RaterPair, ...]
     alphas: tuple[RaterAlpha, ...]
-    group_pairs: tuple[GroupPair, ...]
+    group_pairs: tuple[RaterPair, ...]
     disputed: tuple[DisputedSample, ...]
 
 
@@ -284,11 +272,20 @@ def analyse(
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
     judges = [column for column in panel.columns if column.name not in reference.members]
+    people = {rater.name for rater in ratings.raters if rater.kind == "person"}
+    # Without the reference, people are the reference of judges, else the earlier one.
+    ordered = sorted(panel.columns, key=lambda column: column.name not in people)
+    others = [column for column in ordered if column.name != reference.name]
+    other_pairs = combinations(others if len(ordered) <= MAX_PAIRED_RATERS else (), 2)
     with_reference = [_rater_pair(judge, reference, options) for judge in judges]
     if not any(pair.samples for pair in with_reference):
+        counts = []
+        for rater in ratings.raters:
+            reasons = sorted(Counter(rater.unscored.values()).items())
+            listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
+            counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
         raise AnswersUnusable(
-            f"No sample has points of {reference.name} and of another rater: "
-            f"{_point_counts(ratings)}.",
+            f"No sample has points of {reference.name} and of another rater: {'; '.join(counts)}.",
             hint="check the judges' replies: `mmie-tasks report RUN`",
         )
     return Agreement(
@@ -297,52 +294,29 @@ def analyse(
         reference=reference.name,
         options=options,
         with_reference=tuple(with_reference),
-        other_pairs=tuple(_other_pairs(ratings, panel, reference, options)),
+        other_pairs=tuple(_rater_pair(judge, earlier, options) for earlier, judge in other_pairs),
         alphas=tuple(_alphas(ratings, panel, options)),
-        group_pairs=tuple(
-            pair for judge in judges for pair in _group_pairs(judge, reference, panel, options)
-        ),
+        group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
         disputed=tuple(_disputed(panel, top)),
     )
 
 
-def _point_counts(ratings: Ratings) -> str:
-    def count(rater: Rater) -> str:
-        reasons = sorted(Counter(rater.unscored.values()).items())
-        listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
-        return f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})"
-
-    return "; ".join(count(rater) for rater in ratings.raters)
-
-
 def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOptions) -> RaterPair:
     pairs = pairs_of(judge.points, reference.points)
+    confusion: tuple[tuple[int, ...], ...] = ()
+    if options.scale.whole:
+        size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
+        counts = np.zeros((size, size), dtype=np.intp)
+        positions = (rounded.reference.astype(int), rounded.judge.astype(int))
+        np.add.at(counts, positions, rounded.counts)
+        confusion = tuple(map(tuple, counts.tolist()))
     return RaterPair(
         judge=judge.name,
         reference=reference.name,
         samples=pairs.samples,
         measures=measure(pairs, ALL_MEASURES, options),
-        confusion=_confusion(pairs.rounded, options) if options.scale.whole else (),
+        confusion=confusion,
     )
-
-
-def _confusion(pairs: Pairs, options: MeasureOptions) -> tuple[tuple[int, ...], ...]:
-    size = round(options.scale.full_marks) + 1
-    counts = np.zeros((size, size), dtype=np.intp)
-    np.add.at(counts, (pairs.reference.astype(int), pairs.judge.astype(int)), pairs.counts)
-    return tuple(tuple(int(count) for count in row) for row in counts)
-
-
-def _other_pairs(
-    ratings: Ratings, panel: Panel, reference: RaterPoints, options: MeasureOptions
-) -> list[RaterPair]:
-    """Pairs without the reference; people are the reference of judges, else the earlier one."""
-    if len(panel.columns) > MAX_PAIRED_RATERS:
-        return []
-    people = {rater.name for rater in ratings.raters if rater.kind == "person"}
-    ordered = sorted(panel.columns, key=lambda column: column.name not in people)
-    pairs = combinations([column for column in ordered if column.name != reference.name], 2)
-    return [_rater_pair(judge, earlier, options) for earlier, judge in pairs]
 
 
 def _alphas(ratings: Ratings, panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
@@ -358,27 +332,24 @@ def _alphas(ratings: Ratings, panel: Panel, options: MeasureOptions) -> list[Rat
             continue
         points = panel.matrix[:, chosen]
         rated = int((np.isfinite(points).sum(axis=1) >= 2).sum())
-        measures: dict[str, Measurement] = {
-            level: alpha(points, level, options.resamples) for level in LEVELS
-        }
-        alphas.append(RaterAlpha(raters=raters, samples=rated, measures=measures))
+        by_level = {str(level): alpha(points, level, options.resamples) for level in LEVELS}
+        alphas.append(RaterAlpha(raters=raters, samples=rated, measures=by_level))
     return alphas
 
 
 def _group_pairs(
-    judge: RaterPoints, reference: RaterPoints, panel: Panel, options: MeasureOptions
-) -> list[GroupPair]:
-    group_pairs = []
-    for (kind, group), indices in _group_indices(panel).items():
+    judges: Sequence[RaterPoints], reference: RaterPoints, panel: Panel, options: MeasureOptions
+) -> Iterator[RaterPair]:
+    for judge, ((kind, group), indices) in product(judges, _group_indices(panel).items()):
         pairs = pairs_of(judge.points[indices], reference.points[indices])
-        pair = RaterPair(
+        yield RaterPair(
             judge=judge.name,
             reference=reference.name,
             samples=pairs.samples,
             measures=measure(pairs, GROUP_MEASURES, options),
+            kind=kind,
+            group=group,
         )
-        group_pairs.append(GroupPair(kind=kind, group=group, pair=pair))
-    return group_pairs
 
 
 def _group_indices(panel: Panel) -> dict[tuple[str, str], list[int]]:

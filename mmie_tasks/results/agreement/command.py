@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import table
+from mmie_tasks.core.tables import NO_VALUE, counted, table
 from mmie_tasks.results.agreement.analysis import (
     Agreement,
-    Panel,
     RaterPair,
     analyse,
     panel_of,
@@ -33,7 +32,6 @@ from mmie_tasks.results.agreement.ratings import Rater, read_ratings
 from mmie_tasks.results.commands import require_range, result_parser, write_text
 from mmie_tasks.runs.benchmark import ScoreKind
 
-_NONE = "n/a"
 _MAX_NAME = 60  # characters of an id or name in a table
 _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 
@@ -76,8 +74,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     measure_options = MeasureOptions(scale=ratings.scale, resamples=options.resamples)
     agreement = analyse(ratings, panel, reference, measure_options, options.top)
     if options.output:
-        json_text = as_json(agreement, options.score_kind)
-        write_text(Path(options.output).expanduser(), json_text)
+        write_text(Path(options.output).expanduser(), as_json(agreement, options.score_kind))
     form = as_json if options.json else as_text
     return form(agreement, options.score_kind)
 
@@ -99,18 +96,15 @@ def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
             "other_answers": panel.other_answers,
             "unseen_answers": panel.unseen_answers,
         },
-        "raters": [_rater_json(rater) for rater in agreement.ratings.raters],
+        "raters": list(map(_rater_json, agreement.ratings.raters)),
         "means": {mean.name: list(mean.members) for mean in panel.means},
-        "with_reference": [_pair_json(pair) for pair in agreement.with_reference],
-        "other_pairs": [_pair_json(pair) for pair in agreement.other_pairs],
+        "with_reference": list(map(_pair_json, agreement.with_reference)),
+        "other_pairs": list(map(_pair_json, agreement.other_pairs)),
         "krippendorff_alpha": [
             {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)}
             for a in agreement.alphas
         ],
-        "in_groups": [
-            {"kind": group.kind, "group": group.group, **_pair_json(group.pair)}
-            for group in agreement.group_pairs
-        ],
+        "in_groups": list(map(_pair_json, agreement.group_pairs)),
         "disputed": [
             {"id": d.id, "points": dict(zip(names, d.points, strict=True)), "spread": d.spread}
             for d in agreement.disputed
@@ -133,13 +127,13 @@ def _rater_json(rater: Rater) -> dict[str, object]:
 
 
 def _pair_json(pair: RaterPair) -> dict[str, object]:
-    confusion = {"confusion": [list(row) for row in pair.confusion]} if pair.confusion else {}
     return {
+        **({"kind": pair.kind, "group": pair.group} if pair.kind else {}),
         "judge": pair.judge,
         "reference": pair.reference,
         "n": pair.samples,
         "measures": _measures_json(pair.measures),
-        **confusion,
+        **({"confusion": pair.confusion} if pair.confusion else {}),
     }
 
 
@@ -159,6 +153,11 @@ def _measures_json(measures: Mapping[str, Measurement]) -> dict[str, object]:
 def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as tables in Markdown."""
     benchmark = agreement.ratings.benchmark
+    signatures = [
+        f"- {rater.name}: `{signature or 'no signature in the log'}`"
+        for rater in agreement.ratings.raters
+        for signature in rater.signatures or (str(rater.source),)
+    ]
     blocks = [
         f"# Agreement on {benchmark.title} (`{agreement.ratings.task}`)",
         f"The {score_kind} score, {benchmark.scale.unit}; intervals in brackets.",
@@ -168,7 +167,7 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         *_group_blocks(agreement),
         _disputed_block(agreement),
         "\n".join(_method_lines(agreement)),
-        "\n".join(_signature_lines(agreement.ratings.raters)),
+        "\n".join(["## Signatures\n", *signatures]),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -176,7 +175,7 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {_short(agreement.reference)}: the paper's table"
     yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
-    yield "\n".join(_rater_lines(agreement))
+    yield _rater_block(agreement)
     if agreement.other_pairs:
         pairs_table = _measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)
         yield f"## The other pairs\n\n{pairs_table}"
@@ -185,43 +184,28 @@ def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     yield f"## Differences\n\n{_measure_table(agreement, pairs, DIFFERENCE_MEASURES)}"
 
 
-def _rater_lines(agreement: Agreement) -> Iterator[str]:
-    yield "## Raters\n"
-    rows = []
+def _rater_block(agreement: Agreement) -> str:
+    rows, panel = [], agreement.panel
+    left_out = {
+        "in one source only": panel.in_one_only,
+        "left out: the judges judged different answers": panel.other_answers,
+        "compared although a log does not hold the judged answer": panel.unseen_answers,
+    }
+    notes = [f"- {counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
     for rater in agreement.ratings.raters:
-        points = rater.points.values()
-        mean = f"{sum(points) / len(points):.3f}" if points else _NONE
-        total = len(points) + len(rater.unscored)
-        rows.append([_short(rater.name), rater.kind, f"{total:,}", f"{len(points):,}", mean])
+        points, unscored = rater.points.values(), len(rater.unscored)
+        mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
+        counts = [f"{len(points) + unscored:,}", f"{len(points):,}"]
+        rows.append([_short(rater.name), rater.kind, *counts, mean])
+        if unscored:
+            by_reason = sorted(Counter(rater.unscored.values()).items())
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in by_reason)
+            without = f"{counted(unscored, 'sample')} without points ({reasons})"
+            notes.append(f"- {rater.name}: {without}")
+        notes += [f"- {rater.name}: {note}" for note in rater.notes]
     header = ["rater", "is a", "samples", "with points", "mean"]
-    yield table(header, rows, text_columns=2)
-    notes = [*_left_out(agreement.panel), *_unscored_notes(agreement.ratings.raters)]
-    if notes:
-        yield ""
-    yield from (f"- {note}" for note in notes)
-
-
-def _left_out(panel: Panel) -> Iterator[str]:
-    for count, reason in (
-        (panel.in_one_only, "in one source only"),
-        (panel.other_answers, "left out: the judges judged different answers"),
-        (panel.unseen_answers, "compared although a log does not hold the judged answer"),
-    ):
-        if count:
-            yield f"{_samples(count)} {reason}"
-
-
-def _unscored_notes(raters: Iterable[Rater]) -> Iterator[str]:
-    for rater in raters:
-        if rater.unscored:
-            counts = sorted(Counter(rater.unscored.values()).items())
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts)
-            yield f"{rater.name}: {_samples(len(rater.unscored))} without points ({reasons})"
-        yield from (f"{rater.name}: {note}" for note in rater.notes)
-
-
-def _samples(count: int) -> str:
-    return f"{count:,} sample" if count == 1 else f"{count:,} samples"
+    raters = table(header, rows, text_columns=2)
+    return "\n".join(["## Raters\n", raters, *([""] if notes else []), *notes])
 
 
 def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
@@ -244,13 +228,13 @@ def _missing(measurement: Measurement) -> str:
     """Why a value or interval is missing; empty where none is, or none was requested."""
     if not measurement.why_not or measurement.why_not == NO_RESAMPLES:
         return ""
-    missing = _NONE if measurement.value is None else "no interval"
+    missing = NO_VALUE if measurement.value is None else "no interval"
     return f"{missing}, {measurement.why_not}"
 
 
 def _cell(measurement: Measurement) -> str:
     if measurement.value is None:
-        return _NONE
+        return NO_VALUE
     if measurement.interval is None:
         return f"{measurement.value:.3f}"
     low, high = measurement.interval
@@ -287,9 +271,9 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
     header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in GROUP_MEASURES)]
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
-        cells = [_cell(group.pair.measures[name]) for name in GROUP_MEASURES]
-        judge = [_short(group.pair.judge)] if several else []
-        row = [_short(group.group), *judge, f"{group.pair.samples:,}", *cells]
+        cells = [_cell(group.measures[name]) for name in GROUP_MEASURES]
+        judge = [_short(group.judge)] if several else []
+        row = [_short(group.group), *judge, f"{group.samples:,}", *cells]
         by_kind[group.kind].append(row)
     for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):
         heading = f"## By {kind}, against {_short(agreement.reference)}"
@@ -301,12 +285,8 @@ def _disputed_block(agreement: Agreement) -> str:
         return ""
     header = ["sample", *(_short(rater.name) for rater in agreement.ratings.raters), "spread"]
     rows = [
-        [
-            _short(sample.id),
-            *("-" if p is None else f"{p:g}" for p in sample.points),
-            f"{sample.spread:g}",
-        ]
-        for sample in agreement.disputed
+        [_short(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
+        for d in agreement.disputed
     ]
     return f"## Samples they disagree on most\n\n{table(header, rows)}"
 
@@ -338,13 +318,6 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
         yield f"- Within {tolerance:g}: differences up to a tenth of full marks."
     for mean in agreement.panel.means:
         yield f"- The {mean.name}: of those who rated a sample, among {', '.join(mean.members)}."
-
-
-def _signature_lines(raters: Sequence[Rater]) -> Iterator[str]:
-    yield "## Signatures\n"
-    for rater in raters:
-        for signature in rater.signatures or (str(rater.source),):
-            yield f"- {rater.name}: `{signature or 'no signature in the log'}`"
 
 
 def _short(name: str) -> str:

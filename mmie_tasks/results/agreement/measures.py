@@ -154,11 +154,8 @@ def _value(name: str, pairs: Pairs, function: Measure, options: MeasureOptions) 
     if name in ("pearson", "spearman", "kendall"):
         from scipy import stats
 
-        by_name = {
-            "pearson": stats.pearsonr,
-            "spearman": stats.spearmanr,
-            "kendall": stats.kendalltau,
-        }
+        functions = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
+        by_name = dict(zip(("pearson", "spearman", "kendall"), functions, strict=True))
         return float(by_name[name](*pairs.by_sample).statistic)
     if name == "kappa":
         from sklearn.metrics import cohen_kappa_score
@@ -177,7 +174,10 @@ def _resampled_measures(
     if pairs is None or pairs.samples < 2 or not options.resamples:
         return {name: np.empty(0) for name in functions}
     resamples = resample_number(len(pairs.counts), options.resamples)
-    slow_kendall = "kendall" in functions and _table_cells(subjects["kendall"]) > _KENDALL_CELLS
+    slow_kendall = False
+    if "kendall" in functions:
+        judge, reference = subjects["kendall"].judge, subjects["kendall"].reference
+        slow_kendall = len(np.unique(judge)) * len(np.unique(reference)) > _KENDALL_CELLS
     chunks: defaultdict[str, list[Floats]] = defaultdict(list)
     for weights in resample_counts(pairs.counts, resamples):
         for name, function in functions.items():
@@ -316,7 +316,8 @@ def pearson(pairs: Pairs, weights: Floats) -> Floats:
 def spearman(pairs: Pairs, weights: Floats) -> Floats:
     """Spearman's rank correlation, -1 to 1; equal points share the middle of their ranks."""
     middle = weights.sum(axis=1, keepdims=True) / 2
-    x, y = (_ranks(points, weights) - middle for points in (pairs.judge, pairs.reference))
+    codes = (_codes(points)[1] for points in (pairs.judge, pairs.reference))
+    x, y = (_middle_ranks(_code_weights(c, weights))[:, c] - middle for c in codes)
     return _correlation(x, y, weights)
 
 
@@ -351,10 +352,6 @@ def _kendall_by_library(pairs: Pairs, chunks: Iterator[Floats]) -> Floats:
     return np.array([tau(weights) for chunk in chunks for weights in chunk])
 
 
-def _table_cells(pairs: Pairs) -> int:
-    return _codes(pairs.judge)[0] * _codes(pairs.reference)[0]
-
-
 def _pair_count(counts: Floats) -> Floats:
     """How many pairs this many samples make."""
     return counts * (counts - 1) / 2
@@ -364,12 +361,6 @@ def _codes(points: Floats) -> tuple[int, Indices]:
     """The number of distinct points, and the index of each entry among them."""
     values, codes = np.unique(points, return_inverse=True)
     return len(values), codes
-
-
-def _ranks(points: Floats, weights: Floats) -> Floats:
-    """The rank of each entry among the drawn samples, less a half; shape of `weights`."""
-    _, codes = _codes(points)
-    return _middle_ranks(_code_weights(codes, weights))[:, codes]
 
 
 def _code_weights(codes: Indices, weights: Floats) -> Floats:
@@ -387,21 +378,15 @@ def _middle_ranks(code_weights: Floats) -> Floats:
 def _correlation(x: Floats, y: Floats, weights: Floats) -> Floats:
     """Pearson's correlation of points that are centred but for the resampling."""
     total = weights.sum(axis=1)
-    sums = [np.einsum("rd,rd->r", weights, points) for points in (x, y)]
-    spreads = [
-        _spread(points, weights, points_sum, total)
-        for points, points_sum in zip((x, y), sums, strict=True)
-    ]
+    sums, roots = [], []
+    for points in (x, y):
+        sums.append(np.einsum("rd,rd->r", weights, points))
+        about_zero = np.einsum("rd,rd,rd->r", weights, points, points)
+        spread = about_zero - sums[-1] ** 2 / total
+        spread[spread <= _ROUNDING * about_zero] = 0  # the points differ only by rounding
+        roots.append(np.sqrt(spread))
     products = np.einsum("rd,rd,rd->r", weights, x, y) - sums[0] * sums[1] / total
-    return np.clip(_ratio(products, np.sqrt(spreads[0]) * np.sqrt(spreads[1])), -1, 1)
-
-
-def _spread(points: Floats, weights: Floats, points_sum: Floats, total: Floats) -> Floats:
-    """Sum of squares about the mean; exactly 0 where points differ only by rounding."""
-    about_zero = np.einsum("rd,rd,rd->r", weights, points, points)
-    spread: Floats = about_zero - points_sum**2 / total
-    spread[spread <= _ROUNDING * about_zero] = 0
-    return spread
+    return np.clip(_ratio(products, roots[0] * roots[1]), -1, 1)
 
 
 Level: TypeAlias = Literal["interval", "ordinal"]

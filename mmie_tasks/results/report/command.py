@@ -14,9 +14,10 @@ from pathlib import Path
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
+from mmie_tasks.core.tables import counted
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
-from mmie_tasks.results.report.page import Json, counted, cut, finite, pack, plain, render
+from mmie_tasks.results.report.page import Json, cut, finite, pack, plain, render
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
     MAX_SIGNATURE,

@@ -22,6 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell
 from mmie_tasks.results.alignment import mixed_keys
 
 CHUNK_BYTES = 300_000
@@ -30,7 +31,6 @@ CHUNK_BYTES = 300_000
 Json: TypeAlias = dict[str, object]
 """An object of the payload."""
 
-_NO_VALUE = "n/a"
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
     "elements.js",
@@ -61,15 +61,6 @@ _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a fl
 _GZIP_LEVEL = 6  # higher levels are slower and save little
 
 
-def percent(value: float | None) -> str:
-    """Percent with the two decimals of the papers' tables.
-
-    >>> percent(48.1), percent(None)
-    ('48.10', 'n/a')
-    """
-    return _NO_VALUE if value is None else f"{value:.2f}"
-
-
 def interval(low: float | None, high: float | None) -> str:
     """Both ends of an interval in percent; empty for None.
 
@@ -95,7 +86,7 @@ def dollars(value: float | None) -> str:
     ('$12.50', '$0.0312', 'n/a')
     """
     if value is None:
-        return _NO_VALUE
+        return NO_VALUE
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
@@ -148,7 +139,7 @@ def day(date: str) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., object]] = {
-    "percent": percent,
+    "percent": percent_cell,
     "interval": interval,
     "count": count,
     "dollars": dollars,
@@ -274,15 +265,6 @@ def cut(text: str, max_characters: int) -> str:
     if left_out <= 0:
         return plain(text)
     return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "run"), counted(20_000, "sample")
-    ('1 run', '20,000 samples')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def finite(value: float | None) -> float | None:

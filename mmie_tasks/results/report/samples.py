@@ -22,10 +22,11 @@ from typing import TypeAlias
 from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.results.report.page import Json, counted, cut, finite, plain
+from mmie_tasks.results.report.page import Json, cut, finite, plain
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
     Benchmark,
