@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from mmie_tasks.answers.saved import (
     ANSWER_FIELDS,
@@ -35,8 +34,6 @@ _BOM = b"\xef\xbb\xbf"
 _SAMPLE_LOG = re.compile(r"(?P<date>.*?)_samples_(?P<task>.+)\.jsonl")
 _WHOLE_FILE = "the whole file"
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
-
-_SampleKey: TypeAlias = tuple[str | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +264,7 @@ def _without_shared_names(answers: list[SavedAnswer]) -> list[SavedAnswer]:
     """Drop a file name that two URLs of a file end in: it identifies neither; the URLs do."""
     counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
     return [
-        replace(
-            answer, ids=(answer.ids[0], *(name for name in answer.ids[1:] if counts[name] == 1))
-        )
-        if len(answer.ids) > 1
-        else answer
+        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
         for answer in answers
     ]
 
@@ -281,11 +274,9 @@ def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
 
     An answer replaces a failure that was logged for the same request.
     """
-    merged: dict[_SampleKey, SavedAnswer] = {}
+    merged: dict[tuple[str | None, int | None], SavedAnswer] = {}
     not_cached = [answer for answer in answers if answer.format != "lmms-eval cache log"]
-    in_sample_logs: dict[_SampleKey, SavedAnswer] = {
-        (answer.task, answer.doc_id): answer for answer in not_cached if answer.task
-    }
+    in_sample_logs = {(one.task, one.doc_id): one for one in not_cached}
     for answer in answers:
         if answer.format != "lmms-eval cache log":
             continue

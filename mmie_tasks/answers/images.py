@@ -140,8 +140,7 @@ class ImageResolver:
     def is_folder(self, reference: str) -> bool:
         """Whether a reference names a folder."""
         path = self._existing_path(reference)
-        status = file_status(path) if isinstance(path, Path) else None
-        return status is not None and stat.S_ISDIR(status.st_mode)
+        return isinstance(path, Path) and path.is_dir()
 
     def row_images(self, folder: str, row: int) -> list[Path]:
         """The images of one sample in a folder that a model answered with, by seed.
@@ -155,7 +154,7 @@ class ImageResolver:
         """
         path = self._existing_path(folder)
         status = file_status(path) if isinstance(path, Path) else None
-        if not isinstance(path, Path) or status is None or not stat.S_ISDIR(status.st_mode):
+        if not isinstance(path, Path) or not status or not stat.S_ISDIR(status.st_mode):
             return []
         listed_at, images = self._row_images.get(path, (None, {}))
         if listed_at != status.st_mtime_ns:
@@ -246,9 +245,7 @@ class ImageResolver:
                 path.unlink(missing_ok=True)
         except OSError as error:
             logger.warning(f"The image of an answer could not be written to `{path}`: {error}.")
-            return ImageFile(
-                problem="unreadable", detail=f"it could not be written: {error.strerror}"
-            )
+            return _problem("unreadable", f"it could not be written: {error.strerror}")
         return file
 
 
@@ -321,18 +318,13 @@ def _has_complete_end(path: Path) -> bool:
         file.seek(max(0, size - len(_PNG_END)))
         tail = file.read()
     match image_suffix(head):
-        case ".png":
-            return tail == _PNG_END
-        case ".jpg":
-            return tail.endswith(b"\xff\xd9")
-        case ".gif":
-            return tail.endswith(b"\0;")
         case ".webp":
             return int.from_bytes(head[4:8], "little") + 8 <= size
         case ".bmp":
             return 0 < int.from_bytes(head[2:6], "little") <= size
-        case _:
-            return False
+        case suffix:
+            end = {".png": _PNG_END, ".jpg": b"\xff\xd9", ".gif": b"\0;"}.get(suffix or "")
+            return end is not None and tail.endswith(end)
 
 
 def _read_metadata_images(path: Path) -> list[str] | None:

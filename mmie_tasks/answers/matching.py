@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -125,14 +125,12 @@ def no_match_error(
 ) -> AnswersUnusable:
     """The error for a task without a single answer; shows how both sides name their samples."""
     sample, answer = requested[0], saved[0]
-    if sample.ids:
-        requested_name = f"id `{sample.ids[0]}`"
-    else:
-        requested_name = f"`{sample.task}`, number {sample.doc_id}"
-    if answer.ids:
-        saved_name = f"id `{answer.ids[0]}`"
-    else:
-        saved_name = f"`{answer.task or 'a task that is not named'}`, number {answer.doc_id}"
+    requested_name, saved_name = (
+        f"id `{one.ids[0]}`"
+        if one.ids
+        else f"`{one.task or 'a task that is not named'}`, number {one.doc_id}"
+        for one in (sample, answer)
+    )
     return AnswersUnusable(
         f"None of the {len(saved)} saved answers is to `{sample.task}` "
         f"({len(requested)} samples). Requested: {requested_name}. Saved, for example: "
@@ -242,7 +240,14 @@ class AnswerMatcher:
             AnswersUnusable: Two answers claim the same sample; names both locations.
         """
         task = requested[0].task if requested else ""
-        search = _Search(self, requested, logged_as or task, all_ids)
+        ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
+        prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
+        search = _Search(
+            matcher=self,
+            requested=requested,
+            logged_as=logged_as or task,
+            has_one_dataset=len(prefixes) == 1,
+        )
         search.by_id()
         search.by_number()
         search.by_content()
@@ -259,6 +264,7 @@ class AnswerMatcher:
         return by_content
 
 
+@dataclass(kw_only=True)
 class _Search:
     """The search for the answers to one task's samples; each step leaves less to the next.
 
@@ -266,36 +272,28 @@ class _Search:
     matcher's `saved`.
     """
 
-    def __init__(
-        self,
-        matcher: AnswerMatcher,
-        requested: Sequence[RequestedSample],
-        logged_as: str,
-        all_ids: Collection[str],
-    ) -> None:
-        self._matcher = matcher
-        self._saved = matcher.saved
-        self._requested = requested
-        self._logged_as = logged_as
-        self._matches: dict[int, tuple[int, MatchKind]] = {}
-        self._used: set[int] = set()
-        self._requested_counts: Counter[ContentKey] = Counter()
-        self._disputed: set[int] = set()  # saved at the number of a sample with another question
-        self._confirmed = 0  # numbers whose content agreed
-        self._unconfirmed: dict[int, tuple[int, _Agreement]] = {}  # same number, content unknown
-        ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
-        prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
-        self._has_one_dataset = len(prefixes) == 1
+    matcher: AnswerMatcher
+    requested: Sequence[RequestedSample]
+    logged_as: str
+    has_one_dataset: bool
+    matches: dict[int, tuple[int, MatchKind]] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
+    requested_counts: Counter[ContentKey] = field(default_factory=Counter)
+    disputed: set[int] = field(default_factory=set)  # at the number of another question's sample
+    confirmed: int = 0  # numbers whose content agreed
+    # The same number, but unknown content:
+    unconfirmed: dict[int, tuple[int, _Agreement]] = field(default_factory=dict)
 
     def by_id(self) -> None:
-        for position, sample in enumerate(self._requested):
+        saved = self.matcher.saved
+        for position, sample in enumerate(self.requested):
             bare_ids = [name.rpartition("/")[2] for name in sample.ids if "/" in name]
-            for sample_id in (*sample.ids, *(bare_ids if self._has_one_dataset else ())):
-                indices = self._matcher.by_id.get(sample_id, [])
-                own = [i for i in indices if self._saved[i].task in {None, self._logged_as}]
+            for sample_id in (*sample.ids, *(bare_ids if self.has_one_dataset else ())):
+                indices = self.matcher.by_id.get(sample_id, [])
+                own = [i for i in indices if saved[i].task in {None, self.logged_as}]
                 # Ids such as `17` occur in many tasks, so there the content must not contradict.
                 if indices := own or [
-                    i for i in indices if not _Agreement.of(self._saved[i], sample).contradicts
+                    i for i in indices if not _Agreement.of(saved[i], sample).contradicts
                 ]:
                     self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
                     break
@@ -303,24 +301,24 @@ class _Search:
     def by_number(self) -> None:
         """Accept the runner's number where the content agrees; remember the rest."""
         # If ids match at all, an answer with an id that did not match is to another sample.
-        has_id_matches = bool(self._matches)
+        has_id_matches = bool(self.matches)
         for position, sample in self._unmatched():
             indices = [
                 index
-                for task in (self._logged_as, None)
-                for index in self._matcher.by_number.get((task, sample.doc_id), [])
-                if not (has_id_matches and self._saved[index].ids and sample.ids)
+                for task in (self.logged_as, None)
+                for index in self.matcher.by_number.get((task, sample.doc_id), [])
+                if not (has_id_matches and self.matcher.saved[index].ids and sample.ids)
             ]
-            if not indices or indices[0] in self._used:
+            if not indices or indices[0] in self.used:
                 continue
             index = self._only(indices, f"`{sample.task}`, number {sample.doc_id}")
-            agreement = _Agreement.of(self._saved[index], sample)
+            agreement = _Agreement.of(self.matcher.saved[index], sample)
             if agreement.same_question:
-                self._confirmed += 1
+                self.confirmed += 1
                 self._assign(position, index, "content")
             else:
-                self._unconfirmed[position] = (index, agreement)
-                self._disputed.add(index)
+                self.unconfirmed[position] = (index, agreement)
+                self.disputed.add(index)
 
     def by_content(self) -> None:
         """Search by question, if the number turned out wrong or another task was logged.
@@ -332,48 +330,48 @@ class _Search:
         if not unmatched:
             return
         keys: list[list[ContentKey]] = []
-        for sample in self._requested:
+        for sample in self.requested:
             text, target = sample.input, sample.target
             hash_keys = [] if text is None else [("hash", runner_hash(text))]
             text_keys = [] if text is None or target is None else [_text_key(text, target)]
             keys.append([*text_keys, *hash_keys])
         counts = Counter(key for sample_keys in keys for key in sample_keys)
-        self._requested_counts = counts
+        self.requested_counts = counts
         for position, _ in unmatched:
             for key in keys[position]:
-                indices = self._matcher.by_content.get(key, [])
-                if len(indices) != 1 or counts[key] != 1 or indices[0] in self._used:
+                indices = self.matcher.by_content.get(key, [])
+                if len(indices) != 1 or counts[key] != 1 or indices[0] in self.used:
                     continue
                 # An answer may be used out of order only if the order of its log is wrong.
-                is_other_task = self._saved[indices[0]].task not in {None, self._logged_as}
-                is_disputed = indices[0] in self._disputed or position in self._unconfirmed
+                is_other_task = self.matcher.saved[indices[0]].task not in {None, self.logged_as}
+                is_disputed = indices[0] in self.disputed or position in self.unconfirmed
                 if is_other_task or is_disputed:
                     self._assign(position, indices[0], "content")
                     break
 
     def by_number_alone(self) -> None:
         """Accept the number with another input text, which may differ from model to model."""
-        agreeing = self._confirmed
+        agreeing = self.confirmed
         contradicting = 0
-        for position, (index, agreement) in self._unconfirmed.items():
-            moved = position in self._matches or index in self._used
+        for position, (index, agreement) in self.unconfirmed.items():
+            moved = position in self.matches or index in self.used
             agreeing += agreement.target is True and not moved
             contradicting += agreement.target is False or moved
         if agreeing < _MIN_SHARE_OF_GOLDS * (agreeing + contradicting):
             return
-        for position, (index, agreement) in self._unconfirmed.items():
-            is_free = position not in self._matches and index not in self._used
-            is_anothers = _saved_key(self._saved[index]) in self._requested_counts
+        for position, (index, agreement) in self.unconfirmed.items():
+            is_free = position not in self.matches and index not in self.used
+            is_anothers = _saved_key(self.matcher.saved[index]) in self.requested_counts
             if is_free and not is_anothers and agreement.target is not False:
                 self._assign(position, index, "position")
 
     def result(self, task: str) -> MatchedAnswers:
-        counts = Counter(kind for _, kind in self._matches.values())
+        counts = Counter(kind for _, kind in self.matches.values())
         answers = tuple(
-            self._saved[self._matches[position][0]] if position in self._matches else None
-            for position in range(len(self._requested))
+            self.matcher.saved[self.matches[position][0]] if position in self.matches else None
+            for position in range(len(self.requested))
         )
-        mismatched = sum(position not in self._matches for position in self._unconfirmed)
+        mismatched = sum(position not in self.matches for position in self.unconfirmed)
         report = MatchReport(
             task=task,
             formats=tuple(sorted({answer.format for answer in answers if answer})),
@@ -384,22 +382,22 @@ class _Search:
             missing=answers.count(None) - mismatched,
             null=sum(answer is not None and answer.answer == MISSING for answer in answers),
             unused=sum(
-                answer.task in {None, self._logged_as} and index not in self._used
-                for index, answer in enumerate(self._saved)
+                answer.task in {None, self.logged_as} and index not in self.used
+                for index, answer in enumerate(self.matcher.saved)
             ),
         )
         return MatchedAnswers(answers, report)
 
     def _unmatched(self) -> list[tuple[int, RequestedSample]]:
-        return [pair for pair in enumerate(self._requested) if pair[0] not in self._matches]
+        return [pair for pair in enumerate(self.requested) if pair[0] not in self.matches]
 
     def _assign(self, position: int, index: int, kind: MatchKind) -> None:
-        self._matches[position] = (index, kind)
-        self._used.add(index)
+        self.matches[position] = (index, kind)
+        self.used.add(index)
 
     def _only(self, indices: Sequence[int], sample_name: str) -> int:
         if len(indices) > 1:
-            first, second = (self._saved[index].location for index in indices[:2])
+            first, second = (self.matcher.saved[index].location for index in indices[:2])
             raise AnswersUnusable(
                 f"Two saved answers to {sample_name}: {first}, and {second}.",
                 hint="remove one of them, or point `path` at one file or folder",

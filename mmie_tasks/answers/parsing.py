@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mmie_tasks.answers.saved import failure_of
@@ -173,10 +174,11 @@ def strip_thinking(text: str) -> StrippedText:
         end = tag.end() if is_closing else end
     if closed:
         parts.append(_THINKING_TAG.split(text[end:], maxsplit=1)[0])  # after the last closing tag
-    answer = "".join(parts).strip()
-    starts_inside = bool(tags[0][1])
     return StrippedText(
-        text=answer, removed=True, starts_inside=starts_inside, ends_inside=not closed
+        text="".join(parts).strip(),
+        removed=True,
+        starts_inside=bool(tags[0][1]),
+        ends_inside=not closed,
     )
 
 
@@ -186,10 +188,9 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
     if not isinstance(result, str):
         if not result and isinstance(result, (list, tuple, dict)):
             return ParsedAnswer(shape=_EMPTY)
-        answer = _answer_of_object(result)
-        if answer is None:
-            return ParsedAnswer(shape="not text", failure="not text")
-        return _finish(answer, "object")
+        if answer := _answer_of_object(result):
+            return _finish(answer, "object")
+        return ParsedAnswer(shape="not text", failure="not text")
     text = replace_surrogates(result)
     if parsed := _parse_object_text(text):
         return parsed
@@ -203,10 +204,8 @@ def _parse_round(result: object, is_folder: Callable[[str], bool]) -> ParsedAnsw
 
 
 def _parse_object_text(text: str) -> ParsedAnswer | None:
-    for notation, value in _objects_in(text):
-        if answer := _answer_of_object(value):
-            return _finish(answer, notation)
-    return None
+    answers = ((_answer_of_object(value), notation) for notation, value in _objects_in(text))
+    return next((_finish(answer, notation) for answer, notation in answers if answer), None)
 
 
 def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
@@ -313,13 +312,14 @@ def _objects_in(text: str) -> Iterator[tuple[str, object]]:
     first_line, _, fenced = body.partition("\n")
     if first_line.startswith("```") and fenced.endswith("```"):
         body = fenced[:-3].strip()
+    load_json = partial(json.loads, strict=False)  # models write line breaks into strings
     start, end = body[:1], body[-1:]
     json_heads = _JSON_HEADS if end in {"}", "]"} else ()
     repr_heads = _REPR_HEADS if end in {"}", ")"} else ()
     candidates = [
-        *([("json", _load_json, body)] if start in {"{", "["} else ()),
+        *([("json", load_json, body)] if start in {"{", "["} else ()),
         *([("repr", _load_repr, body)] if start in {"{", "[", "("} else ()),
-        *(("beheaded", _load_json, head + body) for head in json_heads),
+        *(("beheaded", load_json, head + body) for head in json_heads),
         *(("beheaded", _load_repr, head + body) for head in repr_heads),
     ]
     for notation, load, candidate in candidates:
@@ -327,32 +327,20 @@ def _objects_in(text: str) -> Iterator[tuple[str, object]]:
             yield notation, load(candidate)
 
 
-def _load_json(text: str) -> object:
-    return json.loads(text, strict=False)  # models write line breaks into strings
-
-
 def _load_repr(text: str) -> object:
-    if not _is_repr(text):
-        raise ValueError("not what `repr` writes")
-    return ast.literal_eval(text)
-
-
-def _is_repr(text: str) -> bool:
-    """Whether the text consists of the tokens `repr` writes, few and not deeply nested."""
-    if len(text) > _MAX_REPR_CHARACTERS:
-        return False
+    """Evaluate a text of tokens that `repr` writes, few and not deeply nested."""
     position, depth = 0, 0
-    for _ in range(_MAX_REPR_TOKENS):
+    for _ in range(_MAX_REPR_TOKENS if len(text) <= _MAX_REPR_CHARACTERS else 0):
         token = _REPR_TOKEN.match(text, position)
         if token is None:
-            return False
+            break
         depth += (text[position] in "[({") - (text[position] in "])}")
         position = token.end()
         if depth > _MAX_REPR_DEPTH:
-            return False
+            break
         if position == len(text):
-            return True
-    return False
+            return ast.literal_eval(text)
+    raise ValueError("not what `repr` writes")
 
 
 # Objects that hold an answer:
@@ -400,9 +388,8 @@ def _answer_of_mapping(value: Mapping[object, object]) -> ParsedAnswer | None:
         if (key != "output" or has_objects) and (collector.add_any(parts) or not parts):
             return collector.answer(key)
     collector = _SegmentCollector(strict=True)
-    if not collector.add(value):
-        return None
-    return collector.answer("text+images" if "images" in value else "part")
+    shape = "text+images" if "images" in value else "part"
+    return collector.answer(shape) if collector.add(value) else None
 
 
 class _SegmentCollector:
@@ -488,9 +475,8 @@ class _SegmentCollector:
         if self._strict and part.keys() - _PAIR_KEYS:
             return False
         text, image = part.get("text"), part.get("image", part.get("image_url"))
-        if not isinstance(text, (str, type(None))):
-            return False
-        if not isinstance(image, (str, bytes, Mapping, type(None))):
+        is_image = image is None or isinstance(image, (str, bytes, Mapping))
+        if not is_image or not isinstance(text, (str, type(None))):
             return False
         self._segments.append(Segment(text=text, image=image_reference(image)))  # even if empty
         return True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from mmie_tasks.benchmarks.milebench import assets
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Verdicts
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS, Rule, Sample
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
@@ -25,46 +25,41 @@ from mmie_tasks.runs.benchmark import (
 if TYPE_CHECKING:
     import datasets
 
-_HEADLINES = {"real": "Realistic", "diag": "Diagnostic"}
-_MEANS = {
-    "temporal": "Temporal",
-    "semantic": "Semantic",
-    "needles": "Needles",
-    "retrieval": "Retrieval",
-    "tasks12": "Mean of 12 tasks",
-    "datasets26": "Mean of 26 datasets",
-}
-_LEVELS = {
-    "few": "Few images (up to 5)",
-    "medium": "Medium (6 to 31 images)",
-    "many": "Many images (32 and more)",
-}
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
 
 def _weights(name: str) -> dict[str, float]:
-    """The weight of each dataset in a mean, as `metrics.total` averages."""
-    if name in MEANS_OF_DATASETS:
-        datasets = MEANS_OF_DATASETS[name]
-        return {dataset: 1 / len(datasets) for dataset in datasets}
-    tasks = MEANS_OF_TASKS[name]
-    members = [[d for d in DATASETS if TASK_OF[d] == member] for member in tasks]
-    return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}
+    """The weight of each dataset in a mean, as `metrics.total` averages; of a level its own."""
+    if name in MEANS_OF_TASKS:
+        members = [DATASETS_OF[task] for task in MEANS_OF_TASKS[name]]
+        return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}
+    names = MEANS_OF_DATASETS.get(name, (name,))
+    return dict.fromkeys(names, 1 / len(names))
 
 
 def _metrics() -> Iterator[Metric]:
     titles_by_kind = {
-        "headline": _HEADLINES,
-        "mean": _MEANS,
+        "headline": {"real": "Realistic", "diag": "Diagnostic"},
+        "mean": {
+            "temporal": "Temporal",
+            "semantic": "Semantic",
+            "needles": "Needles",
+            "retrieval": "Retrieval",
+            "tasks12": "Mean of 12 tasks",
+            "datasets26": "Mean of 26 datasets",
+        },
         "task": {name: name for name in TASKS},
+        "dataset": {name: name for name in DATASETS},
+        "level": {
+            "few": "Few images (up to 5)",
+            "medium": "Medium (6 to 31 images)",
+            "many": "Many images (32 and more)",
+        },
     }
     for kind, titles in titles_by_kind.items():
+        by = "level" if kind == "level" else "dataset"
         for name, title in titles.items():
-            yield Metric(name=name, title=title, kind=kind, by="dataset", weights=_weights(name))
-    for name in DATASETS:
-        yield Metric(name=name, title=name, kind="dataset", by="dataset", weights={name: 1.0})
-    for name, title in _LEVELS.items():
-        yield Metric(name=name, title=title, kind="level", by="level", weights={name: 1.0})
+            yield Metric(name=name, title=title, kind=kind, by=by, weights=_weights(name))
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -97,9 +92,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of MileBench.
     """
     verdicts = _score_again(line, _record(line))
-    if verdicts is None:
-        return None
-    return {"official": verdicts.official, "robust": verdicts.robust}
+    return {"official": verdicts.official, "robust": verdicts.robust} if verdicts else None
 
 
 def rerecord(line: Line) -> Record:
@@ -124,22 +117,15 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
     stored = Verdicts(
         log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1)
     )
-    if all(
-        isinstance(verdict, Unscored) and verdict.reason in _NOT_IN_ANSWER
-        for verdict in (stored.official, stored.robust)
-    ):
+    verdicts = (stored.official, stored.robust)
+    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
         return stored
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None
     from mmie_tasks.benchmarks.milebench import task
 
-    return task.score_answer(_sample(record), [line["filtered_resps"]])
-
-
-def _sample(record: Record) -> Sample:
-    """The part of the sample that scoring needs."""
     dataset, gold = log_line.text(record, "dataset"), record.get("gold")
-    return Sample(
+    sample = Sample(
         dataset=dataset,
         sample_id=log_line.text(record, "id").removeprefix(f"{dataset}/"),
         rule=cast("Rule", log_line.text(record, "rule")),
@@ -149,6 +135,7 @@ def _sample(record: Record) -> Sample:
         gold=None if gold is None else log_line.optional_text(record, "gold"),
         choices=log_line.texts(record, "choices") or (),
     )
+    return task.score_answer(sample, [line["filtered_resps"]])
 
 
 def _facts(

@@ -33,12 +33,6 @@ if TYPE_CHECKING:
 
 DatasetRow: TypeAlias = dict[str, object]
 
-_TEXT_COLUMNS = (
-    *("id", "dataset", "variant", "question_type", "instruction", "context", "gold", "data"),
-    "image_set",
-)
-_LIST_COLUMNS = ("images", "choices", "combined")
-
 LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
 CELL_SIDE_PX = 800
 FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
@@ -77,8 +71,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
-    text, texts = datasets.Value("string"), [datasets.Value("string")]
-    features = dict.fromkeys(_TEXT_COLUMNS, text) | dict.fromkeys(_LIST_COLUMNS, texts)
+    text = datasets.Value("string")
+    features = {k: [text] if isinstance(v, list) else text for k, v in rows[0].items()}
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
 
 
@@ -102,24 +96,19 @@ def _load_rows(
 ) -> list[list[DatasetRow]]:
     """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
     is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
-    results = {name: _rows_or_error(name, variant, environment) for name in names}
-    per_dataset = [rows for rows in results.values() if isinstance(rows, list)]
-    errors = {name: e for name, e in results.items() if isinstance(e, DataMissing)}
+    per_dataset: list[list[DatasetRow]] = []
+    errors: dict[str, DataMissing] = {}
+    for name in names:
+        try:
+            per_dataset.append(_rows(name, variant, environment))
+        except DataMissing as error:  # noqa: PERF203 - the other datasets are read
+            errors[name] = error
     if errors and not (per_dataset and is_lenient):
         raise next(iter(errors.values()))
     if errors:
         root = environment["MILEBENCH_DATA"]
         logger.warning(f"MileBench without {', '.join(errors)}: not in `{root}`.")
     return per_dataset
-
-
-def _rows_or_error(
-    name: str, variant: Variant, environment: Mapping[str, str]
-) -> list[DatasetRow] | DataMissing:
-    try:
-        return _rows(name, variant, environment)
-    except DataMissing as error:
-        return error
 
 
 def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:

@@ -19,6 +19,7 @@ from mmie_tasks.benchmarks.milebench.official import (
 from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
 from mmie_tasks.benchmarks.milebench.sample import (
     DATASETS,
+    DATASETS_OF,
     DIAGNOSTIC,
     REALISTIC,
     TASK_OF,
@@ -41,14 +42,11 @@ from mmie_tasks.core.verdict import (
 
 MetricRow: TypeAlias = dict[str, object]
 
-TEMPORAL = tuple(task for task in REALISTIC if task.startswith("T"))
-SEMANTIC = tuple(task for task in REALISTIC if task.startswith("S"))
-
 MEANS_OF_TASKS: Mapping[str, tuple[str, ...]] = {
     "real": REALISTIC,  # the paper's Realistic
     "diag": DIAGNOSTIC,  # the paper's Diagnostic; its GPT-4V and GPT-4o rows leave out I-1
-    "temporal": TEMPORAL,  # T of LongLLaVA and V2PE
-    "semantic": SEMANTIC,  # S of LongLLaVA and V2PE
+    "temporal": tuple(task for task in REALISTIC if task[0] == "T"),  # T of LongLLaVA and V2PE
+    "semantic": tuple(task for task in REALISTIC if task[0] == "S"),  # S of LongLLaVA and V2PE
     "needles": ("N-1", "N-2"),  # NH of LOOK-M and MEDA, NI of V2PE
     "retrieval": ("I-1",),  # IR of LongLLaVA and LOOK-M
     "tasks12": TASKS,  # LongLLaVA's Total
@@ -62,10 +60,6 @@ MEANS_OF_DATASETS: Mapping[str, tuple[str, ...]] = {
 }
 """Means of dataset means: how LongLLaVA's evaluator, and the paper's Random row, average."""
 
-_SUMMARY_MEANS = (
-    *("real", "diag", "temporal", "semantic"),
-    *("needles", "retrieval", "tasks12", "datasets26"),
-)
 _MAX_REASON_CHARACTERS = 90
 _OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
 _ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
@@ -185,11 +179,10 @@ def benchmark_rows(sample: Sample, verdicts: Verdicts, record: MetricRow) -> Met
         row = as_row(verdict, id=sample.id)
         rows[f"{kind}_{sample.dataset}"] = rows[f"{kind}_{sample.level}"] = row
         part: MetricRow = {"dataset": sample.dataset}
-        match verdict:
-            case Scored():
-                part["points"] = verdict.points
-            case Unscored():
-                part["unscored"] = verdict.reason
+        if isinstance(verdict, Scored):
+            part["points"] = verdict.points
+        else:
+            part["unscored"] = verdict.reason
         rows.update({f"{kind}_{mean}": part for mean in means})
     return rows
 
@@ -215,23 +208,15 @@ def total(name: str, tallies: Mapping[str, Tally]) -> Mean:
     """
     if name in MEANS_OF_DATASETS:
         return _mean_of_datasets(MEANS_OF_DATASETS[name], tallies)
-    task_means = [
-        _mean_of_datasets([d for d in DATASETS if TASK_OF[d] == task], tallies)
-        for task in MEANS_OF_TASKS[name]
-    ]
-    return _average(task_means)
+    tasks = MEANS_OF_TASKS[name]
+    return _average([_mean_of_datasets(DATASETS_OF[task], tallies) for task in tasks])
 
 
 def _mean_of_datasets(names: Sequence[str], tallies: Mapping[str, Tally]) -> Mean:
     if missing := [name for name in names if name not in tallies]:
         return Mean(None, f"{', '.join(missing)} not in this run")
-    means = {name: mean_of(tallies[name]) for name in names}
-    return _average(
-        [
-            Mean(mean.value, mean.why_not and f"{name}: {mean.why_not}")
-            for name, mean in means.items()
-        ]
-    )
+    means = [(name, mean_of(tallies[name])) for name in names]
+    return _average([Mean(m.value, m.why_not and f"{name}: {m.why_not}") for name, m in means])
 
 
 def _average(means: Sequence[Mean]) -> Mean:
@@ -258,7 +243,9 @@ def summary(records: Sequence[MetricRow]) -> str:
         lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {scored}{_reason(mean)}")
     if len(official_tallies) > 1:
         present = {TASK_OF[dataset] for dataset in official_tallies}
-        for name in (*(task for task in TASKS if task in present), *_SUMMARY_MEANS):
+        tasks = [task for task in TASKS if task in present]
+        means = [name for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS) if name not in TASKS]
+        for name in tasks + means:
             mean = total(name, official_tallies)
             pair = _pair(mean, total(name, robust_tallies))
             lines.append(f"{name:<28}{pair}{_reason(mean)}")
@@ -279,9 +266,6 @@ def _pair(official_mean: Mean, robust_mean: Mean) -> str:
 
 
 def _reason(mean: Mean) -> str:
-    if not mean.why_not:
-        return ""
-    reason = f"  ({mean.why_not})"
-    if len(reason) <= _MAX_REASON_CHARACTERS:
-        return reason
-    return f"{reason[: _MAX_REASON_CHARACTERS - 4]}...)"
+    reason = mean.why_not and f"  ({mean.why_not})"
+    is_short = len(reason) <= _MAX_REASON_CHARACTERS
+    return reason if is_short else f"{reason[: _MAX_REASON_CHARACTERS - 4]}...)"

@@ -154,11 +154,11 @@ class _Options:
 
     phrases: tuple[str, ...]
     folded: tuple[str, ...]
-    index_of_label: dict[str, int]
+    labels: dict[str, frozenset[int]]
 
     @classmethod
     def of(cls, options: Sequence[str]) -> _Options:
-        labels = {label(i): i for i, option in enumerate(options) if fold(option)}
+        labels = {label(i): frozenset({i}) for i, option in enumerate(options) if fold(option)}
         return cls(tuple(map(phrase, options)), tuple(map(fold, options)), labels)
 
     def equal_to(self, text: str) -> frozenset[int]:
@@ -173,8 +173,7 @@ class _Options:
         )
 
     def with_label(self, name: str) -> frozenset[int]:
-        index = self.index_of_label.get(name)
-        return frozenset() if index is None else frozenset({index})
+        return self.labels.get(name, frozenset())
 
     def mentioned(self, text: str) -> frozenset[int]:
         """The only option that occurs in the text as whole words; none if several do.
@@ -212,17 +211,13 @@ def _without(text: str, part: str) -> str:
 
 
 def _chosen(answer: str, options: _Options) -> frozenset[int]:
-    if same := options.equal_to(answer):
-        return same
     text = _MARKUP.sub("", answer).strip()
-    if same := options.equal_to(text):
-        return same
-    if match := _ONLY_LABEL.fullmatch(text):
-        labelled = options.with_label(match[1].upper())
-        if labelled:
-            return labelled
+    only_label = _ONLY_LABEL.fullmatch(text)
     return (
-        _leading(text, options)
+        options.equal_to(answer)
+        or options.equal_to(text)
+        or (only_label and options.with_label(only_label[1].upper()))
+        or _leading(text, options)
         or _declared(text, options)
         or options.mentioned(text)
         or _separate(text, options)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-_DATASETS_OF = {
+DATASETS_OF = {
     "T-1": ("ActionLocalization", "ActionPrediction", "ActionSequence"),
     "T-2": ("ObjectExistence", "ObjectInteraction", "MovingAttribute", "ObjectShuffle"),
     "T-3": ("EgocentricNavigation", "MovingDirection"),
@@ -23,11 +23,13 @@ _DATASETS_OF = {
     "N-2": ("ImageNeedleInAHaystack",),
     "I-1": ("GPR1200",),
 }
-TASK_OF = {dataset: task for task, datasets in _DATASETS_OF.items() for dataset in datasets}
+"""Task to its datasets."""
+
+TASK_OF = {dataset: task for task, datasets in DATASETS_OF.items() for dataset in datasets}
 """Dataset to task, in the paper's order."""
 
 DATASETS = tuple(TASK_OF)
-TASKS = tuple(_DATASETS_OF)
+TASKS = tuple(DATASETS_OF)
 REALISTIC = tuple(task for task in TASKS if task[0] in "TS")
 DIAGNOSTIC = tuple(task for task in TASKS if task[0] in "NI")
 

@@ -15,18 +15,8 @@ from loguru import logger
 
 from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
-from mmie_tasks.benchmarks.milebench import data
-from mmie_tasks.benchmarks.milebench.metrics import (
-    MetricRow,
-    Verdicts,
-    benchmark_rows,
-    by_dataset,
-    dataset_rows,
-    sample_record,
-    score,
-    summary,
-    total,
-)
+from mmie_tasks.benchmarks.milebench import data, metrics
+from mmie_tasks.benchmarks.milebench.metrics import MetricRow, Verdicts
 from mmie_tasks.benchmarks.milebench.prompts import (
     PromptImage,
     QuestionPrompt,
@@ -138,18 +128,24 @@ def _published_image(doc: Doc) -> list[str]:
 def process_results(doc: Doc, results: Sequence[object]) -> MetricRow:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
     sample, verdicts, record = _score(doc, results)
-    return dataset_rows(sample, verdicts, record, image_set=doc["image_set"])
+    return metrics.dataset_rows(sample, verdicts, record, image_set=doc["image_set"])
 
 
 def process_results_all(doc: Doc, results: Sequence[object]) -> MetricRow:
     """The rows of the ``milebench`` task for one answer."""
-    return benchmark_rows(*_score(doc, results))
+    return metrics.benchmark_rows(*_score(doc, results))
 
 
 def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, MetricRow]:
     sample = Sample.from_doc(doc)
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
-    return sample, verdicts, sample_record(sample, verdicts, signature(doc), _logged_images(doc))
+    if doc["variant"] != "combined1":
+        images = [doc["images"][index] for index in _prompt(doc).images]
+    elif drawn := _drawn_images.get(sample.id):
+        images = [str(drawn)]
+    else:  # no combined image is drawn for the log
+        images = _published_image(doc) or list(doc["images"])
+    return sample, verdicts, metrics.sample_record(sample, verdicts, signature(doc), images)
 
 
 def score_answer(
@@ -170,16 +166,7 @@ def score_answer(
         return Verdicts.unscored("bad_image", image_problem)
     if failure := failure_of(answer):
         return Verdicts.unscored("no_answer", failure)
-    return score(sample, answer)
-
-
-def _logged_images(doc: Doc) -> list[str]:
-    """The files at the prompt's placeholders, for the log; no combined image is drawn for it."""
-    if doc["variant"] != "combined1":
-        return [doc["images"][index] for index in _prompt(doc).images]
-    if drawn := _drawn_images.get(doc["id"]):
-        return [str(drawn)]
-    return _published_image(doc) or list(doc["images"])
+    return metrics.score(sample, answer)
 
 
 def provenance(doc: Doc) -> str:
@@ -197,7 +184,7 @@ def signature(doc: Doc) -> str:
 
 def coverage(records: Sequence[MetricRow]) -> float:
     """Scored samples as a fraction of all; logs the run's summary."""
-    logger.info(f"MileBench\n{summary(records)}")
+    logger.info(f"MileBench\n{metrics.summary(records)}")
     return tally(verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
 
 
@@ -218,7 +205,7 @@ def task_mean(rows: Sequence[MetricRow]) -> float:
 
 def _total(name: str, rows: Sequence[MetricRow]) -> float:
     verdicts = ((str(row["dataset"]), verdict_of(row)) for row in rows)
-    return _or_nan(total(name, by_dataset(verdicts)))
+    return _or_nan(metrics.total(name, metrics.by_dataset(verdicts)))
 
 
 def _or_nan(mean: Mean) -> float:
