@@ -114,7 +114,7 @@ def test_answers_that_are_none_and_judges_that_fail_are_counted_and_never_a_zero
     [
         pytest.param({"MMIE_OTHER_PROMPTS": ""}, "MMIE_PROMPTS", id="no-official-words"),
         pytest.param({"MMIE_PROMPTS": "words.json", "MMIE_OTHER_PROMPTS": ""}, "SHA-256", id="not"),
-        pytest.param({"MMIE_ASSEMBLY": "ful"}, "can be official or full", id="assembly"),
+        pytest.param({"MMIE_ASSEMBLY": "ful"}, "valid are official and full", id="assembly"),
     ],
 )
 def test_what_is_set_up_wrong_stops_the_run_before_the_model(
