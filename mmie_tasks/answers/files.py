@@ -181,13 +181,11 @@ def _files(path: str) -> list[_File]:
                 f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
             )
         for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
-            is_copy = (
-                file.name == "pred_with_extracted.json" and file.with_name("pred.json").exists()
-            )
+            is_extracted = file.name == "pred_with_extracted.json"
+            is_copy = is_extracted and file.with_name("pred.json").exists()
             is_json = file.suffix in {".json", ".jsonl"} and file.is_file()
-            if file is root or (
-                is_json and not is_copy and not _NEVER_ANSWERS.fullmatch(file.name)
-            ):
+            never = is_copy or _NEVER_ANSWERS.fullmatch(file.name)
+            if file is root or (is_json and not never):
                 files.setdefault(file.resolve(), _File(file, explicit=file is root))
     return list(files.values())
 
@@ -225,10 +223,8 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
             problem = "answers in no supported format" if entries else "nothing"
             raise AnswersUnusable(f"{file.path} holds {problem}.", hint=SUPPORTED_FILES)
         return []
-    is_ambiguous = any(
-        isinstance(entry.value, Mapping) and sum(name in entry.value for name in ANSWER_FIELDS) > 1
-        for entry in records
-    )
+    mappings = [entry.value for entry in records if isinstance(entry.value, Mapping)]
+    is_ambiguous = any(len(mapping.keys() & set(ANSWER_FIELDS)) > 1 for mapping in mappings)
     if reader is read_plain and not file.explicit and is_ambiguous:
         notes.append(f"{file.path} was left out: several of its fields may be the answer")
         return []
@@ -251,13 +247,10 @@ def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
     fields = entries[0].value
     if not isinstance(fields, Mapping) or "meta_data" in fields:
         return ()
-    is_answer = [isinstance(value, (str, list)) for value in fields.values()]
-    can_be_answer = [value is None or isinstance(value, (str, list)) for value in fields.values()]
-    if not any(is_answer) or (strict and not all(can_be_answer)):
+    is_answer = [isinstance(value, (str, list)) for value in fields.values() if value is not None]
+    if not any(is_answer) or (strict and not all(is_answer)):
         return ()
-    return [
-        Entry({"id": key, "answer": value}, f"key {key!r}") for key, value in fields.items() if key
-    ]
+    return [Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
 
 
 def _without_shared_names(answers: list[SavedAnswer]) -> list[SavedAnswer]:

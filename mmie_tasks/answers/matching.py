@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from mmie_tasks.answers.saved import MISSING, Format, SavedAnswer
@@ -326,8 +327,7 @@ class _Search:
         Only for questions that were asked once and answered once: many share text and gold answer
         and differ in the image.
         """
-        unmatched = self._unmatched()
-        if not unmatched:
+        if not (unmatched := self._unmatched()):
             return
         keys: list[list[ContentKey]] = []
         for sample in self.requested:
@@ -335,8 +335,7 @@ class _Search:
             hash_keys = [] if text is None else [("hash", runner_hash(text))]
             text_keys = [] if text is None or target is None else [_text_key(text, target)]
             keys.append([*text_keys, *hash_keys])
-        counts = Counter(key for sample_keys in keys for key in sample_keys)
-        self.requested_counts = counts
+        self.requested_counts = counts = Counter(chain.from_iterable(keys))
         for position, _ in unmatched:
             for key in keys[position]:
                 indices = self.matcher.by_content.get(key, [])

@@ -6,7 +6,8 @@ The format of a record is recognised by its fields, never by the name of its fil
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
@@ -34,7 +35,7 @@ _FAILURES = (
 )
 
 ANSWER_FIELDS = ("answer", "prediction", "response", "output", "text")
-_ID_FIELDS = ("id", "sample_id", "question_id")
+_ID_FIELDS = {"id", "sample_id", "question_id", "url"}
 _ANNOTATION_FIELDS = ("conversations", "task_instance", "meta_data")
 
 Answer: TypeAlias = str | tuple[str, ...]
@@ -153,7 +154,7 @@ def reader_of(record: object) -> RecordReader | None:
         return read_cache_log
     if record.keys() >= {"sample_id", "pred_response"}:
         return read_milebench
-    if _has_id(record) and any(name in record for name in ANSWER_FIELDS):
+    if record.keys() & _ID_FIELDS and any(name in record for name in ANSWER_FIELDS):
         return read_plain
     return None
 
@@ -169,7 +170,7 @@ def require_reader(record: object, reader: RecordReader, source: Source) -> Answ
     if not isinstance(record, Mapping):
         raise source.error(f"it is {type(record).__name__}, not an object")
     own_reader = reader_of(record)
-    without_answer = own_reader is None and _has_id(record)
+    without_answer = own_reader is None and record.keys() & _ID_FIELDS
     if own_reader is not reader and not (without_answer and reader in (read_plain, read_milebench)):
         raise source.error("it lacks the fields that other records of the file have")
     return record
@@ -305,18 +306,10 @@ def _is_part(value: object) -> bool:
 
 def _is_interleaved(value: object) -> bool:
     """Whether a JSON object is an answer with images: parts, or text and images."""
-    if not isinstance(value, Mapping):
-        return False
-    images: object = value.get("images")
-    return isinstance(value.get("content"), list) or (
-        isinstance(value.get("text"), str)
-        and isinstance(images, Sequence)
-        and not isinstance(images, str)
-    )
-
-
-def _has_id(record: AnswerRecord) -> bool:
-    return any(name in record for name in (*_ID_FIELDS, "url"))
+    match value:
+        case {"content": list()} | {"text": str(), "images": [*_]}:
+            return True
+    return False
 
 
 def _plain_ids(record: AnswerRecord, source: Source) -> tuple[str, ...]:
@@ -368,10 +361,9 @@ def _logged_answer(record: AnswerRecord) -> Answer:
 def _cached_answer(response: object) -> Answer:
     if not isinstance(response, str):
         return as_answer(response)
-    try:
+    answer: object = response
+    with suppress(ValueError, RecursionError):
         answer = json.loads(response)
-    except (ValueError, RecursionError):
-        return as_answer(response)
     match answer:
         case [str(text), {**_counts}]:  # a text with its token counts
             return as_answer(text)

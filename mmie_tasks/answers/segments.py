@@ -175,13 +175,8 @@ def _image_indices(
         if index in unused:
             del unused[index]
             index_of[placeholder] = index
-    next_unused = iter(list(unused))
-    for placeholder in placeholders:
-        if placeholder.number is None and placeholder.reference is None:
-            index = next(next_unused, -1)
-            if index >= 0:
-                index_of[placeholder] = index
-    return index_of
+    unnumbered = [p for p in placeholders if p.number is None and p.reference is None]
+    return index_of | dict(zip(unnumbered, unused, strict=False))
 
 
 def image_reference(value: object, depth: int = 0) -> str | None:

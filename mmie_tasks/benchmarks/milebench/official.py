@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import product, starmap
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
@@ -204,10 +205,7 @@ def rouge_l(hypothesis: str, reference: str) -> Verdict:
     if not hypotheses or not references:
         text = "reference" if hypotheses else "answer"
         return Unscored("not_scorable", f"the {text} holds no words")
-    common: set[str] = set()
-    for reference_words in references:
-        for hypothesis_words in hypotheses:
-            common |= common_words(reference_words, hypothesis_words)
+    common: set[str] = set().union(*starmap(common_words, product(references, hypotheses)))
     n_reference, n_hypothesis = len(set().union(*references)), len(set().union(*hypotheses))
     return Scored(f_measure(len(common), n_reference, n_hypothesis))
 

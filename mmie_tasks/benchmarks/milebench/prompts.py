@@ -6,6 +6,7 @@ contexts come from the annotation files; the few fixed words are part of the for
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -44,12 +45,8 @@ class QuestionPrompt:
             placeholder: The text for the n-th image shown, counted from 1; by default the official
                 one.
         """
-        shown, texts = 0, []
-        for part in self.parts:
-            if isinstance(part, PromptImage):
-                shown += 1
-            texts.append(part if isinstance(part, str) else placeholder(shown))
-        return "".join(texts)
+        shown = itertools.count(1)
+        return "".join(p if isinstance(p, str) else placeholder(next(shown)) for p in self.parts)
 
 
 def choice_block(sample: Sample) -> str:

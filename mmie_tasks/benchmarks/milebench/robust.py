@@ -259,8 +259,8 @@ def _declared(text: str, options: _Options) -> frozenset[int]:
 
 def _separate(text: str, options: _Options) -> frozenset[int]:
     """The option of the only separate label; ``A`` and ``I`` need a mark beside them."""
-    labelled: set[int] = set()
+    labelled: frozenset[int] = frozenset()
     for opening, name, closing in _SEPARATE_LABEL.findall(text):
         if opening or closing or name not in _LABELS_THAT_ARE_WORDS:
             labelled |= options.with_label(name)
-    return frozenset(labelled) if len(labelled) == 1 else frozenset()
+    return labelled if len(labelled) == 1 else frozenset()

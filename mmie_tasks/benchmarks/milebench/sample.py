@@ -60,11 +60,9 @@ def rule_of(dataset: str, question_type: str) -> Rule:
         return "needle"
     if "MMCoQA" in dataset:
         return "substring"
-    match question_type:
-        case "open-ended":
-            return "rouge"
-        case "multi-choice":
-            return "choice"
+    rules: dict[str, Rule] = {"open-ended": "rouge", "multi-choice": "choice"}
+    if question_type in rules:
+        return rules[question_type]
     raise BadSample(
         f"{dataset}: `question_type` is {question_type!r}, not 'open-ended' or 'multi-choice'"
     )
