@@ -24,6 +24,7 @@ class MmieTasksError(Exception):
     """
 
     def __init__(self, message: str, *, hint: str) -> None:
+        self.message, self.hint = message, hint
         super().__init__(f"{message}\n\nhint: {hint}")
 
 

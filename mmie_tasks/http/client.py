@@ -10,7 +10,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import openai
 
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Failure, FailureKind, ReplyT, RequestT, Success
+from mmie_tasks.http.retries import Failure, FailureKind
 
 _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
@@ -76,32 +76,14 @@ class Access(Protocol):
 
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
     """An asynchronous client of one server. Open and close it in the loop that uses it."""
-    if access.api_type == "azure":
-        return openai.AsyncAzureOpenAI(
-            azure_endpoint=_without_credentials(url),
-            api_version=access.api_version,
-            **_options(access, url, access.timeout_s),
-        )
-    return openai.AsyncOpenAI(
-        base_url=_without_credentials(url), **_options(access, url, access.timeout_s)
-    )
+    kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
+    return kind(**_options(access, url, access.timeout_s))
 
 
 def blocking_client(access: Access, url: str, timeout_s: float) -> openai.OpenAI:
     """A blocking client of one server, for a few requests."""
-    if access.api_type == "azure":
-        return openai.AzureOpenAI(
-            azure_endpoint=_without_credentials(url),
-            api_version=access.api_version,
-            **_options(access, url, timeout_s),
-        )
-    return openai.OpenAI(base_url=_without_credentials(url), **_options(access, url, timeout_s))
-
-
-def _without_credentials(url: str) -> str:
-    """The address without user and password, which the HTTP library would log."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    kind = openai.AzureOpenAI if access.api_type == "azure" else openai.OpenAI
+    return kind(**_options(access, url, timeout_s))
 
 
 def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
@@ -110,7 +92,11 @@ def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         encoded = base64.b64encode(credentials.encode()).decode("ascii")
         headers["Authorization"] = f"Basic {encoded}"
+    # Without user and password, which the HTTP library would log.
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    azure = {"azure_endpoint": address, "api_version": access.api_version}
     return {
+        **(azure if access.api_type == "azure" else {"base_url": address}),
         "api_key": access.api_key or _NO_KEY,
         "timeout": openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
         "max_retries": 0,
@@ -152,9 +138,7 @@ class ServerError:
     def is_parameter(self) -> bool:
         """Whether the server does not support a parameter or its value."""
         has_code = any(code in self.code for code in _PARAMETER_CODES)
-        return self.status in (400, 422) and (
-            has_code or _UNSUPPORTED.search(self.message) is not None
-        )
+        return self.status in (400, 422) and (has_code or bool(_UNSUPPORTED.search(self.message)))
 
     @property
     def is_model(self) -> bool:
@@ -177,14 +161,16 @@ def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) ->
     >>> str(read_server_error(429, b'{"error": {"code": "insufficient_quota", "message": "Pay."}}'))
     'HTTP 429 (insufficient_quota): Pay.'
     """
-    fields = _fields(body)
-    if inner := _mapping(fields.get("error"), "message"):
-        fields = {**fields, **inner}
-    codes = (
-        fields.get("code"),
-        fields.get("type"),
-        _mapping(fields.get("innererror"), "code").get("code"),
-    )
+    if isinstance(body, (bytes, str)):
+        text = body.decode(errors="replace") if isinstance(body, bytes) else body
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError):
+            body = text
+    fields = _mapping(body, "message")
+    fields = {**fields, **_mapping(fields.get("error"), "message")}
+    inner = _mapping(fields.get("innererror"), "code")
+    codes = (fields.get("code"), fields.get("type"), inner.get("code"))
     code, error_type, inner_code = (text.lower() if isinstance(text, str) else "" for text in codes)
     message = fields.get("message") or fields.get("detail") or ""
     text = message if isinstance(message, str) else json.dumps(message, default=str)
@@ -197,21 +183,26 @@ def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) ->
     )
 
 
-def _fields(body: object) -> Mapping[str, object]:
-    if not isinstance(body, (bytes, str)):
-        return _mapping(body, "message")
-    text = body.decode(errors="replace") if isinstance(body, bytes) else body
-    try:
-        return _mapping(json.loads(text), "message")
-    except (ValueError, RecursionError):
-        return {"message": text}
-
-
 def _mapping(json_value: object, text_key: str) -> Mapping[str, object]:
     """A JSON object; a text becomes an object with this one key."""
     if isinstance(json_value, dict):
         return json_value
     return {text_key: json_value} if isinstance(json_value, str) else {}
+
+
+def json_object(json_value: object) -> Mapping[str, object]:
+    """A JSON object; an empty one for any other JSON."""
+    return json_value if isinstance(json_value, dict) else {}
+
+
+def json_list(json_value: object) -> list[object]:
+    """A JSON array; an empty one for any other JSON."""
+    return json_value if isinstance(json_value, list) else []
+
+
+def json_count(json_value: object) -> int:
+    """A positive integer; 0 for any other JSON."""
+    return json_value if type(json_value) is int and json_value > 0 else 0
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
@@ -239,23 +230,17 @@ def parse_json(content: bytes | str) -> object:
     return parsed
 
 
-def server_error_of(error: BaseException, secrets: Sequence[str]) -> ServerError | None:
-    """The error response behind an exception; None if there was no error response."""
-    if not isinstance(error, openai.APIStatusError):
-        return None
-    # Not the SDK's reading of the body, which knows only one shape of errors.
-    return read_server_error(error.status_code, error.response.content, secrets)
-
-
 def failure_of(error: BaseException, secrets: Sequence[str]) -> Failure:
     """What one of `ATTEMPT_ERRORS` means for the request."""
     match error:
         case openai.APIStatusError():
+            # Not the SDK's reading of the body, which knows only one shape of errors.
             server_error = read_server_error(error.status_code, error.response.content, secrets)
-            headers = lower_names(error.response.headers)
+            headers = error.response.headers
             return Failure(
                 kind=_kind(server_error),
                 reason=str(server_error),
+                error=server_error,
                 wait_s=retry_after_s(headers, time.time()),
                 pause_s=quota_reset_s(headers),
             )
@@ -278,22 +263,3 @@ def _kind(error: ServerError) -> FailureKind:
         return "busy"
     retried = error.status in _RETRIED or error.status >= 500 or error.status < 400
     return "failed" if retried else "rejected"
-
-
-def catch_failures(
-    attempt: Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]], secrets: Sequence[str]
-) -> Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]:
-    """A function for `Endpoint.send`, which turns `ATTEMPT_ERRORS` into a `Failure`."""
-
-    async def send(request: RequestT) -> Success[ReplyT] | Failure:
-        try:
-            return await attempt(request)
-        except ATTEMPT_ERRORS as error:
-            return failure_of(error, secrets)
-
-    return send
-
-
-def lower_names(headers: Mapping[str, str]) -> dict[str, str]:
-    """HTTP headers with their names in lower case."""
-    return {name.lower(): text for name, text in headers.items()}

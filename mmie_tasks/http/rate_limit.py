@@ -92,21 +92,18 @@ class Limiter:
         self._was_throttled = True
         capacity = min(ticket.others, self.in_flight + self._served - ticket.served)
         self._limit = max(1.0, min(self._limit, float(capacity)))
-        self._stop_growth(retry_after_s or 0.0)
+        self.fail(retry_after_s or 0.0)
         if capacity == 0 and retry_after_s is not None:
             self.pause(retry_after_s)
 
-    def fail(self) -> None:
-        """Report any other server error."""
-        self._stop_growth(0.0)
+    def fail(self, wait_s: float = 0.0) -> None:
+        """Report a server error: the limit does not grow for a while, at least for `wait_s`."""
+        until = self._clock() + max(wait_s, self._no_growth_s)
+        self._growth_from = max(self._growth_from, until)
 
     def pause(self, seconds: float) -> None:
         """Send nothing for this long."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
-
-    def _stop_growth(self, seconds: float) -> None:
-        until = self._clock() + max(seconds, self._no_growth_s)
-        self._growth_from = max(self._growth_from, until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +211,7 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """The wait in seconds that a response demands; None if it demands none.
 
     Args:
-        headers: Names in lower case.
+        headers: Names in lower case, or in any case if the mapping ignores it.
         now: Seconds since 1970.
 
     >>> retry_after_s({"retry-after": "2"}, 0.0), retry_after_s({"retry-after-ms": "120"}, 0.0)
@@ -223,8 +220,12 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if (seconds := _number(headers.get(name))) is not None:
             return seconds * unit_s
-    date = headers.get("retry-after")
-    return None if date is None else _until_s(date, now)
+    try:
+        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        return max(0.0, aware.timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
 
 
 def quota_reset_s(headers: Mapping[str, str]) -> float | None:
@@ -261,12 +262,3 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if 0 <= number < inf else None
-
-
-def _until_s(date: str, now: float) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        return max(0.0, aware.timestamp() - now)
-    except (ValueError, OverflowError):
-        return None

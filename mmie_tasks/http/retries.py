@@ -10,19 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from math import inf
 from queue import SimpleQueue
 from time import monotonic
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from loguru import logger
 
 from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Ticket
+
+if TYPE_CHECKING:  # it imports the SDK
+    from mmie_tasks.http.client import ServerError
 
 MAX_FAILURES = 6
 MAX_TIMEOUTS = 3
@@ -38,7 +41,6 @@ FailureKind: TypeAlias = Literal[
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
-_EmittedT = TypeVar("_EmittedT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +67,12 @@ class Failure:
         reason: For messages; holds no secret.
         wait_s: How long the server demands that this request waits, in seconds.
         pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
+        error: The server's error response, if there was one.
     """
 
     kind: FailureKind
     reason: str
+    error: ServerError | None = None
     wait_s: float | None = None
     pause_s: float | None = None
 
@@ -138,22 +142,38 @@ def send_all(
 ) -> Iterator[tuple[int, ReplyT | Undelivered]]:
     """Send all requests and yield one result per request, with its index, as they arrive.
 
-    Closing the iterator early cancels the requests in flight.
+    The requests are sent in an event loop of their own thread. Closing the iterator early, or an
+    interruption, cancels the requests in flight and ends the thread.
 
     Args:
         requests: Not changed and not copied.
         connect: Opens the servers in the event loop that uses them, and closes them.
         policy: How requests are sent and retried.
     """
+    results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
+    cancellation: Future[Callable[[], object]] = Future()
 
-    async def work(emit: Callable[[tuple[int, ReplyT | Undelivered]], None]) -> None:
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a running coroutine is in a task
+        loop = asyncio.get_running_loop()
+        cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         async with connect() as endpoints:
-            dispatcher = Dispatcher(
-                requests, endpoints, policy, lambda index, result: emit((index, result))
-            )
-            await dispatcher.run()
+            await Dispatcher(
+                requests, endpoints, policy, lambda index, result: results.put((index, result))
+            ).run()
 
-    return _iterate(work)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
+        finished = pool.submit(lambda: asyncio.run(main()))
+        finished.add_done_callback(results.put)  # the last result
+        try:
+            while not isinstance(result := results.get(), Future):
+                yield result
+            finished.result()
+        finally:
+            if not finished.done():
+                with suppress(RuntimeError):  # the loop has just ended
+                    cancellation.result()()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -455,39 +475,3 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
         logger.warning(f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
         self._give_up(Undelivered(cause="over_budget", reason=reason))
-
-
-def _iterate(
-    work: Callable[[Callable[[_EmittedT], None]], Coroutine[Any, Any, None]],
-) -> Iterator[_EmittedT]:
-    """Run a coroutine in an event loop of its own thread, and yield what it emits.
-
-    When the caller closes the iterator or is interrupted, the coroutine is cancelled and joined.
-
-    Args:
-        work: Called with the function that emits.
-
-    Raises:
-        BaseException: What `work` raises.
-    """
-    results: SimpleQueue[_EmittedT | Future[None]] = SimpleQueue()
-    cancellation: Future[Callable[[], object]] = Future()
-
-    async def main() -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a running coroutine is in a task
-        loop = asyncio.get_running_loop()
-        cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        await work(results.put)
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
-        finished = pool.submit(lambda: asyncio.run(main()))
-        finished.add_done_callback(results.put)  # the last result
-        try:
-            while not isinstance(result := results.get(), Future):
-                yield result
-            finished.result()
-        finally:
-            if not finished.done():
-                with suppress(RuntimeError):  # the loop has just ended
-                    cancellation.result()()

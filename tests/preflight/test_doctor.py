@@ -94,7 +94,7 @@ def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_JUDGE_API_KEY", KEY)
+    monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with judge_server(key="another") as server:
         args = f"base_url={server.url},cache=off"
         result = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ)

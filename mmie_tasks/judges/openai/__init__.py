@@ -66,7 +66,9 @@ def open_judge(
         model=model,
         base_urls=read.base_urls_of(base_url, service, environment),
         api_type=service,
-        api_version=read.api_version_of(api_version, environment),
+        api_version=api_version
+        or read.first_of(environment, read.AZURE_VERSIONS)
+        or read.AZURE_VERSION,
         api_key=key.api_key,
         key_variables=key.variables,
         timeout_s=timeout,

@@ -9,7 +9,7 @@ recorded before its batch exists (`batch_store`), and later runs wait for that b
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -117,34 +117,25 @@ class BatchJudge:
             return
         indices_by_key: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
-            key = _key_of(request)
-            if isinstance(key, RequestBroken):
-                yield index, key
-            else:
-                indices_by_key.setdefault(key, []).append(index)
+            try:
+                indices_by_key.setdefault(content_key(request), []).append(index)
+            except RequestBroken as error:  # noqa: PERF203 - concerns one request
+                yield index, error
         if not indices_by_key:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
-        with closing(self._outcomes(waiting)) as outcomes:
-            for key, outcome in outcomes:
-                yield from ((index, outcome) for index in indices_by_key[key])
-
-    def _outcomes(
-        self, waiting: dict[str, JudgeRequest]
-    ) -> Generator[tuple[str, Outcome], None, None]:
-        provider = Provider(self.settings, self._pace)
-        run = BatchRun(waiting, self.settings, self._limits, self._pace, provider)
-        try:
-            yield from run.outcomes()
-        except (KeyboardInterrupt, GeneratorExit):
-            if names := ", ".join(f"`{entry.batch}`" for entry in run.running):
-                logger.warning(
-                    f"mmie-tasks: the batches {names} go on at {provider.address}. Run the same "
-                    "command again to wait for them; nothing is paid for twice."
-                )
-            raise
-        finally:
-            provider.close()
+        with closing(Provider(self.settings, self._pace)) as provider:
+            run = BatchRun(waiting, self.settings, self._limits, self._pace, provider)
+            try:
+                for key, outcome in run.outcomes():
+                    yield from ((index, outcome) for index in indices_by_key[key])
+            except (KeyboardInterrupt, GeneratorExit):
+                if names := ", ".join(f"`{entry.batch}`" for entry in run.running):
+                    logger.warning(
+                        f"mmie-tasks: the batches {names} go on at {provider.address}. Run the "
+                        "same command again to wait for them; nothing is paid for twice."
+                    )
+                raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +202,13 @@ class BatchRun:
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """One outcome per request, with its content key, as batches end. Raises nothing."""
         try:
-            yield from self._resume()
+            # Batches of earlier runs; requests without a reply wait again.
+            for submission in self._store.load():
+                if submission.batch is None or self._waiting.keys().isdisjoint(submission.keys):
+                    continue
+                name = f"`{submission.batch}`"
+                logger.info(f"mmie-tasks: the batch {name} of an earlier run is used.")
+                yield from self._inspect(self._start(submission), is_earlier=True)
             while self._waiting or self.running:
                 if self._may_submit():
                     self._submit()
@@ -235,14 +232,6 @@ class BatchRun:
     def _restart_timers(self) -> None:
         self._poll_s = self._pace.first_poll_s
         self._end = time.monotonic() + self._pace.longest_wait_s
-
-    def _resume(self) -> Iterator[tuple[str, Outcome]]:
-        """Read the batches of earlier runs; requests without a reply wait again."""
-        for submission in self._store.load():
-            if submission.batch is None or self._waiting.keys().isdisjoint(submission.keys):
-                continue
-            logger.info(f"mmie-tasks: the batch `{submission.batch}` of an earlier run is used.")
-            yield from self._inspect(self._start(submission), is_earlier=True)
 
     def _start(self, submission: Submission) -> RunningBatch:
         """Wait for a batch, which has some of the waiting requests."""
@@ -346,7 +335,7 @@ class BatchRun:
         logger.info(f"mmie-tasks: the provider takes no more batches for now ({error.message}).")
 
     def _poll(self) -> Iterator[tuple[str, Outcome]]:
-        """Wait, then inspect every running batch once."""
+        """Wait, inspect every running batch once, and log how far they are if that changed."""
         entries = list(self.running)
         if not entries:
             return
@@ -357,7 +346,14 @@ class BatchRun:
         self._poll_s = min(self._poll_s * 1.5, self._pace.longest_poll_s)
         for entry in entries:
             yield from self._inspect(entry)
-        self._log_progress()
+        batches = [self._states[entry.batch] for entry in self.running]
+        total = sum(len(entry.submission.keys) for entry in self.running)
+        completed = sum(batch.completed for batch in batches)
+        failed = sum(batch.failed for batch in batches)
+        progress = f"{completed} of {total} requests done, {failed} failed"
+        if batches and progress != self._progress:
+            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
+            self._progress = progress
 
     def _inspect(
         self, entry: RunningBatch, *, is_earlier: bool = False
@@ -406,7 +402,10 @@ class BatchRun:
         if is_earlier or too_much:
             retries |= unanswered
         else:
-            self._fail(unanswered, _unanswered(batch))
+            reason = f"the batch is {batch.status} and has no line for it"
+            if batch.status == "failed":
+                reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
+            self._fail(unanswered, JudgeUnavailable(f"{reason}; {_AGAIN}"))
         self._put_back(retries)
         if too_much and not is_earlier:
             self._submit_less(len(entry.submission.keys), batch.error)
@@ -433,37 +432,27 @@ class BatchRun:
             return None
         return _request_error(error)
 
-    def _log_progress(self) -> None:
-        """Log how far the batches are, if that has changed."""
-        batches = [self._states[entry.batch] for entry in self.running]
-        total = sum(len(entry.submission.keys) for entry in self.running)
-        completed = sum(batch.completed for batch in batches)
-        failed = sum(batch.failed for batch in batches)
-        progress = f"{completed} of {total} requests done, {failed} failed"
-        if batches and progress != self._progress:
-            logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
-            self._progress = progress
-
     def _judge_error(self, error: JudgeUnavailable | Rejected | OSError) -> JudgeError:
         """The judge error of every request that a fault concerns."""
         match error:
             case JudgeUnavailable():
                 return error
             case Rejected():
-                return _setup_error(error.error, self._provider.address)
+                match error.error.status:
+                    case 401 | 403:
+                        hint = "check the key and its permissions"
+                    case 404 | 405 | 501:
+                        hint = "leave `batch=true` out: not every server has a Batch API"
+                    case _:
+                        hint = "check the account, or leave `batch=true` out"
+                server = f"The judge's server {self._provider.address}"
+                return JudgeMisconfigured(f"{server} accepts no batch: {error}.", hint=hint)
             case OSError():
                 return JudgeMisconfigured(
                     f"The folder `{self._store.folder}` for batches cannot be used: "
                     f"{error.strerror}.",
                     hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
                 )
-
-
-def _key_of(request: JudgeRequest) -> str | RequestBroken:
-    try:
-        return content_key(request)
-    except RequestBroken as error:
-        return error
 
 
 def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[ResultLine]:
@@ -490,14 +479,6 @@ def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[R
         )
 
 
-def _unanswered(batch: Batch) -> JudgeUnavailable:
-    """The error of a request without a line in the results."""
-    if batch.status == "failed":
-        reason = f"{batch.error.message} ({batch.error.code})"
-        return JudgeUnavailable(f"the batch failed: {reason}; {_AGAIN}")
-    return JudgeUnavailable(f"the batch is {batch.status} and has no line for it; {_AGAIN}")
-
-
 def _request_error(error: ServerError) -> JudgeError:
     """The judge error of one request; status 0 means that it was never run."""
     if error.status in (400, 413, 422):
@@ -507,16 +488,3 @@ def _request_error(error: ServerError) -> JudgeError:
         return JudgeMisconfigured(f"The batch ran into {error}.", hint="check key and model")
     reason = f"the batch ended without it ({error.code})" if error.status == 0 else str(error)
     return JudgeUnavailable(f"{reason}; {_AGAIN}")
-
-
-def _setup_error(error: ServerError, address: str) -> JudgeMisconfigured:
-    """The judge error of a server that accepts no batch at all."""
-    message = f"The judge's server {address} accepts no batch: {error}."
-    match error.status:
-        case 401 | 403:
-            hint = "check the key and its permissions"
-        case 404 | 405 | 501:
-            hint = "leave `batch=true` out: not every server has a Batch API"
-        case _:
-            hint = "check the account, or leave `batch=true` out"
-    return JudgeMisconfigured(message, hint=hint)

@@ -15,28 +15,29 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from itertools import count
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Final, TypeVar
 
 from loguru import logger
 
-from mmie_tasks.core.files import file_lock
+from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.http.client import (
     ATTEMPT_ERRORS,
     ServerError,
     UnusableBody,
     blocking_client,
     failure_of,
+    json_count,
+    json_list,
+    json_object,
     parse_json,
     read_server_error,
-    server_error_of,
 )
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.openai.settings import Settings, public_address
 
-VERSION = 1
 RETENTION_S = 30 * 24 * 3600.0
 """After this time a provider has deleted the files of a batch, and its record is useless."""
 
@@ -91,21 +92,15 @@ def parse_submission(text: str) -> Submission:
     match json.loads(text):
         case {
             "version": 1,
-            "digest": str(digest),
+            "digest": str(),
             "keys": [*keys],
-            "nonce": str(nonce),
-            "begun_s": int() | float() as begun_s,
-            "input_file": str() | None as input_file,
-            "batch": str() | None as batch,
-        } if all(isinstance(key, str) for key in keys):
-            return Submission(
-                digest=digest,
-                keys=tuple(keys),
-                nonce=nonce,
-                begun_s=begun_s,
-                input_file=input_file,
-                batch=batch,
-            )
+            "nonce": str(),
+            "begun_s": int() | float(),
+            "input_file": str() | None,
+            "batch": str() | None,
+        } as fields if all(isinstance(key, str) for key in keys):
+            values = {field.name: fields[field.name] for field in dataclass_fields(Submission)}
+            return Submission(**values | {"keys": tuple(keys)})
         case _:
             raise ValueError("fields are missing or of another type")
 
@@ -120,7 +115,7 @@ class SubmissionStore:
     """
 
     def __init__(self, root: Path, *, server: str, signature: str) -> None:
-        self._header = {"version": VERSION, "server": server, "signature": signature}
+        self._header = {"version": 1, "server": server, "signature": signature}
         name = hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
         self.folder = root / name
 
@@ -135,9 +130,7 @@ class SubmissionStore:
 
     def load(self) -> list[Submission]:
         """All submissions, oldest first. Deletes expired records, skips unreadable ones."""
-        return sorted(self._load(), key=lambda submission: submission.begun_s)
-
-    def _load(self) -> Iterator[Submission]:
+        submissions = []
         for path in self.folder.glob("*.json"):
             try:
                 submission = parse_submission(path.read_text(encoding="utf-8"))
@@ -147,9 +140,10 @@ class SubmissionStore:
                 logger.warning(f"mmie-tasks: `{path}` is no record of a batch, ignored: {error}")
                 continue
             if time.time() - submission.begun_s < RETENTION_S:
-                yield submission
+                submissions.append(submission)
             else:
                 path.unlink(missing_ok=True)
+        return sorted(submissions, key=lambda submission: submission.begun_s)
 
     def save(self, submission: Submission) -> Submission:
         """Write the record atomically, and return the submission.
@@ -157,15 +151,12 @@ class SubmissionStore:
         Raises:
             OSError: The disk is full, or the folder cannot be written.
         """
-        path = self._path(submission)
-        part = path.with_suffix(".part")
-        text = json.dumps(self._header | asdict(submission))
-        part.touch(mode=0o600)
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        with atomic_write(self._path(submission)) as part:
+            part.touch(mode=0o600)
+            with part.open("w", encoding="utf-8") as file:
+                json.dump(self._header | asdict(submission), file)
+                file.flush()
+                os.fsync(file.fileno())
         return submission
 
     def delete(self, submission: Submission) -> None:
@@ -247,25 +238,24 @@ def write_requests(
             if len(keys) == limits.requests:
                 break
             try:
-                line = _request_line(key, body_of(request), limits)
+                body = body_of(request)
             except RequestBroken as error:
                 broken[key] = error
+                continue
+            # A line of ASCII: some readers break lines at other characters too.
+            fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
+            line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
+            if len(line) > limits.size_bytes:
+                size = (
+                    f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
+                )
+                broken[key] = RequestBroken(f"the request is too large for a batch: {size}")
                 continue
             if len(line) > free_bytes:
                 break
             free_bytes -= file.write(line)
             keys.append(key)
     return RequestFile(keys=tuple(keys), broken=broken)
-
-
-def _request_line(key: str, body: Mapping[str, object], limits: Limits) -> bytes:
-    """A request as a line of ASCII: some readers break lines at other characters too."""
-    request = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
-    line = json.dumps(request, separators=(",", ":")).encode("ascii") + b"\n"
-    if len(line) > limits.size_bytes:
-        size = f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
-        raise RequestBroken(f"the request is too large for a batch: {size}")
-    return line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,23 +275,18 @@ class ResultLine:
 
 def read_lines(content: bytes) -> Iterator[ResultLine | None]:
     """The lines of an output or error file; None for every unreadable line."""
-    for line in content.split(b"\n"):
-        if line.strip():
-            yield _read_line(line)
-
-
-def _read_line(line: bytes) -> ResultLine | None:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    match fields:
-        case {"custom_id": str(key), "response": {"status_code": int(status), "body": body}}:
-            return ResultLine(key=key, status=status, body=body)
-        case {"custom_id": str(key), "error": dict() as error}:
-            return ResultLine(key=key, status=None, body={"error": error})
-        case _:
-            return None
+    for line in filter(bytes.strip, content.split(b"\n")):
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError):
+            fields = None
+        match fields:
+            case {"custom_id": str(key), "response": {"status_code": int(status), "body": body}}:
+                yield ResultLine(key=key, status=status, body=body)
+            case {"custom_id": str(key), "error": dict() as error}:
+                yield ResultLine(key=key, status=None, body={"error": error})
+            case _:
+                yield None
 
 
 class Rejected(Exception):
@@ -368,9 +353,9 @@ def read_batch(json_value: object, secrets: Sequence[str]) -> Batch:
     Raises:
         UnusableBody: It has no name or no status.
     """
-    fields = _mapping(json_value)
-    counts = _mapping(fields.get("request_counts"))
-    errors = _list(_mapping(fields.get("errors")).get("data"))
+    fields = json_object(json_value)
+    counts = json_object(fields.get("request_counts"))
+    errors = json_list(json_object(fields.get("errors")).get("data"))
     status = _text(fields.get("status"))
     if status is None:
         raise UnusableBody("the server sent a batch without a status")
@@ -379,34 +364,22 @@ def read_batch(json_value: object, secrets: Sequence[str]) -> Batch:
         status=status.lower(),
         output_file=_text(fields.get("output_file_id")),
         error_file=_text(fields.get("error_file_id")),
-        completed=_int(counts.get("completed")),
-        failed=_int(counts.get("failed")),
+        completed=json_count(counts.get("completed")),
+        failed=json_count(counts.get("failed")),
         error=read_server_error(0, next(iter(errors), {}), secrets),
-        metadata=_mapping(fields.get("metadata")),
+        metadata=json_object(fields.get("metadata")),
     )
 
 
 def _name(json_value: object) -> str:
-    name = _text(_mapping(json_value).get("id"))
+    name = _text(json_object(json_value).get("id"))
     if name is None:
         raise UnusableBody("the server sent JSON without an `id`")
     return name
 
 
-def _mapping(json_value: object) -> Mapping[str, object]:
-    return json_value if isinstance(json_value, dict) else {}
-
-
-def _list(json_value: object) -> list[object]:
-    return json_value if isinstance(json_value, list) else []
-
-
 def _text(json_value: object) -> str | None:
     return json_value if isinstance(json_value, str) and json_value else None
-
-
-def _int(json_value: object) -> int:
-    return json_value if isinstance(json_value, int) else 0
 
 
 def is_too_much(error: ServerError) -> bool:
@@ -482,7 +455,7 @@ class Provider:
                     return None
                 raise
             batches = [
-                read_batch(entry, self._settings.secrets) for entry in _list(page.get("data"))
+                read_batch(entry, self._settings.secrets) for entry in json_list(page.get("data"))
             ]
             for batch in batches:
                 if batch.metadata.get(NONCE) == submission.nonce:
@@ -496,7 +469,7 @@ class Provider:
         batches = self._client.batches.with_raw_response
         query = {"after": after} if after else None
         return self._retry(
-            lambda: _mapping(parse_json(batches.list(limit=100, extra_query=query).content)),
+            lambda: json_object(parse_json(batches.list(limit=100, extra_query=query).content)),
             self._settings.patience_s,
         )
 
@@ -517,18 +490,19 @@ class Provider:
             find_result: The result if the last attempt succeeded but its response was lost.
         """
         end = time.monotonic() + patience_s
-        for attempts in count(1):
+        attempts = 0
+        while True:
+            attempts += 1
             try:
                 return call()
             except ATTEMPT_ERRORS as error:
                 failure = failure_of(error, self._settings.secrets)
-                server_error = server_error_of(error, self._settings.secrets)
-            if server_error is not None and (
+            if failure.error is not None and (
                 attempts >= _DENIED_ATTEMPTS
-                if server_error.status in _DENIED
-                else failure.kind in ("denied", "rejected") or is_too_much(server_error)
+                if failure.error.status in _DENIED
+                else failure.kind in ("denied", "rejected") or is_too_much(failure.error)
             ):
-                raise Rejected(server_error)
+                raise Rejected(failure.error)
             demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
             wait_s = max(self._pace.retries.wait_s(attempts), demanded_s)
             if time.monotonic() + wait_s > end:
@@ -538,4 +512,3 @@ class Provider:
             time.sleep(wait_s)
             if (result := find_result()) is not None:
                 return result
-        raise AssertionError  # `count` has no end

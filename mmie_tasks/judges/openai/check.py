@@ -18,8 +18,9 @@ from mmie_tasks.http.client import (
     UnusableBody,
     blocking_client,
     failure_of,
+    json_list,
+    json_object,
     parse_json,
-    server_error_of,
 )
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Failure
@@ -32,23 +33,6 @@ _TIMEOUT_S = 30.0
 _MAX_NAMES = 5
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
 _NO_LIST = (404, 405, 501)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """Why a server cannot be used, and a hint."""
-
-    message: str
-    hint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Result:
-    """The models that a server lists, or why a request failed."""
-
-    models: Sequence[str] = ()
-    failure: Failure | None = None
-    error: ServerError | None = None
 
 
 def check(settings: Settings, *, pace: Pace | None = None, today: date | None = None) -> None:
@@ -73,7 +57,7 @@ def check(settings: Settings, *, pace: Pace | None = None, today: date | None = 
     checks = [_Check(settings, url, pace or Pace()) for url in settings.base_urls]
     problems = [problem for problem in map(_Check.problem, checks) if problem is not None]
     if len(problems) == len(checks):
-        raise JudgeMisconfigured(problems[0].message, hint=problems[0].hint)
+        raise problems[0]
     for problem in problems:
         logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
 
@@ -86,71 +70,70 @@ class _Check:
     url: str = field(repr=False)
     pace: Pace
 
-    def problem(self) -> Problem | None:
+    def problem(self) -> JudgeMisconfigured | None:
         """Why the server cannot be used; None if it can."""
         timeout_s = min(_TIMEOUT_S, self.settings.timeout_s)
+        models: list[str] = []
+        failure = None
         with blocking_client(self.settings, self.url, timeout_s) as client:
-            result = _Result()
             if self.settings.api_type != "azure":  # which lists models, not deployments
-                result = self._retry(partial(_models, client))
-            models = result.models
-            if result.failure is None and self.settings.model not in models:
-                result = self._ping(client)
-        if result.failure is None:
+                failure = self._retry(lambda: models.extend(_models(client)))
+            if failure is None and self.settings.model not in models:
+                failure = self._ping(client)
+        if failure is None:
             return None
-        if result.failure.kind == "busy":
+        if failure.kind == "busy":
             address = public_address(self.url)
-            logger.warning(f"The judge at {address} is busy: {result.failure.reason}")
+            logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
-        return self._describe(result.failure, result.error, models)
+        return self._describe(failure, models)
 
-    def _ping(self, client: openai.OpenAI) -> _Result:
+    def _ping(self, client: openai.OpenAI) -> Failure | None:
         """Request a few tokens, in another dialect if necessary."""
         dialect: Dialect | None = dialect_of(self.settings.model)
         tried: set[Dialect] = set()
-        result = _Result()
+        failure = None
         while dialect is not None and dialect not in tried:
             tried.add(dialect)
-            result = self._retry(partial(self._complete, client, replace(dialect, headroom=0)))
-            dialect = next_dialect(dialect, result.error) if result.error else None
-        return result
+            failure = self._retry(partial(self._complete, client, replace(dialect, headroom=0)))
+            dialect = next_dialect(dialect, failure.error) if failure else None
+        return failure
 
-    def _complete(self, client: openai.OpenAI, dialect: Dialect) -> Sequence[str]:
+    def _complete(self, client: openai.OpenAI, dialect: Dialect) -> None:
         body = chat_body(_PING, replace(self.settings, max_tokens=None), dialect)
         response = client.chat.completions.with_raw_response.create(**body)  # type: ignore[call-overload]
         read_completion(parse_json(response.content), model=self.settings.model)
-        return ()
 
-    def _retry(self, request: Callable[[], Sequence[str]]) -> _Result:
+    def _retry(self, request: Callable[[], None]) -> Failure | None:
         """Make a request, retried a few times if a retry may help."""
         for wait_s in (*self.pace.check_s, None):
             try:
-                return _Result(models=request())
+                request()
             except ATTEMPT_ERRORS as error:
                 failure = failure_of(error, self.settings.secrets)
-                server_error = server_error_of(error, self.settings.secrets)
+            else:
+                return None
             if failure.kind != "failed" or wait_s is None:
                 break
             time.sleep(wait_s)
-        return _Result(failure=failure, error=server_error)
+        return failure
 
-    def _describe(
-        self, failure: Failure, error: ServerError | None, models: Sequence[str]
-    ) -> Problem:
+    def _describe(self, failure: Failure, models: Sequence[str]) -> JudgeMisconfigured:
         judge = f"The judge `{self.settings.model}` at {public_address(self.url)}"
-        if error is None:
-            return Problem(
-                message=f"{judge} is not reachable: {failure.reason}.",
+        if (error := failure.error) is None:
+            return JudgeMisconfigured(
+                f"{judge} is not reachable: {failure.reason}.",
                 hint="start it, or correct `base_url=`; most end in `/v1`",
             )
         message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
         if not error.is_model:
-            return Problem(message=message, hint=_hint(error, self.settings))
+            return JudgeMisconfigured(message, hint=_hint(error, self.settings))
         similar = get_close_matches(self.settings.model, models, n=_MAX_NAMES, cutoff=0.4)
         if not (suggestions := similar or models[:_MAX_NAMES]):
-            return Problem(message=message, hint="name a model that this server has: `model=...`")
+            hint = "name a model that this server has: `model=...`"
+            return JudgeMisconfigured(message, hint=hint)
         names = ", ".join(f"`{name}`" for name in suggestions)
-        return Problem(message=f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
+        return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
 
 
 def _hint(error: ServerError, settings: Settings) -> str:
@@ -177,7 +160,6 @@ def _models(client: openai.OpenAI) -> list[str]:
         if error.status_code in _NO_LIST:
             return []
         raise
-    entries = page.get("data") if isinstance(page, dict) else None
-    models = entries if isinstance(entries, list) else []
-    names = (model.get("id") for model in models if isinstance(model, dict))
+    entries = json_list(json_object(page).get("data"))
+    names = (json_object(entry).get("id") for entry in entries)
     return [name for name in names if isinstance(name, str)]

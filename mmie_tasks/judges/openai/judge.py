@@ -99,7 +99,7 @@ class OpenAIJudge:
     async def _connect(
         self,
     ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeRefused]]]:
-        from mmie_tasks.http.client import async_client, catch_failures
+        from mmie_tasks.http.client import async_client
         from mmie_tasks.judges.openai.wire import ChatServer
 
         settings, pace = self.settings, self._pace
@@ -108,18 +108,15 @@ class OpenAIJudge:
             for url in settings.base_urls:
                 client = await stack.enter_async_context(async_client(settings, url))
                 limiter = Limiter(
-                    ceiling=settings.max_concurrency,
-                    no_growth_s=pace.no_growth_s,
-                    clock=monotonic,
+                    ceiling=settings.max_concurrency, no_growth_s=pace.no_growth_s, clock=monotonic
                 )
                 address = public_address(url)
-                server = ChatServer(settings, client, address)
                 endpoints.append(
                     Endpoint(
                         address=address,
                         limiter=limiter,
                         health=Health(pace=pace, clock=monotonic),
-                        send=catch_failures(server.attempt, settings.secrets),
+                        send=ChatServer(settings, client, address).attempt,
                     )
                 )
             yield endpoints

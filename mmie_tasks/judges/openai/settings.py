@@ -22,17 +22,15 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 AZURE_VERSION = "2024-10-21"
 DEFAULT_URL = "https://api.openai.com/v1"
 
-_JUDGE_KEYS = ("MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY")
-_JUDGE_URLS = ("MMIE_TASKS_JUDGE_BASE_URL", "JUDGE_BASE_URL")
 _KEYS: Mapping[ApiType, tuple[str, ...]] = {
-    "openai": (*_JUDGE_KEYS, "OPENAI_API_KEY"),
-    "azure": (*_JUDGE_KEYS, "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
+    "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
 }
 _URLS: Mapping[ApiType, tuple[str, ...]] = {
-    "openai": (*_JUDGE_URLS, "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    "azure": (*_JUDGE_URLS, "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
+    "openai": ("JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
+    "azure": ("JUDGE_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
 }
-_VERSIONS = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
+AZURE_VERSIONS = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ def model_of(option: str | None, environment: Mapping[str, str]) -> str:
     Raises:
         SettingWrong: Neither the option nor a variable names a model.
     """
-    model = option or _first(environment, registry.model_variables("openai"))
+    model = option or first_of(environment, registry.model_variables("openai"))
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
     return model
@@ -151,11 +149,6 @@ def api_type_of(option: str | None, environment: Mapping[str, str]) -> ApiType:
     return "azure" if (option or environment.get("API_TYPE")) == "azure" else "openai"
 
 
-def api_version_of(option: str | None, environment: Mapping[str, str]) -> str:
-    """Azure's API version."""
-    return option or _first(environment, _VERSIONS) or AZURE_VERSION
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """An API key, and the variables that may hold it."""
@@ -172,7 +165,7 @@ def key_of(variable: str | None, api_type: ApiType, environment: Mapping[str, st
             not repeat the key.
     """
     variables = _KEYS[api_type] if variable is None else (variable,)
-    api_key = _first(environment, variables)
+    api_key = first_of(environment, variables)
     if variable is not None and api_key is None:
         # The option may be the key itself: only what looks like a variable's name is repeated.
         is_name = re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", variable)
@@ -198,7 +191,7 @@ def base_urls_of(
     Raises:
         SettingWrong: An address is not one of a server, or Azure's is missing.
     """
-    text = option or _first(environment, _URLS[api_type])
+    text = option or first_of(environment, _URLS[api_type])
     if text is None and api_type == "azure":
         raise SettingWrong(
             "The judge is at Azure, but its address is not set.",
@@ -210,7 +203,13 @@ def base_urls_of(
 
 def _base_url(text: str, api_type: ApiType) -> str:
     url = text.strip().rstrip("/")
-    if not _is_address(url):
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises if it is not a number
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise SettingWrong(
             f"The judge's base URL `{url.rpartition('@')[2]}` is no address of a server.",
             hint="write it as `http://HOST:PORT/v1`; several are separated by `;`",
@@ -218,15 +217,6 @@ def _base_url(text: str, api_type: ApiType) -> str:
     if api_type == "azure":
         return url.partition("/openai")[0]
     return url.removesuffix("/chat/completions").rstrip("/")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises if it is not a number
-    except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def temperature_of(option: str) -> float | None:
@@ -298,6 +288,7 @@ def check_positive(**options: float | None) -> None:
             )
 
 
-def _first(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """The first of the variables that is set and not empty."""
     texts = (environment.get(name, "").strip() for name in names)
     return next((text for text in texts if text), None)

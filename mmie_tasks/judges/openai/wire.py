@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import mimetypes
-from collections.abc import Iterator, Mapping
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +16,13 @@ import openai
 from loguru import logger
 
 from mmie_tasks.http.client import (
+    ATTEMPT_ERRORS,
     ServerError,
     UnusableBody,
-    lower_names,
+    failure_of,
+    json_count,
+    json_object,
     parse_json,
-    server_error_of,
 )
 from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
@@ -35,7 +37,6 @@ from mmie_tasks.judges.base import (
 from mmie_tasks.judges.openai.models import HEADROOM, Dialect, Price, dialect_of
 from mmie_tasks.judges.openai.settings import Settings
 
-_PARAMETER_ERRORS = (openai.BadRequestError, openai.UnprocessableEntityError)  # 400, 422
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
@@ -56,11 +57,7 @@ class ChatServer:
         self._dialect = dialect_of(settings.model)
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeRefused] | Failure:
-        """Send a request; again at once if the server only rejects a parameter's name.
-
-        Raises:
-            OpenAIError: The server's error, or no response: see `client.ATTEMPT_ERRORS`.
-        """
+        """Send a request; again at once if the server only rejects a parameter's name."""
         tried: set[Dialect] = set()
         while True:
             dialect = self._dialect
@@ -69,12 +66,20 @@ class ChatServer:
                 return await self._complete(request, dialect)
             except RequestBroken as error:
                 return Failure(kind="invalid", reason=str(error))
-            except _PARAMETER_ERRORS as error:
-                server_error = server_error_of(error, self._settings.secrets)
-                other = next_dialect(dialect, server_error) if server_error else None
-                if other is None or other in tried:
-                    raise
-                self._adopt(other, str(server_error))
+            except ATTEMPT_ERRORS as error:
+                failure = failure_of(error, self._settings.secrets)
+            other = next_dialect(dialect, failure.error)
+            if other is None or other in tried:
+                return failure
+            if other == self._dialect:
+                continue  # another request was faster
+            self._dialect = other
+            has_temperature = other.takes_temperature or self._settings.temperature is None
+            logger.warning(
+                f"The judge `{self._settings.model}` at {self._address} now gets "
+                f"`{other.max_tokens_name}`{'' if has_temperature else ', no temperature'}, "
+                f"because it answered {failure.error}"
+            )
 
     async def _complete(
         self, request: JudgeRequest, dialect: Dialect
@@ -87,7 +92,7 @@ class ChatServer:
             ),
             settings.timeout_s,
         )
-        pause_s = quota_reset_s(lower_names(response.headers))
+        pause_s = quota_reset_s(response.headers)
         try:
             completion = parse_json(response.content)
             reply = read_completion(completion, model=settings.model, price=settings.price)
@@ -96,19 +101,8 @@ class ChatServer:
         cost_usd = cost_of(request, completion, settings)
         return Success(reply=reply, cost_usd=cost_usd, pause_s=pause_s)
 
-    def _adopt(self, dialect: Dialect, reason: str) -> None:
-        if dialect == self._dialect:
-            return  # another request was faster
-        self._dialect = dialect
-        temperature = self._settings.temperature
-        omitted = "" if dialect.takes_temperature or temperature is None else ", no temperature"
-        logger.warning(
-            f"The judge `{self._settings.model}` at {self._address} now gets "
-            f"`{dialect.max_tokens_name}`{omitted}, because it answered {reason}"
-        )
 
-
-def next_dialect(dialect: Dialect, error: ServerError) -> Dialect | None:
+def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
     """The dialect to try after an error about a parameter; None if another would not help.
 
     >>> from mmie_tasks.judges.openai.models import PLAIN
@@ -116,7 +110,7 @@ def next_dialect(dialect: Dialect, error: ServerError) -> Dialect | None:
     >>> next_dialect(PLAIN, error).max_tokens_name
     'max_completion_tokens'
     """
-    if not error.is_parameter:
+    if error is None or not error.is_parameter:
         return None
     if error.concerns(dialect.max_tokens_name):
         if dialect.max_tokens_name == "max_tokens":
@@ -136,7 +130,19 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
         RequestBroken: An image cannot be read.
     """
     limit = request.max_tokens if settings.max_tokens is None else settings.max_tokens
-    content = [_content_part(part, settings.detail) for part in request.parts]
+    content: list[dict[str, object]] = []
+    for part in request.parts:
+        if isinstance(part, str):
+            # With U+FFFD for lone surrogates, which UTF-8 cannot encode.
+            text = part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            content.append({"type": "text", "text": text})
+            continue
+        data = image_bytes(part)
+        encoded = base64.b64encode(data).decode("ascii")
+        image = {"url": f"data:{mime_type(data, part)};base64,{encoded}"}
+        if settings.detail:
+            image["detail"] = settings.detail
+        content.append({"type": "image_url", "image_url": image})
     body: dict[str, object] = {
         "model": settings.model,
         "messages": [{"role": "user", "content": content}],
@@ -147,33 +153,15 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
     return body
 
 
-def _content_part(part: str | Path, detail: str | None) -> dict[str, object]:
-    if isinstance(part, str):
-        return {"type": "text", "text": _valid_unicode(part)}
-    content = image_bytes(part)
-    encoded = base64.b64encode(content).decode("ascii")
-    image = {"url": f"data:{mime_type(content, part)};base64,{encoded}"}
-    return {"type": "image_url", "image_url": {**image, "detail": detail} if detail else image}
-
-
-def _valid_unicode(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, which UTF-8 cannot encode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-_SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),  # also MPO, with several images
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"II*\x00", "image/tiff"),
-    (b"MM\x00*", "image/tiff"),
-)
+_SIGNATURES = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",  # also MPO, with several images
+    "image/gif": rb"GIF8[79]a",
+    "image/bmp": rb"BM",
+    "image/tiff": rb"II\*\x00|MM\x00\*",
+    "image/webp": rb"(?s:RIFF.{4}WEBP)",
+    "image/avif": rb"(?s:.{4}ftyp.{0,20}avi[fs])",
+}
 
 
 def mime_type(content: bytes, path: Path) -> str:
@@ -182,13 +170,9 @@ def mime_type(content: bytes, path: Path) -> str:
     >>> mime_type(b"GIF89a", Path("a.png"))
     'image/gif'
     """
-    for signature, name in _SIGNATURES:
-        if content.startswith(signature):
+    for name, signature in _SIGNATURES.items():
+        if re.match(signature, content):
             return name
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    if content[4:8] == b"ftyp" and (b"avif" in content[8:32] or b"avis" in content[8:32]):
-        return "image/avif"
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
@@ -205,19 +189,28 @@ def read_completion(
     Raises:
         UnusableBody: It has no choice with a message.
     """
-    fields = _object(completion)
-    choice = _first_choice(fields)
-    message = _object(choice.get("message"))
+    match completion:
+        case {"choices": [{"message": dict() as message, **choice}, *_]}:
+            pass
+        case _:
+            raise UnusableBody("the server sent JSON without a choice that has a message")
     finish_reason = choice.get("finish_reason")
-    text = "".join(_texts(message.get("content"), "text"))
-    refusal = message.get("refusal") or "".join(_texts(message.get("content"), "refusal"))
+    text = _text_of(message.get("content"), "text")
+    refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
     if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
-        return _refused_without_text(finish_reason, usage_of(completion))
-    server_model = fields.get("model")
+        reason = f"the reply has no text (finish_reason `{finish_reason}`)"
+        if finish_reason == "length":
+            usage = usage_of(completion)
+            hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
+            reason += ": hidden reasoning or the limit used them up; "
+            reason += f"{usage.output_tokens} tokens were used"
+            reason += hidden if usage.reasoning_tokens else ""
+        return JudgeRefused(reason)
+    server_model = json_object(completion).get("model")
     return JudgeReply(
         text=text,
         model=server_model if isinstance(server_model, str) and server_model else model,
@@ -226,45 +219,23 @@ def read_completion(
     )
 
 
-def _first_choice(fields: Mapping[str, object]) -> Mapping[str, object]:
-    match fields.get("choices"):
-        case [{"message": dict()} as choice, *_]:
-            return _object(choice)
-        case _:
-            raise UnusableBody("the server sent JSON without a choice that has a message")
-
-
-def _texts(content: object, kind: str) -> Iterator[str]:
-    match content:
-        case str() if kind == "text":
-            yield content
-        case list():
-            for part in content:
-                text = _object(part).get(kind)
-                if isinstance(text, str):
-                    yield text
-
-
-def _refused_without_text(finish_reason: object, usage: Usage) -> JudgeRefused:
-    if finish_reason != "length":
-        return JudgeRefused(f"the reply has no text (finish_reason `{finish_reason}`)")
-    reasoning = f", {usage.reasoning_tokens} of them for hidden reasoning"
-    tokens = f"{usage.output_tokens} tokens were used{reasoning if usage.reasoning_tokens else ''}"
-    cause = "hidden reasoning or the limit used them up"
-    return JudgeRefused(f"the reply has no text (finish_reason `length`): {cause}; {tokens}")
+def _text_of(content: object, kind: str) -> str:
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = (json_object(part).get(kind) for part in parts)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def usage_of(completion: object, price: Price | None = None) -> Usage:
     """The tokens that a server reports, 0 if it reports none, and their cost."""
-    fields = _object(_object(completion).get("usage"))
-    input_tokens = _count(fields.get("prompt_tokens"))
-    output_tokens = _count(fields.get("completion_tokens"))
-    details = _object(fields.get("completion_tokens_details"))
-    has_cost = price is not None and input_tokens + output_tokens > 0
+    fields = json_object(json_object(completion).get("usage"))
+    input_tokens = json_count(fields.get("prompt_tokens"))
+    output_tokens = json_count(fields.get("completion_tokens"))
+    details = json_object(fields.get("completion_tokens_details"))
+    has_cost = input_tokens + output_tokens > 0
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        reasoning_tokens=_count(details.get("reasoning_tokens")),
+        reasoning_tokens=json_count(details.get("reasoning_tokens")),
         cost_usd=price.cost_usd(input_tokens, output_tokens) if price and has_cost else None,
     )
 
@@ -284,11 +255,3 @@ def cost_of(request: JudgeRequest, completion: object, settings: Settings) -> fl
         for part in request.parts
     )
     return settings.price.cost_usd(input_tokens, settings.max_tokens or request.max_tokens)
-
-
-def _count(tokens: object) -> int:
-    return tokens if type(tokens) is int and tokens > 0 else 0
-
-
-def _object(json_value: object) -> Mapping[str, object]:
-    return json_value if isinstance(json_value, dict) else {}

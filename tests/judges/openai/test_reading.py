@@ -22,11 +22,10 @@ def test_with_only_a_key_the_providers_own_server_is_used():
             "model",
             ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"],
         ),
-        ("api_key", ["MMIE_TASKS_JUDGE_API_KEY", "JUDGE_API_KEY", "OPENAI_API_KEY"]),
+        ("api_key", ["JUDGE_API_KEY", "OPENAI_API_KEY"]),
         (
             "base_urls",
             [
-                "MMIE_TASKS_JUDGE_BASE_URL",
                 "JUDGE_BASE_URL",
                 "OPENAI_API_URL",
                 "OPENAI_BASE_URL",
