@@ -182,10 +182,10 @@ class ImageResolver:
         """
         for root in self._roots:
             path = _inside(root, f"{task}/{row}_metadata.json")
-            if isinstance(path, Path) and file_status(path):
-                images = _read_metadata_images(path)
-                if images is not None:
-                    return images
+            if not isinstance(path, Path) or not file_status(path):
+                continue
+            if (images := _read_metadata_images(path)) is not None:
+                return images
         return []
 
     def _existing_path(self, reference: str) -> Path | ImageFile:

@@ -36,8 +36,7 @@ DatasetRow: TypeAlias = dict[str, object]
 LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
 CELL_SIDE_PX = 800
 FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
-PADDING_PX = 12
-EXTRA_PADDING_ABOVE_PX = 10
+PADDING_PX, PADDING_ABOVE_PX = 12, 22
 # Modes the official script resizes without conversion.
 _RESIZED_UNCONVERTED = {"1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"}
 
@@ -225,12 +224,7 @@ def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
     left, top, right, bottom = draw.textbbox((0, 0), caption, font=font)
     width, height = right - left, bottom - top
     x, y = (cell.width - width) // 2, cell.height - height
-    box = (
-        x - PADDING_PX,
-        y - PADDING_PX - EXTRA_PADDING_ABOVE_PX,
-        x + width + PADDING_PX,
-        y + height + PADDING_PX,
-    )
+    box = (x - PADDING_PX, y - PADDING_ABOVE_PX, x + width + PADDING_PX, y + height + PADDING_PX)
     draw.rectangle(box, fill="black")
     draw.text((x, y), caption, fill="white", font=font)
     return cell

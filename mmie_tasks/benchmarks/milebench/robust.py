@@ -163,14 +163,11 @@ class _Options:
 
     def equal_to(self, text: str) -> frozenset[int]:
         """Options with the same text: character by character, otherwise word by word."""
-        folded = fold(text)
-        same = frozenset(i for i, option in enumerate(self.folded) if folded and option == folded)
-        text_phrase = phrase(text)
-        return same or frozenset(
-            i
-            for i, option in enumerate(self.phrases)
-            if text_phrase.strip() and option == text_phrase
-        )
+        for options, key in ((self.folded, fold(text)), (self.phrases, phrase(text))):
+            equal = frozenset(i for i, option in enumerate(options) if option == key)
+            if key.strip() and equal:
+                return equal
+        return frozenset()
 
     def with_label(self, name: str) -> frozenset[int]:
         return self.labels.get(name, frozenset())
