@@ -209,9 +209,10 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
             LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)
         ]
     else:
-        return (*_text(prompt), *(LoggedSegment(image=image) for image in images))
-    return (*placed_segments, *_text(last))
+        return (*text_segments(prompt), *(LoggedSegment(image=image) for image in images))
+    return (*placed_segments, *text_segments(last))
 
 
-def _text(prompt: str) -> tuple[LoggedSegment, ...]:
-    return (LoggedSegment(text=prompt),) if prompt else ()
+def text_segments(content: str) -> tuple[LoggedSegment, ...]:
+    """A text as one segment; no segment if it is empty."""
+    return (LoggedSegment(text=content),) if content else ()

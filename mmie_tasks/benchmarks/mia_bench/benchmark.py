@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any
 
-from mmie_tasks.benchmarks.mia_bench import metrics
+from mmie_tasks.benchmarks.mia_bench import assets, metrics, task
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading
-from mmie_tasks.benchmarks.mia_bench.official import read_official
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
     BadRecord,
     Benchmark,
-    Doc,
-    Environment,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -32,39 +27,18 @@ from mmie_tasks.runs.benchmark import (
 from mmie_tasks.runs.log_line import NOT_LOGGED
 
 FULL_MARKS = 100
-DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
-
 _CLEAN = "clean"
-
-
-def grade(sample: Sample, result: JudgeResult) -> Grading:
-    """The official verdict of the first reply and the robust verdict of the last."""
-    replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
-    return Grading(
-        official=result.first_verdict(lambda reply: read_official(sample.categories, reply)),
-        official_text=replies[0].text if replies else "",
-        robust=result.verdict(lambda reply: read_robust(sample, reply)),
-        robust_text=replies[-1].text if replies else "",
-    )
 
 
 def _metrics() -> Iterator[Metric]:
     yield Metric(name="", title="Total", kind="headline")
-    yield Metric(
-        name=_CLEAN,
-        title="Total without contradictory samples",
-        kind="headline",
-        by=_CLEAN,
-        weights={_CLEAN: 1.0},
-    )
-    for name in CATEGORIES:
-        title, weights = name.replace("_", " ").capitalize(), {name: 1.0}
-        yield Metric(
-            name=name, title=title, kind="component", by="component", weights=weights, part=name
-        )
-    for name in TYPES:
-        title, weights = name.capitalize(), {name: 1.0}
-        yield Metric(name=name, title=title, kind="type", by="type", weights=weights)
+    title, weights = "Total without contradictory samples", {_CLEAN: 1.0}
+    yield Metric(name=_CLEAN, title=title, kind="headline", by=_CLEAN, weights=weights)
+    for kind, names in (("component", CATEGORIES), ("type", TYPES)):
+        for name in names:
+            title, weights = name.replace("_", " ").capitalize(), {name: 1.0}
+            part = name if kind == "component" else ""
+            yield Metric(name=name, title=title, kind=kind, by=kind, weights=weights, part=part)
 
 
 SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
@@ -78,15 +52,18 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    answer = log_line.answer(line)
+    groups = {
+        "type": (log_line.text(record, "type"),),
+        "component": tuple(dict.fromkeys(log_line.texts(record, "categories") or ())),
+    }
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official"),
         robust=log_line.verdict(record, "robust"),
-        groups=_groups(record),
+        groups=groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)},
         parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
         question=_question(line, record),
-        answer=(LoggedSegment(text=answer),) if answer else (),
+        answer=log_line.text_segments(log_line.answer(line)),
         replies=log_line.replies(record) or (),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
@@ -102,7 +79,8 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     record = _record(line)
     graded = _regraded(record)
     if graded is not None:
-        return {"official": _percent(graded.official), "robust": _percent(graded.robust)}
+        verdicts = {"official": graded.official, "robust": graded.robust}
+        return {name: metrics.in_percent(verdict) for name, verdict in verdicts.items()}
     stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}
     has_no_reply = log_line.replies(record) == ()
     is_unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
@@ -141,7 +119,7 @@ def _record(line: Line) -> Record:
 
 def _sample(record: Record) -> Sample | None:
     """The fields of the sample that the readers need; None if the record lacks them."""
-    categories, weights = _categories(record), _weights(record)
+    categories, weights = log_line.texts(record, "categories") or (), _weights(record)
     if not categories or len(weights) != len(categories):
         return None
     return Sample(
@@ -154,10 +132,6 @@ def _sample(record: Record) -> Sample | None:
     )
 
 
-def _categories(record: Record) -> tuple[str, ...]:
-    return log_line.texts(record, "categories") or ()
-
-
 def _weights(record: Record) -> tuple[int, ...]:
     """Full marks of each component, in points.
 
@@ -167,27 +141,11 @@ def _weights(record: Record) -> tuple[int, ...]:
     value = record.get("weights")
     if value is None:
         return ()
-    whole = isinstance(value, list) and all(
+    if not isinstance(value, list) or not all(
         type(weight) is int and 0 < weight < 1000 for weight in value
-    )
-    if not isinstance(value, list) or not whole:
+    ):
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)
-
-
-def _percent(verdict: Verdict) -> Verdict:
-    match verdict:
-        case Scored(points=points, reading=reading):
-            return Scored(FULL_MARKS * points, reading)
-    return verdict
-
-
-def _groups(record: Record) -> dict[str, tuple[str, ...]]:
-    groups = {
-        "type": (log_line.text(record, "type"),),
-        "component": tuple(dict.fromkeys(_categories(record))),
-    }
-    return groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)}
 
 
 def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
@@ -198,8 +156,7 @@ def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     """The image, then the instruction, as in the request to the tested model."""
-    instruction = log_line.optional_text(line, "input")
-    text = (LoggedSegment(text=instruction),) if instruction else ()
+    text = log_line.text_segments(log_line.optional_text(line, "input"))
     if "image" not in record:
         return (LoggedSegment(problem=NOT_LOGGED), *text)
     image = log_line.optional_text(record, "image")
@@ -209,7 +166,17 @@ def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
     """Text and mark of each component, and what is unusual about the sample."""
-    facts: dict[str, str | float | bool] = dict(_components(record))
+    facts: dict[str, str | float | bool] = {}
+    marks = record.get("components")
+    columns = zip_longest(
+        log_line.texts(record, "categories") or (),
+        _weights(record),
+        marks if isinstance(marks, list) else (),
+        log_line.texts(record, "asked") or (),
+    )
+    for number, (category, weight, mark, text) in enumerate(columns, 1):
+        suffix = f": {text}" if text else ""
+        facts[f"component {number}"] = f"{category or '?'} {_mark(mark, weight)}{suffix}"
     if record.get("contradictory") is True:
         facts["contradictory"] = True
     if record.get("agrees") is False:
@@ -217,19 +184,6 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
     if (recomputed := log_line.number(record.get("recomputed"))) is not None:
         facts["total of the parts, percent"] = recomputed
     return facts
-
-
-def _components(record: Record) -> Iterator[tuple[str, str]]:
-    marks = record.get("components")
-    columns = zip_longest(
-        _categories(record),
-        _weights(record),
-        marks if isinstance(marks, list) else (),
-        log_line.texts(record, "asked") or (),
-    )
-    for number, (category, weight, mark, text) in enumerate(columns, 1):
-        suffix = f": {text}" if text else ""
-        yield f"component {number}", f"{category or '?'} {_mark(mark, weight)}{suffix}"
 
 
 def _mark(mark: object, weight: int | None) -> str:
@@ -241,39 +195,6 @@ def _mark(mark: object, weight: int | None) -> str:
     return f"-/{weight or '?'}"
 
 
-def _check_prompt() -> None:
-    from mmie_tasks.benchmarks.mia_bench import task
-
-    task.check_prompt()
-
-
-JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=_check_prompt)
-
-
-def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-    from mmie_tasks.benchmarks.mia_bench import assets
-
-    return assets.assets(tasks, environment)
-
-
-def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
-    from mmie_tasks.benchmarks.mia_bench import task
-
-    task.check_data(docs)
-
-
-def _provenance(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.mia_bench import task
-
-    return task.provenance(doc)
-
-
-def _signature(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.mia_bench import task
-
-    return task.signature(doc)
-
-
 BENCHMARK = Benchmark(
     name="mia_bench",
     title="MIA-Bench",
@@ -282,9 +203,9 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
-    judge=JUDGE,
-    assets=_assets,
-    check_data=_check_data,
-    provenance=_provenance,
-    signature=_signature,
+    judge=task.JUDGE,
+    assets=assets.assets,
+    check_data=task.check_data,
+    provenance=task.provenance,
+    signature=task.signature,
 )

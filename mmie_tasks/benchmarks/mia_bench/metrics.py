@@ -106,7 +106,11 @@ def rows(sample: Sample, grading: Grading, logged: Mapping[str, object]) -> dict
         if not sample.contradictory:
             by_metric[f"{name}_clean"] = whole
         for category in dict.fromkeys(sample.categories):
-            by_metric[f"{name}_{category}"] = _part(sample, verdict, parts[name].get(category))
+            row, share = whole, parts[name].get(category)
+            if isinstance(verdict, Scored):
+                no_mark = Unscored("unparsed", "no mark for this category")
+                row = _row(sample, no_mark if share is None else Scored(share))
+            by_metric[f"{name}_{category}"] = row
     if isinstance(grading.official, Unscored):
         by_metric[f"unscored_{grading.official.reason}"] = {"id": sample.id}
     return by_metric
@@ -152,33 +156,23 @@ def category_shares(sample: Sample, parsed: ParsedReply) -> dict[str, float]:
 
 def _parts(sample: Sample, grading: Grading) -> dict[str, dict[str, float]]:
     """Score kind to category to the share of full marks, 0 to 1."""
-    parsed = read_reply(grading.robust_text, sample.weights)
-    robust = category_shares(sample, parsed) if isinstance(grading.robust, Scored) else {}
-    return {"official": _official_parts(sample, grading), "robust": robust}
+    parts: dict[str, dict[str, float]] = {"official": {}, "robust": {}}
+    if isinstance(grading.official, Scored):
+        parts["official"] = official.scores(sample.categories, grading.official_text)
+        del parts["official"][official.TOTAL]
+    if isinstance(grading.robust, Scored):
+        parsed = read_reply(grading.robust_text, sample.weights)
+        parts["robust"] = category_shares(sample, parsed)
+    return parts
 
 
 def _row(sample: Sample, verdict: Verdict) -> MetricRow:
-    return as_row(_percent(verdict), id=sample.id)
+    return as_row(in_percent(verdict), id=sample.id)
 
 
-def _part(sample: Sample, verdict: Verdict, share: float | None) -> MetricRow:
-    """The row of a category: scored if the sample is and the reply has a mark for the category."""
-    if isinstance(verdict, Unscored):
-        return _row(sample, verdict)
-    if share is None:
-        return _row(sample, Unscored("unparsed", "no mark for this category"))
-    return _row(sample, Scored(share))
-
-
-def _percent(verdict: Verdict) -> Verdict:
-    return Scored(100 * verdict.points) if isinstance(verdict, Scored) else verdict
-
-
-def _official_parts(sample: Sample, grading: Grading) -> dict[str, float]:
-    if isinstance(grading.official, Unscored):
-        return {}
-    shares = official.scores(sample.categories, grading.official_text)
-    return {name: share for name, share in shares.items() if name != official.TOTAL}
+def in_percent(verdict: Verdict) -> Verdict:
+    """A verdict on a fraction of full marks, in percent of them."""
+    return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
 def summary(records: Sequence[SampleRecord]) -> str:
@@ -192,12 +186,14 @@ def summary(records: Sequence[SampleRecord]) -> str:
     lines += [_line("total", *_totals(records)), _line("clean", *_totals(clean))]
     for name in TYPES:
         lines.append(_line(name, *_totals([r for r in records if r["type"] == name])))
-    for category in CATEGORIES:
+    for name in CATEGORIES:
         lines.append(
-            _line(category, *(_category_verdicts(records, kind, category) for kind in SCORE_KINDS))
+            _line(name, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS))
         )
     for kind, verdicts in zip(SCORE_KINDS, _totals(records), strict=True):
-        lines.append(_unscored(kind, verdicts))
+        reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+        listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items()))
+        lines.append(f"without {kind} score: {listed}" if listed else "")
     lines += [_agreement(records), describe_replies(records)]
     lines += sorted({str(record["signature"]) for record in records})
     return "\n".join(line for line in lines if line)
@@ -231,12 +227,6 @@ def _line(name: str, official: Sequence[Verdict], robust: Sequence[Verdict]) -> 
     scored = " and ".join(str(counts.scored) for counts in tallies)
     reason = f"  ({means[0].why_not})" if means[0].why_not else ""
     return f"{name:<22}{values}  {scored} of {len(official)}{reason}"
-
-
-def _unscored(kind: str, verdicts: Sequence[Verdict]) -> str:
-    reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items()))
-    return f"without {kind} score: {listed}" if listed else ""
 
 
 def _agreement(records: Sequence[SampleRecord]) -> str:

@@ -17,9 +17,9 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.benchmark import JUDGE, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading, MetricRow, summary
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
+from mmie_tasks.benchmarks.mia_bench.official import read_official
+from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
@@ -27,7 +27,7 @@ from mmie_tasks.core.verdict import mean_of, tally, verdict_of
 from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
 
 if TYPE_CHECKING:
     import datasets
@@ -70,6 +70,21 @@ def check_prompt() -> None:
         prompts.check(prompt_maker())
     except prompts.OfficialTextChanged as error:
         raise DataBroken(str(error), hint=prompts.HINT) from error
+
+
+DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
+JUDGE = BenchmarkJudge("MIA-Bench", DEFAULT_JUDGE, check_setup=check_prompt)
+
+
+def grade(sample: Sample, result: JudgeResult) -> Grading:
+    """The official verdict of the first reply and the robust verdict of the last."""
+    replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
+    return Grading(
+        official=result.first_verdict(lambda reply: read_official(sample.categories, reply)),
+        official_text=replies[0].text if replies else "",
+        robust=result.verdict(lambda reply: read_robust(sample, reply)),
+        robust_text=replies[-1].text if replies else "",
+    )
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - the runner's signature
@@ -117,16 +132,13 @@ def doc_to_target(doc: Doc) -> str:  # noqa: ARG001 - the runner's signature
 
 
 def _open(doc: Doc) -> Image.Image:
-    return _OPENER.open(doc["id"], lambda: _image(doc))
+    def path() -> Path:
+        if doc["image"]:
+            return Path(doc["image"])
+        hint = "number the file, as the benchmark's README says"
+        raise DataMissing(f"MIA-Bench, sample {doc['id']}: {_NO_IMAGE}.", hint=hint)
 
-
-def _image(doc: Doc) -> Path:
-    if not doc["image"]:
-        raise DataMissing(
-            f"MIA-Bench, sample {doc['id']}: {_NO_IMAGE}.",
-            hint="number the file, as the benchmark's README says",
-        )
-    return Path(doc["image"])
+    return _OPENER.open(doc["id"], path)
 
 
 def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]:
@@ -135,7 +147,9 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     logged = {
         "image": doc["image"] or None,
         "signature": signature(doc),
-        "answer_sha256": _sha256("".join(map(str, results))),
+        "answer_sha256": hashlib.sha256(
+            "".join(map(str, results)).encode(errors="surrogatepass")
+        ).hexdigest(),
     }
     if (grading := _ungraded(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
@@ -188,10 +202,6 @@ def _plain_score(rows: MetricRows) -> Mapping[str, object]:
     """The official total as a number from 0 to 1, for ``--baseline``; empty if unscored."""
     points = rows["official"].get("score")
     return {"score": points / 100} if isinstance(points, float) else {}
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def provenance(doc: Doc) -> str:

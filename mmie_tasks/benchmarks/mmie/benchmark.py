@@ -4,44 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie import metrics
+from mmie_tasks.benchmarks.mmie import assets, data, metrics, request, task
 from mmie_tasks.benchmarks.mmie.metrics import FIELDS, Grading, slug
-from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of, read_official
-from mmie_tasks.benchmarks.mmie.robust import read_robust
+from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.hub.asset import Asset
-from mmie_tasks.judging.session import BenchmarkJudge, JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
-    Doc,
     Environment,
     Line,
     LoggedSample,
-    LoggedSegment,
     Metric,
     Record,
     Scale,
 )
 from mmie_tasks.runs.log_files import find_runs, read_lines
-
-DEFAULT_JUDGE = "mmie_score"
-PAPER_JUDGE = "mmie_score"
-"""Name of the judge whose scores the paper reports, as signatures have it."""
-
-
-def grade(result: JudgeResult) -> Grading:
-    """Both verdicts of a reply. The official script also reads a reply that reached its limit."""
-    official = result.first_verdict(read_official, read_cut_off=True)
-    return Grading(official=official, robust=result.first_verdict(read_robust))
-
 
 _TITLES = {
     "SA": "Situational analysis",
@@ -60,24 +43,16 @@ _FACTS = {
     "missing_images": "missing images",
     "bad_images": "bad images",
 }
-
-
 SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
 METRICS = (
     Metric(name="", title="AVG", kind="headline"),
     *(
-        Metric(name=name, title=_TITLES[name], kind="category", by="category", weights={name: 1})
-        for name in CATEGORIES
-    ),
-    *(
-        Metric(
-            name=name,
-            title="EECS" if name == "eecs" else name.capitalize(),
-            kind="field",
-            by="field",
-            weights={name: 1},
+        Metric(name=name, title=title, kind=kind, by=kind, weights={name: 1})
+        for kind, titles in (
+            ("category", _TITLES),
+            ("field", {name: name.capitalize() for name in FIELDS} | {"eecs": "EECS"}),
         )
-        for name in FIELDS
+        for name, title in titles.items()
     ),
 )
 
@@ -90,17 +65,17 @@ def read_line(line: Line) -> LoggedSample:
     """
     record = _record(line)
     field = slug(log_line.optional_text(record, "field"))
+    question = log_line.segments(record, "question")
+    gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
+    answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official", FULL_MARKS),
         robust=log_line.verdict(record, "robust", FULL_MARKS),
-        groups={
-            "category": (str(record["category"]),),
-            **({"field": (field,)} if field else {}),
-        },
-        question=_question(line, record),
-        gold=_gold(line, record),
-        answer=_answer(line, record),
+        groups={"category": (str(record["category"]),)} | ({"field": (field,)} if field else {}),
+        question=log_line.question(line, None) if question is None else question,
+        gold=log_line.text_segments(target) if gold is None else gold,
+        answer=answer or log_line.text_segments(log_line.answer(line)),
         replies=log_line.replies(record) or (),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
@@ -114,9 +89,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     graded = _regraded(_record(line))
-    if graded is None:
-        return None
-    return {"official": graded.official, "robust": graded.robust}
+    return None if graded is None else {"official": graded.official, "robust": graded.robust}
 
 
 def rerecord(line: Line) -> Record:
@@ -126,15 +99,13 @@ def rerecord(line: Line) -> Record:
     return {**record, **metrics.graded_fields(graded)} if graded else record
 
 
-def subsets(task: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
+def subsets(task_name: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
     """The ids of ``mmie_1k``, in a run of the whole dataset; a part would give other ids."""
-    from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
-
     ids: dict[str, list[str]] = {category: [] for category in CATEGORIES}
     for sample in samples:
         ids[sample.names("category")[0]].append(sample.id)
-    is_whole = {category: len(members) for category, members in ids.items()} == PUBLISHED
-    return {"mmie_1k": ids_of_1k(ids)} if task == "mmie" and is_whole else {}
+    is_whole = {category: len(members) for category, members in ids.items()} == data.PUBLISHED
+    return {"mmie_1k": data.ids_of_1k(ids)} if task_name == "mmie" and is_whole else {}
 
 
 def _record(line: Line) -> Record:
@@ -151,34 +122,13 @@ def _regraded(record: Record) -> Grading | None:
     """
     replies = log_line.replies(record)
     if replies:
-        return grade(log_line.judge_result(replies))
+        return task.grade(log_line.judge_result(replies))
     stored = Grading(
         official=log_line.verdict(record, "official", FULL_MARKS),
         robust=log_line.verdict(record, "robust", FULL_MARKS),
     )
     scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
     return None if replies is None or scored else stored
-
-
-def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    segments = log_line.segments(record, "question")
-    return log_line.question(line, None) if segments is None else segments
-
-
-def _gold(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    segments = log_line.segments(record, "gold")
-    if segments is not None:
-        return segments
-    text = log_line.optional_text(line, "target")
-    return (LoggedSegment(text=text),) if text else ()
-
-
-def _answer(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
-    """The answer's segments; the whole text if it was not parsed into segments."""
-    if segments := log_line.segments(record, "answer"):
-        return segments
-    text = log_line.answer(line)
-    return (LoggedSegment(text=text),) if text else ()
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
@@ -190,12 +140,10 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
         fact = value if isinstance(value, (str, bool)) else log_line.number(value)
         if fact:
             shown[title] = fact
-    return shown | _typed(log_line.mapping(facts, "typed"))
-
-
-def _typed(typed: Record) -> dict[str, str | float | bool]:
-    marks = ", ".join(mark for mark, count in typed.items() if count)
-    return {"typed control marks": marks} if marks else {}
+    typed = log_line.mapping(facts, "typed")
+    if marks := ", ".join(mark for mark, count in typed.items() if count):
+        shown["typed control marks"] = marks
+    return shown
 
 
 _TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
@@ -219,7 +167,10 @@ def records_of(run: Path) -> list[Record]:
                 logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
                 continue
             location = f"{log}, line {numbered.number}"
-            record = _record_at(numbered.line, location)
+            record = numbered.line.get("coverage")
+            if not isinstance(record, Mapping) or not {"id", "category", "official"} <= set(record):
+                message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
+                raise AnswersUnusable(message, hint=_HINT)
             previous = records.setdefault(str(record["id"]), record)
             if previous.get("answer") != record.get("answer"):
                 message = f"{location}: the second, different answer to {record['id']}."
@@ -243,53 +194,6 @@ def _logs(run: Path) -> list[Path]:
     return by_folder[folders[0]]
 
 
-def _record_at(line: Line, location: str) -> Record:
-    record = line.get("coverage")
-    if not isinstance(record, Mapping) or not {"id", "category", "official"} <= record.keys():
-        message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
-        raise AnswersUnusable(message, hint=_HINT)
-    return record
-
-
-def _check_setup() -> None:
-    from mmie_tasks.benchmarks.mmie import request
-
-    request.check_setup()
-
-
-JUDGE = BenchmarkJudge("MMIE", DEFAULT_JUDGE, check_setup=_check_setup)
-
-
-def _assets(tasks: Sequence[str], environment: Environment) -> Sequence[Asset]:
-    from mmie_tasks.benchmarks.mmie import assets
-
-    return assets.assets(tasks, environment)
-
-
-def _check_data(docs: Any) -> None:  # noqa: ANN401 - a Dataset, or a list of documents
-    from mmie_tasks.benchmarks.mmie import task
-
-    task.check_data(docs)
-
-
-def _provenance(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.mmie import task
-
-    return task.provenance(doc)
-
-
-def _signature(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.mmie import task
-
-    return task.signature(doc)
-
-
-def _add_answer_folder(folder: Path) -> None:
-    from mmie_tasks.benchmarks.mmie import request
-
-    request.add_answer_folder(folder)
-
-
 def _export(arguments: Sequence[str], environment: Environment) -> str:
     from mmie_tasks.benchmarks.mmie import export
 
@@ -305,11 +209,11 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     subsets=subsets,
-    judge=JUDGE,
-    assets=_assets,
-    check_data=_check_data,
-    provenance=_provenance,
-    signature=_signature,
-    add_answer_folder=_add_answer_folder,
+    judge=task.JUDGE,
+    assets=assets.assets,
+    check_data=task.check_data,
+    provenance=task.provenance,
+    signature=task.signature,
+    add_answer_folder=request.add_answer_folder,
     export=_export,
 )

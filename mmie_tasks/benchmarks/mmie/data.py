@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.mmie.assets import (
     read_data_file,
 )
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 if TYPE_CHECKING:
     import datasets
@@ -331,12 +331,12 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     by_remainder = sorted(shares, key=lambda category: -shares[category][1])
     for category in by_remainder[: SMALL_ROWS - sum(sizes.values())]:
         sizes[category] += 1
-    drawn = (sorted(ids, key=_lot)[: sizes[name]] for name, ids in ids_by_category.items())
+
+    def lot(sample_id: str) -> bytes:
+        return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
+
+    drawn = (sorted(ids, key=lot)[: sizes[name]] for name, ids in ids_by_category.items())
     return frozenset(sample_id for ids in drawn for sample_id in ids)
-
-
-def _lot(sample_id: str) -> bytes:
-    return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
 
 
 def _read(path: Path) -> tuple[list[DataRow], str]:
@@ -398,20 +398,16 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
     if selection != "1k":
         chosen = [row for row in rows if row.category == selection.upper()]
         if not chosen:
-            raise _no_rows(selection, path)
+            raise DataMissing(
+                f"`{path}` has no row of the category {selection.upper()}.",
+                hint="take the task `mmie`, or point `MMIE_DATA` at data that has some",
+            )
         return chosen
     if len(rows) < SMALL_ROWS:
         logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(rows):,}.")
     ids = {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
     drawn = ids_of_1k(ids)
     return [row for row in rows if row.id in drawn]
-
-
-def _no_rows(selection: str, path: Path) -> MmieTasksError:
-    return DataMissing(
-        f"`{path}` has no row of the category {selection.upper()}.",
-        hint="take the task `mmie`, or point `MMIE_DATA` at data that has some",
-    )
 
 
 def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> datasets.Dataset:
@@ -421,21 +417,14 @@ def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> da
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
     features |= {"index": datasets.Value("int32")}
     features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
-    columns = {
-        "id": [row.id for row in rows],
-        "index": list(range(len(rows))),
-        "category": [row.category for row in rows],
-        "field": [row.field for row in rows],
-        "subfield": [row.subfield for row in rows],
-        "question": [_column(row.question, paths) for row in rows],
-        "gold": [_column(row.gold, paths) for row in rows],
-        "data": [data] * len(rows),
+    columns: dict[str, list[object]] = {
+        name: [getattr(row, name) for row in rows]
+        for name in ("id", "category", "field", "subfield")
     }
+    for name in ("question", "gold"):
+        columns[name] = [
+            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)]
+            for row in rows
+        ]
+    columns |= {"index": list(range(len(rows))), "data": [data] * len(rows)}
     return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
-
-
-def _column(segments: Iterable[Segment], paths: Mapping[str, str]) -> list[dict[str, str | None]]:
-    return [
-        {"text": segment.text, "image": segment.image and paths[segment.image]}
-        for segment in segments
-    ]

@@ -10,7 +10,7 @@ import argparse
 import csv
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from loguru import logger
@@ -72,12 +72,9 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     text = json.dumps(rows, ensure_ascii=False, indent=1)
     (unfinished / "data.json").write_text(f"{text}\n", encoding="utf-8")
     unfinished.replace(folder)
-    unwith_answer = len(records) - len(with_answer)
-    return (
-        f"{len(rows)} samples and {images.count} images written to `{folder}`"
-        + (f"; {unwith_answer} without an answer were left out" if unwith_answer else "")
-        + "."
-    )
+    left_out = len(records) - len(with_answer)
+    more = f"; {left_out} without an answer were left out" if left_out else ""
+    return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
 
 
 def _has_answer(record: Record) -> bool:
@@ -87,25 +84,22 @@ def _has_answer(record: Record) -> bool:
 
 
 def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[str, object]:
-    question, answer, gold = (
+    logged = record.get("answer")
+    segments = logged if isinstance(logged, list) else ()
+    answer = [Segment(segment["text"], segment["image"]) for segment in segments]
+    question, answer_parts, gold = (
         [images.part(segment) for segment in segments]
-        for segments in (sample.question, _answer(record), sample.gold)
+        for segments in (sample.question, answer, sample.gold)
     )
     return {
         "id": sample.id,
         "model": model,
         "question": question,
-        "answer": answer,
+        "answer": answer_parts,
         "gt_answer": gold or [{"text": "", "image": None}],  # the script needs one; for MSR the
         "category": sample.category,  # answer is judged by it
         "field": sample.field,
     }
-
-
-def _answer(record: Record) -> Iterator[Segment]:
-    segments = record.get("answer")
-    for segment in segments if isinstance(segments, list) else ():
-        yield Segment(segment["text"], segment["image"])
 
 
 class _Images:
@@ -114,21 +108,16 @@ class _Images:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "images"
         self._folder.mkdir(parents=True)
-        self._named: dict[str, str] = {}
-
-    @property
-    def count(self) -> int:
-        """Number of copied files."""
-        return len(self._named)
+        self.names: dict[str, str] = {}  # of every copied file
 
     def part(self, segment: Segment) -> dict[str, str | None]:
         """The segment in the script's form; a missing file keeps its name."""
         image = segment.image
-        if image is not None and image not in self._named and Path(image).is_file():
-            name = f"{len(self._named)}{Path(image).suffix.lower()}"
+        if image is not None and image not in self.names and Path(image).is_file():
+            name = f"{len(self.names)}{Path(image).suffix.lower()}"
             shutil.copyfile(image, self._folder / name)
-            self._named[image] = f"images/{name}"
-        named = None if image is None else self._named.get(image, Path(image).name)
+            self.names[image] = f"images/{name}"
+        named = None if image is None else self.names.get(image, Path(image).name)
         return {"text": segment.text, "image": named}
 
 

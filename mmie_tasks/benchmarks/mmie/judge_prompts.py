@@ -347,7 +347,11 @@ def parse(source: str) -> dict[str, OfficialTemplate]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _not_official(f"it cannot be parsed ({type(error).__name__})") from error
-    rubrics = dict(_constants(tree))
+    rubrics: dict[str, str] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
+                rubrics[name] = text
     official: dict[str, OfficialTemplate] = {}
     for category, name, tail in _branches(tree):
         if name not in rubrics or category in official:
@@ -366,19 +370,9 @@ def check(official: Mapping[str, OfficialTemplate]) -> None:
     """
     for category, expected in FINGERPRINTS.items():
         template = official[category]
-        if (
-            _sha256(template.rubric),
-            _sha256(template.tail),
-            _sha256(template.template),
-        ) != expected:
+        texts = (template.rubric, template.tail, template.template)
+        if tuple(map(_sha256, texts)) != expected:
             raise _not_official(f"the text for {category} differs")
-
-
-def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
-                yield name, text
 
 
 def _branches(tree: ast.Module) -> Iterator[tuple[str, str, str]]:

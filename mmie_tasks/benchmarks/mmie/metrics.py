@@ -9,11 +9,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import TypeAlias, get_args
 
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, mean_points, percent_of
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.verdict import (
     Mean,
     Scored,
@@ -165,16 +165,17 @@ def rows(
 
 def record(sample: Sample, grading: Grading, facts: RequestFacts) -> MetricRow:
     """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
-    counts = {attribute.name: getattr(facts, attribute.name) for attribute in fields(facts)}
     return {
         "id": sample.id,
         "index": sample.index,
         "category": sample.category,
         "field": sample.field,
         **graded_fields(grading),
-        "facts": {**counts, "typed": dict(facts.typed)},
-        "question": [_as_dict(segment) for segment in sample.question],
-        "gold": [_as_dict(segment) for segment in sample.gold],
+        "facts": asdict(facts),
+        **{
+            name: [{"text": segment.text, "image": segment.image} for segment in segments]
+            for name, segments in (("question", sample.question), ("gold", sample.gold))
+        },
     }
 
 
@@ -185,10 +186,6 @@ def graded_fields(grading: Grading) -> MetricRow:
         "robust": _points(grading.robust),
         "differ": grading.differs,
     }
-
-
-def _as_dict(segment: Segment) -> MetricRow:
-    return {"text": segment.text, "image": segment.image}
 
 
 def graded(row: Mapping[str, object]) -> Verdict:
@@ -283,7 +280,7 @@ def average(verdicts: Iterable[Verdict]) -> Mean:
     >>> average([Scored(4), Scored(3), Scored(3), Unscored("left_out")])
     Mean(value=3.333, why_not='')
     """
-    counted = _counted(verdicts)
+    counted = [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
     mean = mean_of(tally(counted))
     return mean if mean.value is None else Mean(mean_points(_point_list(counted)))
 
@@ -372,10 +369,6 @@ def _verdict(record: Mapping[str, object], kind: str) -> Verdict:
     return graded(row if isinstance(row, Mapping) else {})
 
 
-def _counted(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    return [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
-
-
 def _point_list(verdicts: Iterable[Verdict]) -> list[float]:
     return [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
 
@@ -391,34 +384,30 @@ PARSE_RATE_FLOOR = 95.0
 def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
     """Lines about a run beside its scores; a count has a line also if it is 0."""
     facts = [facts_of(record) for record in records]
-    yield _answers(facts)
+    shapes = _listed(Counter(sample.shape or "none" for sample in facts))
+    yield (
+        f"answers: {shapes}; {sum(sample.answer_images for sample in facts)} images in them; "
+        f"{sum(sample.shown_images for sample in facts)} images in the requests to the judge, the "
+        "questions' included"
+    )
     dropped = sum(sample.dropped for sample in facts)
     yield f"left out by the official script, for more than 4 images: {dropped}"
-    yield _images("missing", [sample.missing_images for sample in facts])
-    yield _images("unusable", [sample.bad_images for sample in facts])
+    for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):
+        images: list[int] = [getattr(sample, name) for sample in facts]
+        yield f"{problem} images: {sum(images)}, in {sum(map(bool, images))} samples"
     yield _long(facts)
     truncated = sum(sample.truncated for sample in facts)
     yield f"answers cut by the limit on images: {truncated}"
-    yield _typed(facts)
+    typed = sum((Counter(sample.typed) for sample in facts), Counter[str]())
+    samples = sum(any(sample.typed.values()) for sample in facts)
+    listed = f": {_listed(typed)}" if samples else ""
+    yield f"samples with a control string of the judge in their texts: {samples}{listed}"
     yield _parse_rate([official_of(record) for record in records])
     yield f"official and robust scores differ: {sum(bool(record['differ']) for record in records)}"
-    yield _unscored("official", map(official_of, records))
-    yield _unscored("robust", map(robust_of, records))
+    for kind, verdict in (("official", official_of), ("robust", robust_of)):
+        unscored = [v.reason for v in map(verdict, records) if isinstance(v, Unscored)]
+        yield f"without {kind} score: {_listed(Counter(unscored))}" if unscored else ""
     yield describe_replies(records)
-
-
-def _answers(facts: Sequence[RequestFacts]) -> str:
-    shapes = _listed(Counter(sample.shape or "none" for sample in facts))
-    in_answers = sum(sample.answer_images for sample in facts)
-    in_requests = sum(sample.shown_images for sample in facts)
-    return (
-        f"answers: {shapes}; {in_answers} images in them; "
-        f"{in_requests} images in the requests to the judge, the questions' included"
-    )
-
-
-def _images(problem: str, counts: Sequence[int]) -> str:
-    return f"{problem} images: {sum(counts)}, in {sum(map(bool, counts))} samples"
 
 
 def _long(facts: Sequence[RequestFacts]) -> str:
@@ -435,15 +424,6 @@ def _long(facts: Sequence[RequestFacts]) -> str:
     return f"{title}: {long} of {len(lengths)}; lengths {listed}"
 
 
-def _typed(facts: Sequence[RequestFacts]) -> str:
-    typed: Counter[str] = Counter()
-    for sample in facts:
-        typed.update(sample.typed)
-    samples = sum(any(sample.typed.values()) for sample in facts)
-    listed = f": {_listed(+typed)}" if samples else ""
-    return f"samples with a control string of the judge in their texts: {samples}{listed}"
-
-
 def _parse_rate(verdicts: Sequence[Verdict]) -> str:
     parsed = [flag for verdict in verdicts if (flag := was_parsed(verdict)) is not None]
     if not parsed:
@@ -456,12 +436,6 @@ def _parse_rate(verdicts: Sequence[Verdict]) -> str:
             "readable score, and these may differ from the others"
         )
     return f"replies read: {rate:.2f} % of {len(parsed)}{warning}"
-
-
-def _unscored(kind: str, verdicts: Iterable[Verdict]) -> str:
-    reasons: Counter[str] = Counter()
-    reasons.update(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    return f"without {kind} score: {_listed(reasons)}" if reasons else ""
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -481,13 +455,19 @@ def summary(records: Sequence[SampleRecord], interval: Interval) -> str:
         interval: Computes the 95 % interval of a mean of points.
     """
     head = f"{'percent':<12}{'official':>9}{'95 % of it':>15}{'robust':>9}{'points':>8}  scored"
+    by_field: dict[str, list[SampleRecord]] = {}
+    for record in records:
+        by_field.setdefault(slug(str(record["field"])), []).append(record)
+    by_field.pop("", None)
     parts: dict[str, Sequence[SampleRecord]] = {
         "AVG": records,
         **{name: [r for r in records if r["category"] == name] for name in CATEGORIES},
-        **_by_field(records),
+        **{str(rows[0]["field"]).strip(): rows for _, rows in sorted(by_field.items())},
     }
+    counts = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
+    histogram = ", ".join(f"{points}: {counts[points]}" for points in range(FULL_MARKS + 1))
     lines = [head, *(_line(name, members, interval) for name, members in parts.items())]
-    lines += [_histogram(records), *notes(records)]
+    lines += [f"official points: {histogram}", *notes(records)]
     lines += sorted({str(record["signature"]) for record in records})
     return "\n".join(line for line in lines if line)
 
@@ -517,8 +497,10 @@ def _line(name: str, records: Sequence[SampleRecord], interval: Interval) -> str
         return ""
     official, robust = [official_of(r) for r in records], [robust_of(r) for r in records]
     means = [in_percent(official), in_percent(robust)]
+    limits = ends(official, interval)
+    shown_limits = f"{limits[0]:.2f}-{limits[1]:.2f}" if limits else _NO_NUMBER
     texts = (
-        f"{_number(means[0].value, 2):>9}{_ends(official, interval):>15}"
+        f"{_number(means[0].value, 2):>9}{shown_limits:>15}"
         f"{_number(means[1].value, 2):>9}{_number(average(official).value, 3):>8}"
     )
     scored = " and ".join(str(tally(verdicts).scored) for verdicts in (official, robust))
@@ -528,25 +510,3 @@ def _line(name: str, records: Sequence[SampleRecord], interval: Interval) -> str
 
 def _number(value: float | None, decimals: int) -> str:
     return _NO_NUMBER if value is None else f"{value:.{decimals}f}"
-
-
-def _ends(verdicts: Sequence[Verdict], interval: Interval) -> str:
-    limits = ends(verdicts, interval)
-    return _NO_NUMBER if limits is None else f"{limits[0]:.2f}-{limits[1]:.2f}"
-
-
-def _by_field(records: Sequence[SampleRecord]) -> dict[str, Sequence[SampleRecord]]:
-    """The dataset's own name of each field to its samples, sorted by `slug`.
-
-    Includes fields without a metric of their own; excludes samples without a field.
-    """
-    named: dict[str, list[SampleRecord]] = {}
-    for record in records:
-        named.setdefault(slug(str(record["field"])), []).append(record)
-    named.pop("", None)
-    return {str(members[0]["field"]).strip(): members for _, members in sorted(named.items())}
-
-
-def _histogram(records: Sequence[SampleRecord]) -> str:
-    counts = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
-    return "official points: " + ", ".join(f"{n}: {counts[n]}" for n in range(FULL_MARKS + 1))

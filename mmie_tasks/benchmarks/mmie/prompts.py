@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -100,23 +100,23 @@ def assemble(
     """
     images = _Images()
     question = [part for segment in sample.question for part in images.segment_parts(segment)]
-    control_strings = _control_strings(
-        [*sample.question, *answer, *sample.gold[: sample.category == "MSR"]]
-    )
+    segments = (*sample.question, *answer, *sample.gold[: sample.category == "MSR"])
+    texts = [segment.text for segment in segments if segment.text]
+    control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
     shown, cut = _answer([_escaped(segment) for segment in answer] if full else answer, images)
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
     reference: list[_Part] = [_reference(sample, full=full)]
     values = {"question": question, "answer": shown, "gt_answer": reference}
     return Assembled(
-        parts=tuple(_joined(_filled(template, values))),
+        parts=tuple(_filled(template, values)),
         images=tuple(images.present),
         left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),
         cut_images=sum(bool(segment.image) and not segment.missing for segment in cut),
         cut_texts=0 if full else sum(bool((segment.text or "").strip()) for segment in cut),
         missing=tuple(images.missing),
-        typed=control_strings,
+        typed=dict(control_strings),
     )
 
 
@@ -137,17 +137,13 @@ class _Images:
     missing: list[str] = field(default_factory=list)
 
     def segment_parts(self, segment: Segment) -> list[_Part]:
-        text = [] if segment.text is None else [f"{segment.text}\n"]
-        return [*text, *self._image_parts(segment)]
-
-    def _image_parts(self, segment: Segment) -> list[_Part]:
-        if not segment.image:
-            return []
-        if segment.missing:
+        parts: list[_Part] = [] if segment.text is None else [f"{segment.text}\n"]
+        if segment.image and segment.missing:
             self.missing.append(segment.image)
-            return []
-        self.present.append(segment.image)
-        return [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
+        elif segment.image:
+            self.present.append(segment.image)
+            parts += [f"Image-{len(self.present) - 1}: ", Path(segment.image), "\n"]
+        return parts
 
     @property
     def full(self) -> bool:
@@ -175,11 +171,6 @@ def _escaped(segment: Segment) -> Segment:
     return replace(segment, text=text)
 
 
-def _control_strings(segments: Iterable[Segment]) -> dict[str, int]:
-    texts = (segment.text for segment in segments if segment.text and "<" in segment.text)
-    return dict(Counter(match for text in texts for match in _CONTROL.findall(text)))
-
-
 def _reference(sample: Sample, *, full: bool) -> str:
     if full:
         texts = (segment.text for segment in sample.gold)
@@ -199,13 +190,11 @@ def _bad_gold(sample: Sample, *, full: bool) -> str:
 
 def _filled(template: str, values: Mapping[str, Sequence[_Part]]) -> Iterator[_Part]:
     """As `str.format`, on the template only: braces in a question or an answer are text."""
-    for literal, name, _, _ in Formatter().parse(template):
-        yield literal
-        if name is not None:
-            yield from values[name]
-
-
-def _joined(parts: Iterable[_Part]) -> Iterator[_Part]:
+    parts = (
+        part
+        for literal, name, _, _ in Formatter().parse(template)
+        for part in (literal, *(values[name] if name is not None else ()))
+    )
     for is_image, run in groupby(parts, lambda part: isinstance(part, Path)):
         if is_image:
             yield from run

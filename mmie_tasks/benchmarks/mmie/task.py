@@ -16,15 +16,15 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.benchmark import JUDGE, PAPER_JUDGE, grade
-from mmie_tasks.benchmarks.mmie.metrics import MetricRow
+from mmie_tasks.benchmarks.mmie.metrics import Ends, Grading, MetricRow
+from mmie_tasks.benchmarks.mmie.official import read_official
+from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
 
 if TYPE_CHECKING:
     import datasets
@@ -39,8 +39,18 @@ VERSION = "1-A"
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
 """Values of ``dataset_name``, to the tasks that have them."""
 
+PAPER_JUDGE = "mmie_score"
+"""Name of the judge whose scores the paper reports, as signatures have it."""
+
+JUDGE = BenchmarkJudge("MMIE", PAPER_JUDGE, check_setup=requests.check_setup)
 _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
+
+
+def grade(result: JudgeResult) -> Grading:
+    """Both verdicts of a reply. The official script also reads a reply that reached its limit."""
+    official = result.first_verdict(read_official, read_cut_off=True)
+    return Grading(official=official, robust=result.first_verdict(read_robust))
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -132,7 +142,11 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     built = requests.build_request(sample, results, doc["task"])
     if problem := _OPENER.failure(sample.id):
         built = built.withdrawn("bad_image", problem)
-    logged = {"signature": _logged_signature(doc), "answer": built.answer}
+    try:
+        shown_signature = signature(doc)
+    except MmieTasksError as error:  # an unusable judge leaves samples unscored
+        shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
+    logged = {"signature": shown_signature, "answer": built.answer}
     if built.request is None:
         grading = metrics.ungraded(built.reason, built.detail)
         return metrics.rows(sample, grading, built.facts, {**logged, "replies": []})
@@ -148,14 +162,6 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         metrics=metrics.certain(sample),
     )
     return JUDGE.submit(pending, plain=_plain_score)
-
-
-def _logged_signature(doc: Doc) -> str:
-    """The signature for the log. Never raises: an unusable judge leaves samples unscored."""
-    try:
-        return signature(doc)
-    except MmieTasksError as error:
-        return f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
 
 
 def _plain_score(rows: MetricRows) -> Mapping[str, object]:
@@ -182,40 +188,25 @@ def signature(doc: Doc) -> str:
 
 def coverage(records: Sequence[MetricRow]) -> float:
     """Samples with an official score, in percent of all; prints the run's summary."""
-    logger.info(f"MMIE\n{metrics.summary(records, bootstrap_interval)}")
+    logger.info(f"MMIE\n{metrics.summary(records, _interval)}")
     return metrics.coverage(records)
 
 
-def percent(rows: Sequence[MetricRow]) -> float:
-    """Mean in percent of full marks, rounded as official; NaN below the floor of coverage."""
-    return metrics.percent(rows)
+def _interval(points: Sequence[float]) -> Ends | None:
+    from mmie_tasks.core.bootstrap import bootstrap_interval  # numpy, which few commands need
 
-
-def points(rows: Sequence[MetricRow]) -> float:
-    """Mean points, 0 to 6, rounded as official; NaN below the floor of coverage."""
-    return metrics.points(rows)
+    return bootstrap_interval(points)
 
 
 def ci_low(rows: Sequence[MetricRow]) -> float:
     """Lower end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_low(rows, bootstrap_interval)
+    return metrics.ci_low(rows, _interval)
 
 
 def ci_high(rows: Sequence[MetricRow]) -> float:
     """Upper end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_high(rows, bootstrap_interval)
+    return metrics.ci_high(rows, _interval)
 
 
-def share(rows: Sequence[MetricRow]) -> float:
-    """Samples whose flag is set, in percent of all that have it."""
-    return metrics.share(rows)
-
-
-def total(rows: Sequence[MetricRow]) -> float:
-    """The sum of the counts."""
-    return metrics.total(rows)
-
-
-def plain_mean(scores: Sequence[float]) -> float:
-    """Mean of the plain scores, 0 to 1."""
-    return metrics.plain_mean(scores)
+percent, points = metrics.percent, metrics.points
+share, total, plain_mean = metrics.share, metrics.total, metrics.plain_mean
