@@ -28,12 +28,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import (
     locate,
     open_checkpoint,
 )
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    CONFIG,
-    TOKENIZER,
-    find_shards,
-    require,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, TOKENIZER, find_shards, require
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     cached_snapshot,
     checkpoint_note,
@@ -66,7 +61,7 @@ def assets(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Sequence[As
     location = locate(judge.model, judge.revision, environment)
     checks = (
         Check(subject=_CHECKPOINT, describe=lambda: f"the folder `{location.folder}`"),
-        *_checkpoint_checks(lambda: location, judge, environment),
+        *_checkpoint_checks(lambda: location, judge),
     )
     local = local_asset(_CHECKPOINT, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
     return [packages, local] if local else [packages]
@@ -114,7 +109,7 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
         plan=lambda: _plan(repo, revision),
         fetch=lambda: locate(repo, judge.revision, environment).name,
         copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
-        checks=(comparison, *_checkpoint_checks(cached_checkpoint, judge, environment)),
+        checks=(comparison, *_checkpoint_checks(cached_checkpoint, judge)),
     )
 
 
@@ -154,10 +149,11 @@ def _plan(repo: str, revision: str) -> DownloadPlan:
         commit, sizes = missing_files(repo, revision)
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
-    plan = DownloadPlan(source=f"{repo}@{commit}", file_bytes=tuple(sizes.values()) or (0,))
     folder = hub_cache() / f"models--{repo.replace('/', '--')}"
     return DownloadPlan(
-        source=plan.source, file_bytes=plan.file_bytes, disk_bytes={folder: plan.known_bytes}
+        source=f"{repo}@{commit}",
+        file_bytes=tuple(sizes.values()) or (0,),
+        disk_bytes={folder: sum(size or 0 for size in sizes.values())},
     )
 
 
@@ -165,9 +161,7 @@ def _plan(repo: str, revision: str) -> DownloadPlan:
 
 
 def _checkpoint_checks(
-    location: Callable[[], CheckpointLocation],
-    judge: MmieScoreJudge,
-    environment: Mapping[str, str],
+    location: Callable[[], CheckpointLocation], judge: MmieScoreJudge
 ) -> tuple[Check, ...]:
     @cache
     def checkpoint() -> Checkpoint:
@@ -175,10 +169,7 @@ def _checkpoint_checks(
 
     return (
         Check(subject="mmie_score: files", describe=lambda: _describe_files(checkpoint())),
-        Check(
-            subject="mmie_score: memory",
-            describe=lambda: _describe_memory(checkpoint(), judge, environment),
-        ),
+        Check(subject="mmie_score: memory", describe=lambda: _describe_memory(checkpoint(), judge)),
     )
 
 
@@ -198,47 +189,22 @@ def _describe_files(checkpoint: Checkpoint) -> str:
     return "; ".join([description, *checkpoint.notes])
 
 
-def _describe_memory(
-    checkpoint: Checkpoint, judge: MmieScoreJudge, environment: Mapping[str, str]
-) -> str:
+def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     """How many long requests fit into memory at once.
 
     Raises:
         JudgeMisconfigured: None fits, or there is no such device.
     """
-    from mmie_tasks.judges.mmie_score.devices import (
-        choose_attention,
-        choose_device,
-        choose_dtype,
-        free_bytes,
-    )
-    from mmie_tasks.judges.mmie_score.memory import plan
+    from mmie_tasks.judges.mmie_score.devices import free_bytes
+    from mmie_tasks.judges.mmie_score.loading import plan_for
 
-    facts = checkpoint.facts
-    device = choose_device(judge.device, environment)
-    dtype = choose_dtype(judge.dtype, device)
-    attention = choose_attention(
-        judge.attention,
-        device=device,
-        dtype=dtype,
-        heads=facts.heads,
-        kv_heads=facts.kv_heads,
-        head_dim=facts.head_dim,
-    )
-    free = free_bytes(device)
+    placement = judge.placement(checkpoint.facts)
+    free = free_bytes(placement.device)
     free = min(free, judge.max_memory_bytes or free)
-    longest = min(LONG_TOKENS, facts.max_positions)
-    budget = plan(
-        facts,
-        free_bytes=free,
-        dtype_bytes=dtype.itemsize,
-        page_tokens=attention.page_tokens,
-        longest_tokens=longest,
-        max_rows=judge.max_rows,
-        device=device,
-    )
+    longest = min(LONG_TOKENS, checkpoint.facts.max_positions)
+    budget = plan_for(checkpoint.facts, placement, judge.max_rows, longest, free)
     return (
-        f"{readable_size(free)} free on {device}: {min(budget.rows, budget.longest_rows)} requests "
-        f"of {longest:,} tokens fit at once, in {str(dtype).removeprefix('torch.')}, attention "
-        f"{attention.name}"
+        f"{readable_size(free)} free on {placement.device}: "
+        f"{min(budget.rows, budget.longest_rows)} requests of {longest:,} tokens fit at once, "
+        f"in {placement.dtype_name}, attention {placement.attention.name}"
     )

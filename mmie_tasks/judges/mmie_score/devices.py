@@ -20,10 +20,15 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 if TYPE_CHECKING:
     import torch
 
+    from mmie_tasks.judges.mmie_score.checkpoint import Facts
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
 
 DTYPES = ("auto", "bfloat16", "float16", "float32")
 ATTENTIONS = ("auto", "flash", "sdpa")
+_GROUP_FILES = {  # of control groups, version 2 and 1: where they are, limit and usage
+    "": ("sys/fs/cgroup", "memory.max", "memory.current"),
+    "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
@@ -84,13 +89,7 @@ def choose_dtype(option: str, device: torch.device) -> torch.dtype:
 
 
 def choose_attention(
-    option: str,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
+    option: str, *, device: torch.device, dtype: torch.dtype, facts: Facts
 ) -> Attention:
     """The attention implementation.
 
@@ -99,9 +98,7 @@ def choose_attention(
             on this device, else sdpa, with a log line that says why.
         device: Device of the computation.
         dtype: Of keys and values.
-        heads: Number of query heads.
-        kv_heads: Number of key and value heads.
-        head_dim: Size of a head.
+        facts: Of the checkpoint: number and size of its heads.
 
     Raises:
         JudgeMisconfigured: ``flash`` cannot be used here, or the option is none of these.
@@ -115,6 +112,7 @@ def choose_attention(
         )
     if option == "sdpa":
         return SdpaAttention()
+    heads, kv_heads, head_dim = facts.heads, facts.kv_heads, facts.head_dim
     reason = flash.available(device, dtype, head_dim) or flash.self_check(
         device, dtype, heads=heads, kv_heads=kv_heads, head_dim=head_dim
     )
@@ -141,24 +139,19 @@ def exact_fp32() -> Iterator[None]:
     import torch
 
     backends = torch.backends
-    switches: list[tuple[object, str, object]]
+    owners: tuple[object, object] = (backends.cuda.matmul, backends.cudnn)
+    switch: tuple[str, object] = ("allow_tf32", False)
     if hasattr(backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
-        switches = [
-            (backends.cuda.matmul, "fp32_precision", "ieee"),
-            (backends.cudnn.conv, "fp32_precision", "ieee"),  # type: ignore[attr-defined]
-        ]
-    else:
-        switches = [
-            (backends.cuda.matmul, "allow_tf32", False),
-            (backends.cudnn, "allow_tf32", False),
-        ]
-    before = [getattr(owner, name) for owner, name, _ in switches]
+        owners = (backends.cuda.matmul, backends.cudnn.conv)  # type: ignore[attr-defined]
+        switch = ("fp32_precision", "ieee")
+    name, exact = switch
+    before = [getattr(owner, name) for owner in owners]
     try:
-        for owner, name, exact in switches:
+        for owner in owners:
             setattr(owner, name, exact)
         yield
     finally:
-        for (owner, name, _), old in zip(switches, before, strict=True):
+        for owner, old in zip(owners, before, strict=True):
             setattr(owner, name, old)
 
 
@@ -237,17 +230,13 @@ def _control_groups(root: Path) -> Iterator[tuple[Path, str, str]]:
     """Folders of this process's group and those above, with their files of limit and usage."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            top, names = root / "sys/fs/cgroup", ("memory.max", "memory.current")
-        elif "memory" in controllers.split(","):
-            top = root / "sys/fs/cgroup/memory"
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        else:
-            continue
-        own = top / path.strip("/")
-        for folder in (own, *own.parents):
-            if top in (folder, *folder.parents):
-                yield folder, *names
+        for controller in _GROUP_FILES.keys() & controllers.split(","):
+            mount, limit, usage = _GROUP_FILES[controller]
+            top = root / mount
+            own = top / path.strip("/")
+            for folder in (own, *own.parents):
+                if folder.is_relative_to(top):
+                    yield folder, limit, usage
 
 
 def _number(path: Path) -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,10 @@ TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
 
 
-class Grid(NamedTuple):
-    """Tiles that an image is cut into, without the thumbnail."""
-
-    columns: int
-    rows: int
-
-
-def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX) -> Grid:
-    """The grid whose aspect ratio is closest to the image's.
+def grid(
+    width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX
+) -> tuple[int, int]:
+    """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
     Of equally close grids the one with more tiles wins, if the image has more than half as many
     pixels as that grid.
@@ -47,18 +41,17 @@ def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int
         ValueError: A size is below 1.
 
     >>> grid(512, 512), grid(640, 480)
-    (Grid(columns=1, rows=1), Grid(columns=4, rows=3))
+    ((1, 1), (4, 3))
     """
     if min(width_px, height_px, max_tiles, tile_px) < 1:
         raise ValueError(f"no tiles of {tile_px} px, {max_tiles} at most: {width_px} x {height_px}")
     aspect = width_px / height_px
-    best, closest = Grid(1, 1), float("inf")
-    for candidate in _grids(max_tiles):
-        columns, rows = candidate
+    best, closest = (1, 1), float("inf")
+    for columns, rows in _grids(max_tiles):
         distance = abs(aspect - columns / rows)
         filled = width_px * height_px > 0.5 * tile_px * tile_px * columns * rows
         if distance < closest or (distance == closest and filled):
-            best, closest = candidate, distance
+            best, closest = (columns, rows), distance
     return best
 
 
@@ -76,15 +69,15 @@ def tiles(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: in
 
 
 @cache
-def _grids(max_tiles: int) -> tuple[Grid, ...]:
+def _grids(max_tiles: int) -> list[tuple[int, int]]:
     """Every grid of at most `max_tiles` tiles, the smaller ones first.
 
     The official order of grids of one size is that of a Python set. It never matters: two of them
     are equally close only to an image that a third is closer to.
     """
     sides = range(1, max_tiles + 1)
-    grids = (Grid(i, j) for i in sides for j in sides if i * j <= max_tiles)
-    return tuple(sorted(grids, key=lambda size: (size.columns * size.rows, size)))
+    grids = ((i, j) for i in sides for j in sides if i * j <= max_tiles)
+    return sorted(grids, key=lambda size: (size[0] * size[1], size))
 
 
 def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:

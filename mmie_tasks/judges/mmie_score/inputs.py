@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -85,8 +84,7 @@ def _images(request: JudgeRequest) -> list[Path]:
 class PromptPreparer:
     """Supplies the prompts of requests, the longest first, some of them prepared in advance.
 
-    A context manager: its threads run inside the ``with`` block. A prompt's key is the index of its
-    request.
+    Its threads run until `close`. A prompt's key is the index of its request.
 
     Args:
         builder: Builds the prompt of a request.
@@ -97,23 +95,15 @@ class PromptPreparer:
     def __init__(
         self, builder: InputBuilder, requests: Sequence[JudgeRequest], lengths: Sequence[int]
     ) -> None:
-        order = sorted(range(len(requests)), key=lambda index: -lengths[index])
-        self._remaining: Iterator[int] = iter(order)
+        self._remaining = iter(sorted(range(len(requests)), key=lambda index: -lengths[index]))
         self._builder = builder
         self._requests = requests
         self._ahead: deque[Future[Prompt | Failure]] = deque()
         threads = max(2, min(_MAX_THREADS, (os.cpu_count() or 2) - 1))
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="judge-inputs")
 
-    def __enter__(self) -> PromptPreparer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the threads; prompts that were not begun are dropped."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def get(self, *, wait: bool) -> Prompt | Failure | None:

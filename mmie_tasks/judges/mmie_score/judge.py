@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,7 @@ from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import (
     DEFAULT_MODEL,
     Checkpoint,
+    Facts,
     locate,
     open_checkpoint,
 )
@@ -115,23 +116,23 @@ class MmieScoreJudge:
 
     @cached_property
     def _placement(self) -> Placement:
+        return self.placement(self._checkpoint.facts)
+
+    def placement(self, facts: Facts) -> Placement:
+        """Where and how a checkpoint is computed.
+
+        Raises:
+            JudgeMisconfigured: The device cannot be used.
+        """
         from mmie_tasks.judges.mmie_score.loading import Placement
 
         device = choose_device(self.device, self._environment)
         dtype = choose_dtype(self.dtype, device)
-        facts = self._checkpoint.facts
         return Placement(
             device=device,
             dtype=dtype,
             attention=self._attention_override
-            or choose_attention(
-                self.attention,
-                device=device,
-                dtype=dtype,
-                heads=facts.heads,
-                kv_heads=facts.kv_heads,
-                head_dim=facts.head_dim,
-            ),
+            or choose_attention(self.attention, device=device, dtype=dtype, facts=facts),
             max_memory_bytes=self.max_memory_bytes,
             graphs=self.graphs,
         )
@@ -204,8 +205,7 @@ class MmieScoreJudge:
         builder = InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
         lengths = [builder.length(request) for request in requests]
         max_positions = builder.facts.max_positions
-        with ExitStack() as stack:
-            stack.enter_context(exact_fp32())
+        with exact_fp32(), closing(PromptPreparer(builder, requests, lengths)) as prompts:
             engine = self._load().engine(
                 rows=min(self.max_rows, len(requests)),
                 lengths=[
@@ -213,7 +213,6 @@ class MmieScoreJudge:
                     for length, request in zip(lengths, requests, strict=True)
                 ],
             )
-            prompts = stack.enter_context(PromptPreparer(builder, requests, lengths))
             for result in engine.run(prompts):
                 if isinstance(result, Completion):
                     yield result.key, self._reply(result)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Facts
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import free_bytes, release_memory
 from mmie_tasks.judges.mmie_score.engine.attention import Attention
@@ -63,6 +64,21 @@ class Placement:
         return str(self.dtype).removeprefix("torch.")
 
 
+def plan_for(
+    facts: Facts, placement: Placement, rows: int, longest_tokens: int, free_bytes: int
+) -> Budget:
+    """See `mmie_tasks.judges.mmie_score.memory.plan`."""
+    return plan(
+        facts,
+        free_bytes=free_bytes,
+        dtype_bytes=placement.dtype.itemsize,
+        page_tokens=placement.attention.page_tokens,
+        longest_tokens=longest_tokens,
+        max_rows=rows,
+        device=placement.device,
+    )
+
+
 class LoadedJudge:
     """The model on its device, and an engine that fits the requests.
 
@@ -80,7 +96,7 @@ class LoadedJudge:
     def captured(self) -> bool:
         """Whether decoding steps are replayed from a CUDA graph."""
         decoder = None if self._engine is None else self._engine.decoder
-        return isinstance(decoder, StaticDecoder) and decoder.graph.captured
+        return isinstance(decoder, StaticDecoder) and decoder.captured
 
     def engine(self, *, rows: int, lengths: Collection[int]) -> Engine:
         """An engine for requests of these lengths.
@@ -113,28 +129,17 @@ class LoadedJudge:
         loaded = self._model.parameters() if self._model is not None else ()
         usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
         usable = min(usable, self._placement.max_memory_bytes or usable)
+        planned = partial(plan_for, self._checkpoint.facts, self._placement)
         ordered = sorted(lengths)
         usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
         try:
-            budget = self._planned(rows, usual, usable)
+            budget = planned(rows, usual, usable)
         except JudgeMisconfigured:
-            budget = self._planned(rows, ordered[0], usable)
+            budget = planned(rows, ordered[0], usable)
         if budget.pages * budget.page_tokens < longest:
             with suppress(JudgeMisconfigured):  # the longest requests then go unscored
-                budget = self._planned(rows, longest, usable)
+                budget = planned(rows, longest, usable)
         return budget
-
-    def _planned(self, rows: int, longest_tokens: int, usable_bytes: int) -> Budget:
-        placement = self._placement
-        return plan(
-            self._checkpoint.facts,
-            free_bytes=usable_bytes,
-            dtype_bytes=placement.dtype.itemsize,
-            page_tokens=placement.attention.page_tokens,
-            longest_tokens=longest_tokens,
-            max_rows=rows,
-            device=placement.device,
-        )
 
     def _load(self) -> InternVLForConditionalGeneration:
         name, placement = self._checkpoint.location.name, self._placement
@@ -182,7 +187,7 @@ class LoadedJudge:
                 page_tokens=attention.page_tokens,
                 long_after=facts.long_after,
                 max_rows=budget.rows,
-                max_tokens=longest_tokens if on_gpu else None,
+                max_tokens=longest_tokens if on_gpu else capacity,
             ),
             vision=Vision(model, fixed=on_gpu),
             prefill=Prefill(

@@ -42,7 +42,7 @@ class Budget:
         vision_tiles: The most image tiles in one batch of the vision tower.
         weight_bytes: Of the model, in the dtype of the computation.
         page_bytes: Of one page, in all layers.
-        step_bytes: What a step and a vision batch need beside that.
+        step_bytes: What a step and a vision batch need beside that, and a reserve.
     """
 
     pages: int
@@ -164,6 +164,7 @@ def plan(
         page_bytes=page_tokens * kv_token_bytes(facts, dtype_bytes),
         step_bytes=0,
     )
+    reserve = CUDA_RESERVE_BYTES if on_gpu else CPU_RESERVE_BYTES
     candidates: list[Budget] = []
     while step is not None:
         text = text_step_bytes(
@@ -174,7 +175,8 @@ def plan(
             plain=not on_gpu or dtype_bytes > 2,
         )
         vision = vision_bytes(facts, dtype_bytes, tiles=step.vision_tiles)
-        candidates.append(_fill_pages(replace(step, step_bytes=text + vision), free_bytes, device))
+        sized = replace(step, step_bytes=text + vision + reserve)
+        candidates.append(_fill_pages(sized, free_bytes, on_gpu=on_gpu))
         step = _smaller_step(step)
     best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
     best = best or max(candidates, key=lambda budget: budget.longest_rows)
@@ -202,26 +204,21 @@ def _smaller_step(budget: Budget) -> Budget | None:
     return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
 
 
-def _fill_pages(budget: Budget, free_bytes: int, device: torch.device) -> Budget:
+def _fill_pages(budget: Budget, free_bytes: int, *, on_gpu: bool) -> Budget:
     """The same budget with as many pages as fit and as can be used."""
-    pages = (free_bytes - _bytes_without_pages(budget, device)) // budget.page_bytes
+    pages = (free_bytes - budget.weight_bytes - budget.step_bytes) // budget.page_bytes
     fitting = max(0, pages - 1)  # 1 for padding
-    if device.type != "cuda":
+    if not on_gpu:
         fitting = max(fitting // 2, min(fitting, budget.longest_pages))
     fitting = min(fitting, budget.pages)
     return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))
-
-
-def _bytes_without_pages(budget: Budget, device: torch.device) -> int:
-    reserve = CUDA_RESERVE_BYTES if device.type == "cuda" else CPU_RESERVE_BYTES
-    return budget.weight_bytes + budget.step_bytes + reserve
 
 
 def _too_little(
     smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device
 ) -> JudgeMisconfigured:
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
-    work = _bytes_without_pages(smallest, device) - smallest.weight_bytes
+    work = smallest.step_bytes
     return JudgeMisconfigured(
         f"MMIE-Score needs {_gib(smallest.weight_bytes + pages + work)} free on `{device}` for its "
         f"weights ({_gib(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens "

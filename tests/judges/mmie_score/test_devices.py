@@ -1,6 +1,7 @@
 """Device, dtype and attention by option, with simulated GPUs, and free memory."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from mmie_tasks.judges.mmie_score.devices import (
 from mmie_tasks.judges.mmie_score.engine import flash
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-SIZES = {"heads": 4, "kv_heads": 2, "head_dim": 8}
+FACTS = SimpleNamespace(heads=4, kv_heads=2, head_dim=8)
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_another_dtype_is_refused(option):
 
 
 def test_without_a_gpu_attention_is_plain_and_flash_is_refused():
-    where = {"device": CPU, "dtype": torch.float32} | SIZES
+    where = {"device": CPU, "dtype": torch.float32, "facts": FACTS}
     assert choose_attention("auto", **where).name == "sdpa"
     assert choose_attention("sdpa", **where).name == "sdpa"
     with pytest.raises(JudgeMisconfigured, match=r"(?s)this is `cpu`.*hint: .*attention=auto"):
@@ -120,7 +121,7 @@ def test_flash_is_chosen_if_it_is_available_and_correct(monkeypatch, missing, wr
     messages = []
     handle = logger.add(lambda message: messages.append(str(message)), level="WARNING")
     try:
-        attention = choose_attention("auto", device=GPU, dtype=torch.bfloat16, **SIZES)
+        attention = choose_attention("auto", device=GPU, dtype=torch.bfloat16, facts=FACTS)
     finally:
         logger.remove(handle)
     assert attention.name == chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def of_case(case: golden.Case) -> JudgeRequest:
 
 def prepared(requests: list[JudgeRequest]) -> Iterator[Prompt | Failure]:
     lengths = [builder().length(request) for request in requests]
-    with PromptPreparer(builder(), requests, lengths) as preparer:
+    with closing(PromptPreparer(builder(), requests, lengths)) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             yield prompt
 
@@ -126,7 +127,7 @@ class SlowBuilder:
 
 def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
     slow = SlowBuilder()
-    with PromptPreparer(slow, [request_of("a")], [1]) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, [request_of("a")], [1])) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         slow.may_finish.set()
         assert isinstance(preparer.get(wait=True), Prompt)
@@ -136,7 +137,7 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
 
 def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     slow = SlowBuilder()
-    with PromptPreparer(slow, [request_of("a")] * 100, [1] * 100) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, [request_of("a")] * 100, [1] * 100)) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         assert slow.has_begun.wait(10)
         threading.Timer(0.05, slow.may_finish.set).start()
@@ -150,7 +151,7 @@ def test_an_unexpected_error_reaches_the_caller() -> None:
             raise ZeroDivisionError
 
     with (
-        PromptPreparer(BrokenBuilder(), [request_of("a")], [1]) as preparer,
+        closing(PromptPreparer(BrokenBuilder(), [request_of("a")], [1])) as preparer,
         pytest.raises(ZeroDivisionError),
     ):  # type: ignore[arg-type]
         preparer.get(wait=True)

@@ -10,9 +10,8 @@ token, the rule holds whatever else is in the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -77,66 +76,43 @@ class SdpaAttention:
 
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
         """See `Attention.plan`."""
-        rows = [
-            partial(
-                _attend_row,
-                pages=_page_index(table[: -(-length // self.page_tokens)], device),
-                length=length,
-                mask=None
-                if stop - start in (1, length)
-                else torch.ones(stop - start, length, dtype=torch.bool, device=device).tril(
-                    length - stop + start  # the last query sees every key
-                ),
-                is_causal=1 < stop - start == length,
-            )
-            for start, stop, length, table in zip(
-                layout.starts, layout.starts[1:], layout.lengths, layout.tables, strict=False
-            )
-        ]
+        rows: list[tuple[int, slice | torch.Tensor, torch.Tensor | None]] = []
         counts = [stop - start for start, stop in pairwise(layout.starts)]
+        for count, length, table in zip(counts, layout.lengths, layout.tables, strict=True):
+            pages = table[: -(-length // self.page_tokens)]
+            stretch = range(pages[0], pages[0] + len(pages))
+            is_stretch = pages == list(stretch)  # a slice copies nothing
+            index = (
+                slice(stretch.start, stretch.stop)
+                if is_stretch
+                else torch.tensor(pages, device=device)
+            )
+            mask = None
+            if count not in (1, length):  # the last query sees every key
+                mask = torch.ones(count, length, dtype=torch.bool, device=device)
+                mask = mask.tril(length - count)
+            rows.append((length, index, mask))
 
         def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-            by_row = torch.split(queries, counts)
-            return torch.cat(
-                [row(own, keys, values) for row, own in zip(rows, by_row, strict=True)]
-            )
+            outputs = []
+            by_row = zip(torch.split(queries, counts), rows, strict=True)
+            for own, (length, index, mask) in by_row:
+                own_keys, own_values = (
+                    states[index].flatten(0, 1)[:length].transpose(0, 1)[None]
+                    for states in (keys, values)
+                )
+                output = scaled_dot_product_attention(
+                    own.transpose(0, 1)[None],
+                    own_keys,
+                    own_values,
+                    attn_mask=mask,
+                    is_causal=1 < len(own) == length,
+                    enable_gqa=keys.shape[2] != queries.shape[1],
+                )
+                outputs.append(output[0].transpose(0, 1))
+            return torch.cat(outputs)
 
         return attend
-
-
-def _attend_row(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    *,
-    pages: slice | torch.Tensor,
-    length: int,
-    mask: torch.Tensor | None,
-    is_causal: bool,
-) -> torch.Tensor:
-    """Attention of one row, (its tokens, heads, head_dim).
-
-    Without a mask a query sees every key, or, with `is_causal`, those up to its own position.
-    """
-    row_keys, row_values = (
-        states[pages].flatten(0, 1)[:length].transpose(0, 1)[None] for states in (keys, values)
-    )
-    output = scaled_dot_product_attention(
-        queries.transpose(0, 1)[None],
-        row_keys,
-        row_values,
-        attn_mask=mask,
-        is_causal=is_causal,
-        enable_gqa=keys.shape[2] != queries.shape[1],
-    )
-    return output[0].transpose(0, 1)
-
-
-def _page_index(table: list[int], device: torch.device) -> slice | torch.Tensor:
-    """The pages as a slice if they are consecutive, because a slice copies nothing."""
-    if table == list(range(table[0], table[0] + len(table))):
-        return slice(table[0], table[0] + len(table))
-    return torch.tensor(table, device=device)
 
 
 class Rotary:
@@ -178,11 +154,6 @@ def rotated(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
     return states * cos + torch.cat((-second, first), dim=-1) * sin
 
 
-def prompt_is_long(ids: Sequence[int], long_after: int) -> bool:
-    """Whether the tokens of a prompt have the long factors."""
-    return len(ids) > long_after
-
-
-def generated_is_long(position: int, long_after: int) -> bool:
-    """Whether a generated token at this position, from 0, has the long factors."""
-    return position + 1 > long_after
+def takes_long_factors(tokens: int, long_after: int) -> bool:
+    """Whether all of a prompt of so many tokens, or the last generated one, has long factors."""
+    return tokens > long_after

@@ -10,16 +10,19 @@ of matrices never change, so a row does not depend on how many rows are alive.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from loguru import logger
+from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import (
+    Attend,
     Attention,
     BatchLayout,
-    generated_is_long,
+    takes_long_factors,
 )
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
@@ -43,48 +46,58 @@ class Decoder(Protocol):
         ...
 
 
-def position(row: Row) -> int:
-    """Position of the row's last token, which the step computes."""
-    return len(row.prompt.ids) + len(row.output) - 1
-
-
 def slot(row: Row, position: int, page_tokens: int) -> int:
     """Where the keys of the row's token at a position are stored."""
     return row.pages[position // page_tokens] * page_tokens + position % page_tokens
 
 
+def _last_tokens(rows: Sequence[Row], page_tokens: int, long_after: int) -> NDArray[np.int64]:
+    """Id, position, slot and long factors of each row's last token, (4, rows)."""
+    positions = [len(row.prompt.ids) + len(row.output) - 1 for row in rows]
+    columns = [
+        (
+            row.output[-1],
+            position,
+            slot(row, position, page_tokens),
+            takes_long_factors(position + 1, long_after),
+        )
+        for row, position in zip(rows, positions, strict=True)
+    ]
+    tokens: NDArray[np.int64] = np.array(columns, dtype=np.int64).reshape(-1, 4).T
+    return tokens
+
+
+def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tensor:
+    """Logits behind the last tokens, (rows, vocabulary)."""
+    ids, positions, slots, is_long = tokens
+    hidden = text.forward(text.embed(ids), positions, is_long.bool(), slots, attend)
+    return text.logits(hidden)
+
+
+@dataclass(frozen=True, slots=True)
 class PlainDecoder:
     """Computes as many tokens as there are rows.
 
-    Args:
+    Attributes:
         text: The language model.
         attention: Over its pages.
     """
 
-    def __init__(self, text: TextModel, attention: Attention) -> None:
-        self._text = text
-        self._attention = attention
+    text: TextModel
+    attention: Attention
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """See `Decoder.step`."""
-        text, page_tokens = self._text, self._attention.page_tokens
-        positions = [position(row) for row in rows]
+        text = self.text
+        tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
         layout = BatchLayout(
             starts=list(range(len(rows) + 1)),
-            lengths=[last + 1 for last in positions],
+            lengths=(tokens[1] + 1).tolist(),
             tables=[row.pages for row in rows],
         )
-        is_long = [generated_is_long(last, text.rotary.long_after) for last in positions]
-        slots = [slot(row, position(row), page_tokens) for row in rows]
-        hidden = text.forward(
-            text.embed(torch.tensor([row.output[-1] for row in rows], device=text.device)),
-            torch.tensor(positions, device=text.device),
-            torch.tensor(is_long, device=text.device),
-            torch.tensor(slots, device=text.device),
-            self._attention.plan(layout, text.device),
-        )
-        return text.logits(hidden)
+        attend = self.attention.plan(layout, text.device)
+        return _logits(text, torch.from_numpy(tokens).to(text.device), attend)
 
 
 class DecodeInputs:
@@ -130,8 +143,8 @@ class DecodeInputs:
             ValueError: More rows, or longer rows, than the tensors hold.
         """
         count, width = self.table.shape
-        positions = [position(row) for row in rows]
-        pages = [last // self._page_tokens + 1 for last in positions]
+        tokens = _last_tokens(rows, self._page_tokens, self._long_after)
+        pages = (tokens[1] // self._page_tokens + 1).tolist()
         if len(rows) > count or max(pages, default=0) > width:
             raise ValueError(
                 f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}"
@@ -140,90 +153,30 @@ class DecodeInputs:
         longs[2] = self._scratch_page * self._page_tokens
         lengths = np.ones(count, dtype=np.int32)
         table = np.full((count, width), self._scratch_page, dtype=np.int32)
-        for index, (row, last, used) in enumerate(zip(rows, positions, pages, strict=True)):
-            is_long = generated_is_long(last, self._long_after)
-            longs[:, index] = row.output[-1], last, slot(row, last, self._page_tokens), is_long
-            lengths[index] = last + 1
+        longs[:, : len(rows)] = tokens
+        lengths[: len(rows)] += tokens[1].astype(np.int32)
+        for index, (row, used) in enumerate(zip(rows, pages, strict=True)):
             table[index, :used] = row.pages[:used]
         self.longs.copy_(torch.from_numpy(longs))
         self.lengths.copy_(torch.from_numpy(lengths))
         self.table.copy_(torch.from_numpy(table))
 
 
-class DecodeGraph:
-    """A step on fixed tensors: computed as it is the first time, then replayed if that is equal.
-
-    Args:
-        step: Computes a step from the inputs: (rows, anything).
-        inputs: The fixed tensors.
-        capture: Captures a step; None never captures.
-    """
-
-    def __init__(
-        self,
-        step: Callable[[DecodeInputs], torch.Tensor],
-        inputs: DecodeInputs,
-        *,
-        capture: Capture | None,
-    ) -> None:
-        self.inputs = inputs
-        self._step = step
-        self._capture = capture
-        self._replay: Compute | None = None
-
-    @property
-    def captured(self) -> bool:
-        """Whether steps are replayed."""
-        return self._replay is not None
-
-    def run(self, rows: Sequence[Row]) -> torch.Tensor:
-        """Compute a step.
-
-        Returns:
-            (rows, anything), in memory that no other step writes to.
-
-        Raises:
-            ValueError: See `DecodeInputs.write`.
-        """
-        self.inputs.write(rows)
-        if self._replay is not None:
-            return self._replay()[: len(rows)].clone()
-        output = self._step(self.inputs)[: len(rows)]
-        if self._capture is not None:
-            self._try_capture(self._capture, output)
-        return output
-
-    def _try_capture(self, capture: Capture, expected: torch.Tensor) -> None:
-        """Capture a step, once, and compare its replay on the current inputs.
-
-        Computing the step again is harmless: it stores the same keys in the same slots.
-        """
-        self._capture = None
-        try:
-            replay = capture(lambda: self._step(self.inputs))
-            gap = _relative_gap(replay()[: len(expected)], expected)
-        except RuntimeError as error:
-            reason = str(error).strip().partition("\n")[0]
-            logger.warning(f"MMIE-Score decodes without a CUDA graph; capturing failed: {reason}")
-            return
-        if gap <= _MAX_GAP:
-            self._replay = replay
-        else:
-            logger.warning(
-                "MMIE-Score decodes without a CUDA graph: its results differ from those of the "
-                f"captured step, by {gap:.2g} of the largest."
-            )
-
-
 class StaticDecoder:
     """Computes a fixed number of rows, on a GPU as a CUDA graph.
+
+    A step is computed as it is the first time, then replayed if that is equal.
 
     Args:
         text: The language model. Its last page belongs to no row.
         attention: Over its pages.
         rows: The most rows.
         max_tokens: The longest row.
-        capture: See `DecodeGraph`.
+        capture: Captures a step; None never captures.
+
+    Attributes:
+        inputs: The fixed tensors.
+        compute: Computes a step from them, (rows, vocabulary).
     """
 
     def __init__(
@@ -235,8 +188,7 @@ class StaticDecoder:
         max_tokens: int,
         capture: Capture | None,
     ) -> None:
-        self._text = text
-        inputs = DecodeInputs(
+        self.inputs = DecodeInputs(
             rows=rows,
             width=-(-max_tokens // attention.page_tokens),
             page_tokens=attention.page_tokens,
@@ -244,19 +196,54 @@ class StaticDecoder:
             long_after=text.rotary.long_after,
             device=text.device,
         )
-        self._attend = attention.plan_decoding(inputs)
-        self.graph = DecodeGraph(self._computed, inputs, capture=capture)
+        attend = attention.plan_decoding(self.inputs)
+        self.compute: Compute = lambda: _logits(text, self.inputs.longs, attend)
+        self._capture = capture
+        self._replay: Compute | None = None
+
+    @property
+    def captured(self) -> bool:
+        """Whether steps are replayed."""
+        return self._replay is not None
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
-        """See `Decoder.step`."""
-        return self.graph.run(rows)
+        """See `Decoder.step`; no other step writes to the memory of the result.
 
-    def _computed(self, inputs: DecodeInputs) -> torch.Tensor:
-        ids, positions, slots, is_long = inputs.longs
-        text = self._text
-        hidden = text.forward(text.embed(ids), positions, is_long.bool(), slots, self._attend)
-        return text.logits(hidden)
+        Raises:
+            ValueError: See `DecodeInputs.write`.
+        """
+        self.inputs.write(rows)
+        if self._replay is not None:
+            return self._replay()[: len(rows)].clone()
+        output = self.compute()[: len(rows)]
+        if self._capture is not None:
+            self._try_capture(self._capture, output)
+        return output
+
+    def _try_capture(self, capture: Capture, expected: torch.Tensor) -> None:
+        """Capture a step, once, and compare its replay on the current inputs.
+
+        Computing the step again is harmless: it stores the same keys in the same slots.
+        """
+        self._capture = None
+        try:
+            replay = capture(self.compute)
+            output = replay()[: len(expected)]
+            difference = (output.double() - expected.double()).abs().max()
+            share = (difference / expected.double().abs().max()).nan_to_num(nan=float("inf"))
+            gap = 0.0 if torch.equal(output, expected) else float(share)
+        except RuntimeError as error:
+            reason = str(error).strip().partition("\n")[0]
+            logger.warning(f"MMIE-Score decodes without a CUDA graph; capturing failed: {reason}")
+            return
+        if gap <= _MAX_GAP:
+            self._replay = replay
+        else:
+            logger.warning(
+                "MMIE-Score decodes without a CUDA graph: its results differ from those of the "
+                f"captured step, by {gap:.2g} of the largest."
+            )
 
 
 def cuda_capture(device: torch.device) -> Capture:
@@ -285,12 +272,3 @@ def cuda_capture(device: torch.device) -> Capture:
         return replay
 
     return capture
-
-
-def _relative_gap(output: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference as a share of the largest number; infinite if one is NaN."""
-    if torch.equal(output, expected):
-        return 0.0
-    difference = (output.double() - expected.double()).abs().max()
-    gap = float(difference / expected.double().abs().max())
-    return gap if gap == gap else float("inf")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import torch
@@ -32,6 +34,7 @@ _MAX_WAITING = 16  # prompts with tiles, ready for admission: a full batch for t
 _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
 
 
+@dataclass(kw_only=True)
 class Engine:
     """Computes rows of different lengths together; none changes the result of another.
 
@@ -40,7 +43,7 @@ class Engine:
     the step is repeated with less of everything, in the end with a single row; a prompt fails only
     if even that is too much.
 
-    Args:
+    Attributes:
         schedule: Decides what is computed when.
         vision: Computes image features.
         prefill: Computes chunks of prompts.
@@ -49,31 +52,25 @@ class Engine:
         budget: Size of a step.
         fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
             change it through the shapes of matrices.
+        full_budget: Before any step ran out of memory.
+        steps: Number of steps by kind.
     """
 
-    def __init__(
-        self,
-        *,
-        schedule: Schedule,
-        vision: Vision,
-        prefill: Prefill,
-        decoder: Decoder,
-        end_token_id: int,
-        budget: Budget,
-        fixed: bool,
-    ) -> None:
-        self.schedule = schedule
-        self.schedule.max_rows = min(schedule.max_rows, budget.rows)
-        self.budget = budget
-        self.full_budget = budget
-        self.decoder = decoder
-        self.steps = {"prefill": 0, "decode": 0}
-        self._vision = vision
-        self._prefill = prefill
-        self._end = end_token_id
-        self._fixed = fixed
-        self._delay = 0
-        self._source_is_empty = False
+    schedule: Schedule
+    vision: Vision
+    prefill: Prefill
+    decoder: Decoder
+    end_token_id: int
+    budget: Budget
+    fixed: bool
+    full_budget: Budget = field(init=False)
+    steps: Counter[str] = field(default_factory=Counter, init=False)
+    _delay: int = field(default=0, init=False)
+    _source_is_empty: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.full_budget = self.budget
+        self.schedule.max_rows = min(self.schedule.max_rows, self.budget.rows)
 
     def run(self, source: PromptSource, *, watch: Watch | None = None) -> Iterator[Result]:
         """The result of every prompt of the source, each as it is finished.
@@ -92,10 +89,10 @@ class Engine:
                 yield from self._step(watch)
         finally:  # also if the caller stops reading results
             for row in list(self.schedule.live):
-                self._vision.drop(row.prompt)
+                self.vision.drop(row.prompt)
                 self.schedule.end(row)
             for prompt in self.schedule.waiting:
-                self._vision.drop(prompt)
+                self.vision.drop(prompt)
             self.schedule.waiting.clear()
 
     def _take_prompts(self, source: PromptSource) -> Iterator[Failure]:
@@ -111,7 +108,7 @@ class Engine:
                     )
                     yield Failure(key=prompt.key, error=JudgeUnavailable(reason))
                 case Prompt():
-                    self._vision.add(prompt)
+                    self.vision.add(prompt)
                     schedule.waiting.append(prompt)
                 case Failure():
                     yield prompt
@@ -156,7 +153,7 @@ class Engine:
         chunks = self.schedule.chunks(max_tokens)
         unfilled = sum(chunk.size for chunk in chunks) < max_tokens
         more_coming = bool(self.schedule.waiting) or not self._source_is_empty
-        if chunks and self._fixed and unfilled and others_decode and more_coming:
+        if chunks and self.fixed and unfilled and others_decode and more_coming:
             self._delay += 1
             if self._delay <= _MAX_DELAY:
                 return ()
@@ -167,13 +164,13 @@ class Engine:
         for chunk in chunks:
             row = chunk.row
             if row.features is None:
-                row.features = self._vision.features(row.prompt, self.budget.vision_tiles)
+                row.features = self.vision.features(row.prompt, self.budget.vision_tiles)
         self.steps["prefill"] += 1
-        return self._prefill.step(chunks, self.budget.chunk_tokens if self._fixed else None)
+        return self.prefill.step(chunks, self.budget.chunk_tokens if self.fixed else None)
 
     def _completion(self, row: Row) -> Completion | None:
         output, prompt = row.output, row.prompt
-        ended = output[-1] == self._end
+        ended = output[-1] == self.end_token_id
         if not ended and len(output) < prompt.max_new_tokens:
             return None
         return Completion(
@@ -197,7 +194,7 @@ class Engine:
         smaller = shrink(self.budget)
         if smaller is None and len(self.schedule.live) <= 1:
             # The request does not fit even alone; the others get the full budget back.
-            self._vision.drop(rows[0].prompt)
+            self.vision.drop(rows[0].prompt)
             self.schedule.end(rows[0])
             self.budget = self.full_budget
             self.schedule.max_rows = self.full_budget.rows
@@ -207,14 +204,13 @@ class Engine:
         logger.warning(f"The judge's device ran out of memory; continuing with {self.budget}.")
         self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
-            self._vision.drop(row.prompt)
-            self._vision.add(row.prompt, first=True)
+            self.vision.drop(row.prompt)
+            self.vision.add(row.prompt, first=True)
             self.schedule.restart(row)
         return None
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device, or the machine, had no memory left; torch has no class for the latter."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return True
-    return "not enough memory" in str(error) or "can't allocate memory" in str(error)
+    texts = ("not enough memory", "can't allocate memory")
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in texts)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,78 +48,52 @@ class FlashAttention:
     kernel: Kernel = _torch_kernel
 
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
-        """See `Attention.plan`; all numbers go to the device in one transfer."""
+        """See `Attention.plan`; its numbers go to the device in one transfer."""
         count = len(layout.lengths)
         pages_used = [-(-length // self.page_tokens) for length in layout.lengths]
         width = max(pages_used)
-        max_keys = width * self.page_tokens
-        numbers = [*layout.starts, *range(0, (count + 1) * max_keys, max_keys), *layout.lengths]
+        numbers = [*layout.starts, *layout.lengths]
         for table, pages in zip(layout.tables, pages_used, strict=True):
             numbers += [*table[:pages], *[0] * (width - pages)]
         on_device = torch.tensor(numbers, dtype=torch.int32).to(device)
-        sizes = [count + 1, count + 1, count, count * width]
-        starts, key_starts, lengths, table_numbers = torch.split(on_device, sizes)
-        return partial(
-            _call,
-            kernel=self.kernel,
-            starts=starts,
-            key_starts=key_starts,
-            lengths=lengths,
-            table=table_numbers.view(count, width),
-            max_queries=max(stop - start for start, stop in pairwise(layout.starts)),
-            max_keys=max_keys,
-        )
+        starts, lengths, table_numbers = torch.split(on_device, [count + 1, count, count * width])
+        max_queries = max(stop - start for start, stop in pairwise(layout.starts))
+        return self._attend(starts, lengths, table_numbers.view(count, width), max_queries)
 
     def plan_decoding(self, inputs: DecodeInputs) -> Attend:
         """For steps of one query a row, whose numbers are in tensors at fixed addresses.
 
         The function reads nothing on the host, so it can be captured in a CUDA graph.
         """
-        count, width = inputs.table.shape
+        rows = torch.arange(len(inputs.lengths) + 1, dtype=torch.int32, device=inputs.table.device)
+        return self._attend(rows, inputs.lengths, inputs.table, max_queries=1)
+
+    def _attend(
+        self, starts: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, max_queries: int
+    ) -> Attend:
+        rows, width = table.shape
         max_keys = width * self.page_tokens
-        starts = torch.arange(count + 1, dtype=torch.int32, device=inputs.table.device)
-        return partial(
-            _call,
-            kernel=self.kernel,
-            starts=starts,
-            key_starts=starts * max_keys,
-            lengths=inputs.lengths,
-            table=inputs.table,
-            max_queries=1,
-            max_keys=max_keys,
-        )
+        key_starts = max_keys * torch.arange(rows + 1, dtype=torch.int32, device=table.device)
 
+        def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+            return self.kernel(
+                queries,
+                keys,
+                values,
+                starts,
+                key_starts,
+                # For a single query in every row the kernel may take another path, which rounds
+                # differently; a row would then depend on its neighbours. So 2 are announced.
+                max(2, max_queries),
+                max_keys,
+                window_size=(-1, 0),
+                enable_gqa=queries.shape[1] != keys.shape[2],
+                seqused_k=lengths,
+                block_table=table,
+                num_splits=1,
+            )
 
-def _call(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    *,
-    kernel: Kernel,
-    starts: torch.Tensor,
-    key_starts: torch.Tensor,
-    lengths: torch.Tensor,
-    table: torch.Tensor,
-    max_queries: int,
-    max_keys: int,
-) -> torch.Tensor:
-    """Call the kernel in one layer; see `Attend`."""
-    return kernel(
-        queries,
-        keys,
-        values,
-        starts,
-        key_starts,
-        # For a single query in every row the kernel may take another path, which rounds
-        # differently; a row would then depend on its neighbours. So 2 are announced at least.
-        max(2, max_queries),
-        max_keys,
-        window_size=(-1, 0),
-        enable_gqa=queries.shape[1] != keys.shape[2],
-        seqused_k=lengths,
-        block_table=table,
-        num_splits=1,
-    )
+        return attend
 
 
 def available(device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
@@ -168,7 +141,7 @@ def self_check(
     """
     attention = attention or FlashAttention()
     try:
-        trial = _random_trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
+        trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
         together = trial.computed(attention, range(len(_CHECKED_ROWS)))
         for index, (queries, length) in enumerate(_CHECKED_ROWS):
             output = together[index]
@@ -187,14 +160,31 @@ def self_check(
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Trial:
-    """Flat queries of `_CHECKED_ROWS`, and pages of keys and values."""
+    """Queries of `_CHECKED_ROWS` and pages of keys and values: the same numbers every time."""
 
-    tables: list[list[int]]
-    queries: list[torch.Tensor]
-    keys: torch.Tensor
-    values: torch.Tensor
+    def __init__(
+        self,
+        device: torch.device,
+        dtype: torch.dtype,
+        heads: int,
+        kv_heads: int,
+        head_dim: int,
+        page_tokens: int,
+    ) -> None:
+        random = torch.Generator().manual_seed(0)  # not the global random state
+        pages_used = [-(-length // page_tokens) for _, length in _CHECKED_ROWS]
+        order = iter(torch.randperm(sum(pages_used), generator=random).tolist())
+        self.tables = [[next(order) for _ in range(pages)] for pages in pages_used]
+        pool = (sum(pages_used), page_tokens, kv_heads, head_dim)
+        counts = [count for count, _ in _CHECKED_ROWS]
+        queries = _QUERY_SCALE * torch.randn(sum(counts), heads, head_dim, generator=random)
+        keys, values = (torch.randn(pool, generator=random) for _ in range(2))
+        for (_, length), table in zip(_CHECKED_ROWS, self.tables, strict=True):
+            if unused := -length % page_tokens:
+                keys[table[-1], -unused:] = values[table[-1], -unused:] = _BEYOND_LAST_KEY
+        self.queries = torch.split(queries.to(device, dtype), counts)
+        self.keys, self.values = keys.to(device, dtype), values.to(device, dtype)
 
     def computed(self, attention: FlashAttention, indices: Sequence[int]) -> list[torch.Tensor]:
         """Some rows in one call."""
@@ -223,31 +213,3 @@ class _Trial:
         scores = scores.masked_fill(hidden.triu(length - count + 1), float("-inf"))
         output: torch.Tensor = scores.softmax(-1) @ values.repeat_interleave(group, dim=0)
         return output.transpose(0, 1)
-
-
-def _random_trial(
-    device: torch.device,
-    dtype: torch.dtype,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    page_tokens: int,
-) -> _Trial:
-    """The same numbers every time, without the global random state."""
-    random = torch.Generator().manual_seed(0)
-    pages_used = [-(-length // page_tokens) for _, length in _CHECKED_ROWS]
-    order = iter(torch.randperm(sum(pages_used), generator=random).tolist())
-    tables = [[next(order) for _ in range(pages)] for pages in pages_used]
-    pool = (sum(pages_used), page_tokens, kv_heads, head_dim)
-    counts = [count for count, _ in _CHECKED_ROWS]
-    queries = _QUERY_SCALE * torch.randn(sum(counts), heads, head_dim, generator=random)
-    keys, values = (torch.randn(pool, generator=random) for _ in range(2))
-    for (_, length), table in zip(_CHECKED_ROWS, tables, strict=True):
-        if unused := -length % page_tokens:
-            keys[table[-1], -unused:] = values[table[-1], -unused:] = _BEYOND_LAST_KEY
-    return _Trial(
-        tables=tables,
-        queries=list(torch.split(queries.to(device, dtype), counts)),
-        keys=keys.to(device, dtype),
-        values=values.to(device, dtype),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.base import JudgeError
-from mmie_tasks.judges.mmie_score.engine.attention import prompt_is_long
+from mmie_tasks.judges.mmie_score.engine.attention import takes_long_factors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,61 +264,50 @@ class PrefixCache:
             yield digest.digest()
 
 
+@dataclass(kw_only=True)
 class Schedule:
     """Waiting prompts and live rows.
 
     A row is admitted with pages for its full length, so it never runs out of them. Prompts are
     admitted in the order in which they arrived.
 
-    Args:
+    Attributes:
         pool: The pages.
         prefixes: Shared starts of prompts; None shares nothing.
         page_tokens: Tokens of a page.
         long_after: Prompts of more tokens have the long rotary factors.
         max_rows: The most live rows; may be lowered later.
-        max_tokens: The longest row; None is what all pages hold together.
+        max_tokens: The longest row; at most what all pages hold together.
     """
 
-    def __init__(
-        self,
-        *,
-        pool: PagePool,
-        prefixes: PrefixCache | None,
-        page_tokens: int,
-        long_after: int,
-        max_rows: int,
-        max_tokens: int | None = None,
-    ) -> None:
-        self.waiting: deque[Prompt] = deque()
-        self.live: list[Row] = []
-        self.max_rows = max_rows
-        self._pool = pool
-        self._prefixes = prefixes
-        self._page_tokens = page_tokens
-        self._long_after = long_after
-        capacity = pool.size * page_tokens
-        self.max_tokens = capacity if max_tokens is None else min(capacity, max_tokens)
+    pool: PagePool
+    prefixes: PrefixCache | None
+    page_tokens: int
+    long_after: int
+    max_rows: int
+    max_tokens: int = sys.maxsize
+    waiting: deque[Prompt] = field(default_factory=deque, init=False)
+    live: list[Row] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.max_tokens = min(self.max_tokens, self.pool.size * self.page_tokens)
 
     def admit(self) -> None:
         """Turn waiting prompts into rows while pages and rows allow it."""
         while self.waiting and len(self.live) < self.max_rows:
             prompt = self.waiting[0]
             needed = self.pages_for(prompt)
-            if not self._make_free(needed):
-                return
+            lacking = needed - self.pool.free
+            if lacking > 0:
+                if self.prefixes is None or lacking > self.prefixes.evictable():
+                    return
+                self.prefixes.evict(lacking)
             self.waiting.popleft()
-            self.live.append(Row(prompt=prompt, pages=self._pool.take(needed)))
-
-    def _make_free(self, needed: int) -> bool:
-        """Whether so many pages are free, after evicting shared prefixes if that suffices."""
-        lacking = needed - self._pool.free
-        if lacking > 0 and self._prefixes is not None and lacking <= self._prefixes.evictable():
-            self._prefixes.evict(lacking)
-        return needed <= self._pool.free
+            self.live.append(Row(prompt=prompt, pages=self.pool.take(needed)))
 
     def pages_for(self, prompt: Prompt) -> int:
         """Pages of a prompt with its longest reply."""
-        return -(-prompt.max_stored_tokens // self._page_tokens)
+        return -(-prompt.max_stored_tokens // self.page_tokens)
 
     def fits(self, prompt: Prompt) -> bool:
         """Whether a prompt can be admitted, if need be as the only row."""
@@ -329,33 +319,27 @@ class Schedule:
         for row in self.live:
             if max_tokens <= 0:
                 break
-            if row.stored == 0:
-                self._reuse_prefix(row)
+            if row.stored == 0 and self.prefixes is not None:
+                pages = self.prefixes.find(row.prompt.ids, is_long=self._is_long(row))
+                self.pool.release(row.pages[: len(pages)])
+                row.pages[: len(pages)] = pages
+                row.stored = len(pages) * self.page_tokens
             if row.unstored:
                 stop = row.stored + min(max_tokens, row.unstored)
                 chunks.append(Chunk(row=row, start=row.stored, stop=stop))
                 max_tokens -= chunks[-1].size
         return chunks
 
-    def _reuse_prefix(self, row: Row) -> None:
-        """Replace the row's first pages by cached ones."""
-        if self._prefixes is None:
-            return
-        pages = self._prefixes.find(row.prompt.ids, is_long=self._is_long(row))
-        self._pool.release(row.pages[: len(pages)])
-        row.pages[: len(pages)] = pages
-        row.stored = len(pages) * self._page_tokens
-
     def _is_long(self, row: Row) -> bool:
-        return prompt_is_long(row.prompt.ids, self._long_after)
+        return takes_long_factors(len(row.prompt.ids), self.long_after)
 
     def mark_stored(self, chunk: Chunk) -> None:
         """Record that a chunk was computed."""
         row = chunk.row
         row.stored = chunk.stop
-        if self._prefixes is not None:
+        if self.prefixes is not None:
             is_long = self._is_long(row)
-            self._prefixes.add(row.prompt.ids, row.pages, row.stored, is_long=is_long)
+            self.prefixes.add(row.prompt.ids, row.pages, row.stored, is_long=is_long)
 
     def decoding(self) -> list[Row]:
         """The rows with a complete prompt: they have generated at least one token."""
@@ -364,7 +348,7 @@ class Schedule:
     def end(self, row: Row) -> None:
         """Remove a row and release its pages."""
         self.live = [live_row for live_row in self.live if live_row is not row]
-        self._pool.release(row.pages)
+        self.pool.release(row.pages)
         row.pages = []
 
     def restart(self, row: Row) -> None:

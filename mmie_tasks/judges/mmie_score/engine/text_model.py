@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import (
     Attend,
     Attention,
     BatchLayout,
     Rotary,
-    prompt_is_long,
     rotated,
+    takes_long_factors,
 )
 from mmie_tasks.judges.mmie_score.engine.schedule import Chunk
 
@@ -96,27 +98,21 @@ class TextModel:
         return logits
 
 
+@dataclass(frozen=True, slots=True)
 class Prefill:
     """Computes chunks of prompts, those of several rows in one step.
 
-    Args:
+    Attributes:
         text: The language model.
         attention: Over its pages.
         image_token_id: Of ``<IMG_CONTEXT>``, which stands for an image feature.
         fixed_rows: Rows that go through the head in every step; None: as many as there are.
     """
 
-    def __init__(
-        self,
-        text: TextModel,
-        attention: Attention,
-        image_token_id: int,
-        fixed_rows: int | None = None,
-    ) -> None:
-        self._text = text
-        self._attention = attention
-        self._image_token_id = image_token_id
-        self._fixed_rows = fixed_rows
+    text: TextModel
+    attention: Attention
+    image_token_id: int
+    fixed_rows: int | None = None
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
@@ -130,7 +126,7 @@ class Prefill:
         Returns:
             Logits (chunks that end a prompt, vocabulary).
         """
-        text, device = self._text, self._text.device
+        text, device = self.text, self.text.device
         sizes = [chunk.size for chunk in chunks]
         tokens = sum(sizes)
         padding = max(0, (fixed_tokens or 0) - tokens)
@@ -139,19 +135,19 @@ class Prefill:
             lengths=[chunk.stop for chunk in chunks],
             tables=[chunk.row.pages for chunk in chunks],
         )
-        attend = self._attention.plan(layout, device)
+        attend = self.attention.plan(layout, device)
 
         def attend_unpadded(
             queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
         ) -> torch.Tensor:
             return _pad_rows(attend(queries[:tokens], keys, values), padding)
 
-        positions, is_long, slots = self._token_columns(chunks, padding)
+        positions, is_long, slots = self._token_columns(chunks, padding).to(device)
         hidden = text.forward(
             _pad_rows(torch.cat([self._embedded(chunk) for chunk in chunks]), padding),
-            positions.to(device),
-            is_long.to(device),
-            slots.to(device),
+            positions,
+            is_long.bool(),
+            slots,
             attend_unpadded,
         )
         ends = [
@@ -160,36 +156,28 @@ class Prefill:
             if chunk.ends_prompt
         ]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
-        head_padding = max(0, (self._fixed_rows or 0) - len(ends))
+        head_padding = max(0, (self.fixed_rows or 0) - len(ends))
         return text.logits(_pad_rows(ending, head_padding))[: len(ends)]
 
-    def _token_columns(
-        self, chunks: Sequence[Chunk], padding: int
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _token_columns(self, chunks: Sequence[Chunk], padding: int) -> torch.Tensor:
         """Of each token its position, whether it has the long factors, and its slot; padded."""
-        pages, page_tokens = self._text.keys.shape[1:3]
-        long_after = self._text.rotary.long_after
+        pages, page_tokens = self.text.keys.shape[1:3]
         scratch_slot = (pages - 1) * page_tokens  # the last page belongs to no row
-        by_chunk = [np.arange(chunk.start, chunk.stop, dtype=np.int64) for chunk in chunks]
-        slots = [
-            np.asarray(chunk.row.pages)[positions // page_tokens] * page_tokens
-            + positions % page_tokens
-            for chunk, positions in zip(chunks, by_chunk, strict=True)
-        ]
-        is_long = [prompt_is_long(chunk.row.prompt.ids, long_after) for chunk in chunks]
-        return (
-            torch.from_numpy(np.pad(np.concatenate(by_chunk), (0, padding))),
-            torch.from_numpy(np.pad(np.repeat(is_long, [c.size for c in chunks]), (0, padding))),
-            torch.from_numpy(
-                np.pad(np.concatenate(slots), (0, padding), constant_values=scratch_slot)
-            ),
-        )
+        columns: list[NDArray[np.int64]] = []
+        for chunk in chunks:
+            row, positions = chunk.row, np.arange(chunk.start, chunk.stop, dtype=np.int64)
+            slots = np.asarray(row.pages)[positions // page_tokens] * page_tokens
+            flag = takes_long_factors(len(row.prompt.ids), self.text.rotary.long_after)
+            flags = np.full(chunk.size, flag, dtype=np.int64)
+            columns.append(np.stack([positions, flags, slots + positions % page_tokens]))
+        columns.append(np.repeat([[0], [0], [scratch_slot]], padding, axis=1))
+        return torch.from_numpy(np.concatenate(columns, axis=1))
 
     def _embedded(self, chunk: Chunk) -> torch.Tensor:
         """(tokens, hidden): image features for image tokens, word embeddings for the others."""
         ids = np.asarray(chunk.row.prompt.ids[: chunk.stop])
-        is_image = ids == self._image_token_id
-        embedded = self._text.embed(torch.from_numpy(ids[chunk.start :]).to(self._text.device))
+        is_image = ids == self.image_token_id
+        embedded = self.text.embed(torch.from_numpy(ids[chunk.start :]).to(self.text.device))
         features = chunk.row.features
         if features is None:
             return embedded

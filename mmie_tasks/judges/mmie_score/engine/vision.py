@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -67,23 +67,17 @@ class Vision:
         self._fixed = fixed
         weight = model.lm_head.weight
         self._device, self._dtype = weight.device, weight.dtype
-        self._queue: deque[int] = deque()
-        self._prompts: dict[int, _PromptTiles] = {}
+        self._prompts: OrderedDict[int, _PromptTiles] = OrderedDict()
 
     def add(self, prompt: Prompt, *, first: bool = False) -> None:
         """Add a prompt's tiles to the queue, in front of all others if `first`."""
-        if prompt.tiles is None:
-            return
-        self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
-        if first:
-            self._queue.appendleft(prompt.key)
-        else:
-            self._queue.append(prompt.key)
+        if prompt.tiles is not None:
+            self._prompts[prompt.key] = _PromptTiles(prompt.tiles)
+            self._prompts.move_to_end(prompt.key, last=not first)
 
     def drop(self, prompt: Prompt) -> None:
         """Remove a prompt."""
-        if self._prompts.pop(prompt.key, None) is not None and prompt.key in self._queue:
-            self._queue.remove(prompt.key)
+        self._prompts.pop(prompt.key, None)
 
     def features(self, prompt: Prompt, batch_tiles: int) -> torch.Tensor | None:
         """The features of an added prompt, (image tokens, hidden); None without images.
@@ -110,16 +104,10 @@ class Vision:
             pending.features.append(own.flatten(0, 1))
             pending.computed = stop
             offset += stop - start
-        while self._queue:
-            first = self._prompts.get(self._queue[0])
-            if first is not None and first.computed < len(first.tiles):
-                return
-            self._queue.popleft()
 
     def _next_stretches(self, batch_tiles: int) -> Iterator[tuple[_PromptTiles, int, int]]:
         """Stretches of tiles without features, up to `batch_tiles` in all."""
-        for key in self._queue:
-            pending = self._prompts[key]
+        for pending in self._prompts.values():
             stop = min(len(pending.tiles), pending.computed + batch_tiles)
             if stop > pending.computed:
                 yield pending, pending.computed, stop
@@ -131,10 +119,8 @@ class Vision:
     def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:
         """(tiles, side, side, 3) to (tiles, tokens per tile, hidden)."""
         count = len(tiles)
-        if self._fixed and count < batch_tiles:
-            black = np.zeros_like(tiles[:1]).repeat(batch_tiles - count, 0)
-            tiles = np.concatenate([tiles, black])
-        on_host = torch.from_numpy(tiles)
+        padding = batch_tiles - count if self._fixed else 0
+        on_host = torch.from_numpy(np.pad(tiles, ((0, padding), (0, 0), (0, 0), (0, 0))))
         if self._device.type == "cuda":
             on_host = on_host.pin_memory()
         pixels = normalized(on_host.to(self._device, non_blocking=True), self._dtype)

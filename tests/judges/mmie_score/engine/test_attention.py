@@ -15,9 +15,8 @@ from mmie_tasks.judges.mmie_score.engine.attention import (
     BatchLayout,
     Rotary,
     SdpaAttention,
-    generated_is_long,
-    prompt_is_long,
     rotated,
+    takes_long_factors,
 )
 
 HEAD_DIM = 8
@@ -106,13 +105,13 @@ def config() -> object:
 
 def of_prompt(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Cosine and sine of the tokens of a prompt, as in the engine."""
-    is_long = torch.full((count,), prompt_is_long([1] * count, LONG_AFTER))
-    return Rotary(config(), CPU)(torch.arange(count), is_long, torch.float32)
+    flags = torch.full((count,), takes_long_factors(count, LONG_AFTER))
+    return Rotary(config(), CPU)(torch.arange(count), flags, torch.float32)
 
 
 def of_generated(position: int) -> tuple[torch.Tensor, torch.Tensor]:
-    is_long = torch.tensor([generated_is_long(position, LONG_AFTER)])
-    return Rotary(config(), CPU)(torch.tensor([position]), is_long, torch.float32)
+    flags = torch.tensor([takes_long_factors(position + 1, LONG_AFTER)])
+    return Rotary(config(), CPU)(torch.tensor([position]), flags, torch.float32)
 
 
 def official_rotary(positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -146,11 +145,10 @@ def test_the_two_kinds_of_factors_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "is_long"), [(LONG_AFTER - 1, False), (LONG_AFTER, False), (LONG_AFTER + 1, True)]
+    ("count", "expected"), [(LONG_AFTER - 1, False), (LONG_AFTER, False), (LONG_AFTER + 1, True)]
 )
-def test_a_prompt_of_exactly_the_limit_is_short(count: int, is_long: bool) -> None:
-    assert prompt_is_long([1] * count, LONG_AFTER) is is_long
-    assert generated_is_long(count - 1, LONG_AFTER) is is_long
+def test_a_prompt_of_exactly_the_limit_is_short(count: int, expected: bool) -> None:
+    assert takes_long_factors(count, LONG_AFTER) is expected
 
 
 @settings(max_examples=30)

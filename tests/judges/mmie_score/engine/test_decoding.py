@@ -10,7 +10,6 @@ from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import (
-    DecodeGraph,
     DecodeInputs,
     PlainDecoder,
     StaticDecoder,
@@ -118,9 +117,9 @@ def test_an_ended_row_leaves_nothing_in_the_next_step(model):
     steps = decoder(text_model(model))
     steps.step(rows())
     fresh = empty_inputs(rows=5, page_tokens=256)
-    steps.graph.inputs.write([])
+    steps.inputs.write([])
     for name in ("longs", "lengths", "table"):
-        assert torch.equal(getattr(steps.graph.inputs, name), getattr(fresh, name))
+        assert torch.equal(getattr(steps.inputs, name), getattr(fresh, name))
 
 
 @pytest.mark.parametrize(
@@ -156,8 +155,8 @@ def test_replays_equal_steps_and_their_results_are_not_overwritten(model):
     first, second = rows(), rows()[1:3]
     expected = [plain.step(first), plain.step(second)]
     results = [replayed.step(first), replayed.step(second)]
-    assert replayed.graph.captured
-    assert not plain.graph.captured
+    assert replayed.captured
+    assert not plain.captured
     replayed.step([row(9, [2])])
     assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
 
@@ -188,29 +187,29 @@ def test_a_replay_that_differs_is_not_used_and_the_log_says_why(model, logged, c
     plain, other = (decoder(text_model(model), capture=option) for option in (None, capture))
     for batch in (rows(), rows()[:2]):
         assert torch.equal(other.step(batch), plain.step(batch))
-    assert not other.graph.captured
+    assert not other.captured
     assert len(logged) == 1
     assert words in logged[0]
 
 
-def test_capture_is_tried_once():
+def test_capture_is_tried_once(model):
     attempts = []
 
     def capture(compute):
         attempts.append(compute)
         return raising(compute)
 
-    static = empty_inputs(rows=2, page_tokens=4)
-    graph = DecodeGraph(lambda static: static.longs[0].double(), static, capture=capture)
-    assert [graph.run([row(2, [1], last=5)]).tolist() for _ in range(3)] == [[5.0]] * 3
+    steps = decoder(text_model(model), capture=capture)
+    steps.compute = lambda: steps.inputs.longs[0].double()
+    assert [steps.step([row(2, [1], last=5)]).tolist() for _ in range(3)] == [[5.0]] * 3
     assert len(attempts) == 1
 
 
-def test_running_out_of_memory_in_the_step_itself_is_raised():
-    def step(_):
+def test_running_out_of_memory_in_the_step_itself_is_raised(model):
+    def compute():
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    static = empty_inputs(rows=2, page_tokens=4)
-    graph = DecodeGraph(step, static, capture=fixed_output)
+    steps = decoder(text_model(model), capture=fixed_output)
+    steps.compute = compute
     with pytest.raises(torch.OutOfMemoryError):
-        graph.run([row(2, [1], last=5)])
+        steps.step([row(2, [1], last=5)])
