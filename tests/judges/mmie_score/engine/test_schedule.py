@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
 from random import Random
 
@@ -274,7 +275,7 @@ def test_every_row_reads_its_own_tokens_in_its_pages(
 
 
 def scheduled(
-    *, pages: int, rows: int = 8, sharing: bool = True, limit: int | None = None
+    *, pages: int, rows: int = 8, sharing: bool = True, limit: int = sys.maxsize
 ) -> Schedule:
     pool = PagePool(pages)
     return Schedule(
