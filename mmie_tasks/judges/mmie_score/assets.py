@@ -96,11 +96,10 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
     repo, requested = judge.model, judge.revision or "main"
     revision = checkpoint_note(repo, requested, environment).read() or requested
     cached = _complete_in_cache(repo, revision)
+    checks = _checkpoint_checks(
+        lambda: cached_snapshot(repo, revision) or locate(repo, judge.revision, environment), judge
+    )
     comparison = Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision))
-
-    def cached_checkpoint() -> CheckpointLocation:
-        return cached_snapshot(repo, revision) or locate(repo, judge.revision, environment)
-
     return Asset(
         name=_CHECKPOINT,
         source=cached.name if cached else f"{repo}@{revision}",
@@ -109,7 +108,7 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
         plan=lambda: _plan(repo, revision),
         fetch=lambda: locate(repo, judge.revision, environment).name,
         copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
-        checks=(comparison, *_checkpoint_checks(cached_checkpoint, judge)),
+        checks=(comparison, *checks),
     )
 
 
@@ -196,13 +195,13 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
         JudgeMisconfigured: None fits, or there is no such device.
     """
     from mmie_tasks.judges.mmie_score.devices import free_bytes
-    from mmie_tasks.judges.mmie_score.loading import plan_for
+    from mmie_tasks.judges.mmie_score.memory import plan
 
     placement = judge.placement(checkpoint.facts)
     free = free_bytes(placement.device)
     free = min(free, judge.max_memory_bytes or free)
     longest = min(LONG_TOKENS, checkpoint.facts.max_positions)
-    budget = plan_for(checkpoint.facts, placement, judge.max_rows, longest, free)
+    budget = plan(checkpoint.facts, placement, judge.max_rows, longest, free)
     return (
         f"{readable_size(free)} free on {placement.device}: "
         f"{min(budget.rows, budget.longest_rows)} requests of {longest:,} tokens fit at once, "

@@ -10,6 +10,7 @@ import gc
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,35 @@ _GROUP_FILES = {  # of control groups, version 2 and 1: where they are, limit an
     "": ("sys/fs/cgroup", "memory.max", "memory.current"),
     "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where and how the model is computed.
+
+    Attributes:
+        device: Of this process.
+        dtype: Of weights, keys and values.
+        attention: Over pages.
+        max_memory_bytes: Upper limit; None is all that is free.
+        graphs: Whether decoding steps are captured as CUDA graphs.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    attention: Attention
+    max_memory_bytes: int | None
+    graphs: bool
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def dtype_name(self) -> str:
+        """The dtype as users write it: ``bfloat16``."""
+        return str(self.dtype).removeprefix("torch.")
 
 
 def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
@@ -60,7 +90,8 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
             hint="`accelerate launch` and `torchrun` set it; unset it for a single process",
         )
     number = int(parsed[1] or rank)
-    _check_gpu(option, number, is_explicit=bool(parsed[1]))
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    _check_gpu(option, number, count, is_explicit=bool(parsed[1]))
     return torch.device("cuda", number)
 
 
@@ -155,11 +186,8 @@ def exact_fp32() -> Iterator[None]:
             setattr(owner, name, old)
 
 
-def _check_gpu(option: str, number: int, *, is_explicit: bool) -> None:
-    """Raise if there is no GPU of this number."""
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+def _check_gpu(option: str, number: int, count: int, *, is_explicit: bool) -> None:
+    """Raise if none of `count` GPUs has this number."""
     if number < count:
         return
     if not count:

@@ -22,6 +22,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import (
     open_checkpoint,
 )
 from mmie_tasks.judges.mmie_score.devices import (
+    Placement,
     choose_attention,
     choose_device,
     choose_dtype,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
     from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-    from mmie_tasks.judges.mmie_score.loading import LoadedJudge, Placement
+    from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 _OLDEST_TRANSFORMERS = 5
@@ -124,8 +125,6 @@ class MmieScoreJudge:
         Raises:
             JudgeMisconfigured: The device cannot be used.
         """
-        from mmie_tasks.judges.mmie_score.loading import Placement
-
         device = choose_device(self.device, self._environment)
         dtype = choose_dtype(self.dtype, device)
         return Placement(

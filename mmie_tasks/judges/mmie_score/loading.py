@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, Facts
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.devices import free_bytes, release_memory
-from mmie_tasks.judges.mmie_score.engine.attention import Attention
+from mmie_tasks.judges.mmie_score.devices import Placement, free_bytes, release_memory
 from mmie_tasks.judges.mmie_score.engine.decoding import (
     Decoder,
     PlainDecoder,
@@ -33,50 +31,6 @@ if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration
 
 _USUAL_QUANTILE = 0.9  # memory is planned for a request that is longer than these
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Where and how the model is computed.
-
-    Attributes:
-        device: Of this process.
-        dtype: Of weights, keys and values.
-        attention: Over pages.
-        max_memory_bytes: Upper limit; None is all that is free.
-        graphs: Whether decoding steps are captured as CUDA graphs.
-    """
-
-    device: torch.device
-    dtype: torch.dtype
-    attention: Attention
-    max_memory_bytes: int | None
-    graphs: bool
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether the device is a GPU."""
-        return self.device.type == "cuda"
-
-    @property
-    def dtype_name(self) -> str:
-        """The dtype as users write it: ``bfloat16``."""
-        return str(self.dtype).removeprefix("torch.")
-
-
-def plan_for(
-    facts: Facts, placement: Placement, rows: int, longest_tokens: int, free_bytes: int
-) -> Budget:
-    """See `mmie_tasks.judges.mmie_score.memory.plan`."""
-    return plan(
-        facts,
-        free_bytes=free_bytes,
-        dtype_bytes=placement.dtype.itemsize,
-        page_tokens=placement.attention.page_tokens,
-        longest_tokens=longest_tokens,
-        max_rows=rows,
-        device=placement.device,
-    )
 
 
 class LoadedJudge:
@@ -129,7 +83,7 @@ class LoadedJudge:
         loaded = self._model.parameters() if self._model is not None else ()
         usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
         usable = min(usable, self._placement.max_memory_bytes or usable)
-        planned = partial(plan_for, self._checkpoint.facts, self._placement)
+        planned = partial(plan, self._checkpoint.facts, self._placement)
         ordered = sorted(lengths)
         usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
         try:

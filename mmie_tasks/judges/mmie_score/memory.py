@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import torch
 
     from mmie_tasks.judges.mmie_score.checkpoint import Facts
+    from mmie_tasks.judges.mmie_score.devices import Placement
 
 TWO_STEPS = (
     "judge in a second command, which has the memory to itself: run the model with "
@@ -123,14 +124,7 @@ def vision_bytes(facts: Facts, dtype_bytes: int, *, tiles: int) -> int:
 
 
 def plan(
-    facts: Facts,
-    *,
-    free_bytes: int,
-    dtype_bytes: int,
-    page_tokens: int,
-    longest_tokens: int,
-    max_rows: int,
-    device: torch.device,
+    facts: Facts, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int
 ) -> Budget:
     """The best budget that fits.
 
@@ -141,17 +135,16 @@ def plan(
 
     Args:
         facts: Of the checkpoint.
-        free_bytes: Of the device, before the weights are loaded.
-        dtype_bytes: Of a number: 2 or 4.
-        page_tokens: Tokens of a page.
-        longest_tokens: Of the longest request, with its longest reply.
+        placement: Where and how the model is computed.
         max_rows: The most sequences at once, at least 1.
-        device: Device of the computation.
+        longest_tokens: Of the longest request, with its longest reply.
+        free_bytes: Of the device, before the weights are loaded.
 
     Raises:
         JudgeMisconfigured: Not even one request fits; the message says how much it needs.
     """
-    on_gpu = device.type == "cuda"
+    on_gpu, dtype_bytes = placement.on_gpu, placement.dtype.itemsize
+    page_tokens = placement.attention.page_tokens
     longest_pages = -(-longest_tokens // page_tokens)
     step: Budget | None = Budget(
         pages=max_rows * longest_pages,
@@ -177,31 +170,25 @@ def plan(
         vision = vision_bytes(facts, dtype_bytes, tiles=step.vision_tiles)
         sized = replace(step, step_bytes=text + vision + reserve)
         candidates.append(_fill_pages(sized, free_bytes, on_gpu=on_gpu))
-        step = _smaller_step(step)
+        step = shrink(step, min_rows=max_rows)
     best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
     best = best or max(candidates, key=lambda budget: budget.longest_rows)
     if not best.longest_rows:
-        raise _too_little(candidates[-1], free_bytes, longest_tokens, device)
+        raise _too_little(candidates[-1], free_bytes, longest_tokens, placement.device)
     return best
 
 
-def shrink(budget: Budget) -> Budget | None:
+def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
     """The next smaller budget, after memory ran out all the same; None if there is none.
 
-    Chunks of prompts and vision batches are halved first, then rows. The pages are allocated
-    already and stay.
+    Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. The pages
+    are allocated already and stay.
     """
-    if smaller := _smaller_step(budget):
-        return smaller
-    return replace(budget, rows=budget.rows // 2) if budget.rows > 1 else None
-
-
-def _smaller_step(budget: Budget) -> Budget | None:
     chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
     tiles = max(budget.vision_tiles // 2, 1)
-    if (chunk, tiles) == (budget.chunk_tokens, budget.vision_tiles):
-        return None
-    return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
+    if (chunk, tiles) != (budget.chunk_tokens, budget.vision_tiles):
+        return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
+    return replace(budget, rows=budget.rows // 2) if budget.rows > min_rows else None
 
 
 def _fill_pages(budget: Budget, free_bytes: int, *, on_gpu: bool) -> Budget:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Facts
+from mmie_tasks.judges.mmie_score.devices import Placement
+from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.memory import (
     GIB,
     kv_token_bytes,
@@ -46,15 +48,14 @@ FACTS = Facts(
 
 
 def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256):
-    return plan(
-        FACTS,
-        free_bytes=int(free_bytes),
-        dtype_bytes=dtype_bytes,
-        page_tokens=page_tokens,
-        longest_tokens=tokens,
-        max_rows=rows,
+    placement = Placement(
         device=device,
+        dtype={2: torch.bfloat16, 4: torch.float32}[dtype_bytes],
+        attention=SdpaAttention(page_tokens),
+        max_memory_bytes=None,
+        graphs=True,
     )
+    return plan(FACTS, placement, rows, tokens, int(free_bytes))
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,9 @@ class DecodeInputs:
     """The inputs of a decoding step, in tensors at fixed addresses; at first all rows are absent.
 
     Args:
+        text: The language model. Absent rows read and write its last page.
         rows: The most rows.
         width: The most pages of a row.
-        page_tokens: Tokens of a page.
-        scratch_page: The page that absent rows read and write.
-        long_after: Tokens above which a generated token has the long rotary factors.
-        device: Device of the tensors.
 
     Attributes:
         longs: Token ids, positions, slots, and whether tokens have the long rotary factors,
@@ -118,22 +115,13 @@ class DecodeInputs:
         table: Pages of each row, (rows, width), int32.
     """
 
-    def __init__(
-        self,
-        *,
-        rows: int,
-        width: int,
-        page_tokens: int,
-        scratch_page: int,
-        long_after: int,
-        device: torch.device,
-    ) -> None:
-        self.longs = torch.zeros(4, rows, dtype=torch.int64, device=device)
-        self.lengths = torch.zeros(rows, dtype=torch.int32, device=device)
-        self.table = torch.zeros(rows, width, dtype=torch.int32, device=device)
-        self._page_tokens = page_tokens
-        self._scratch_page = scratch_page
-        self._long_after = long_after
+    def __init__(self, text: TextModel, *, rows: int, width: int) -> None:
+        pages, self._page_tokens = text.keys.shape[1:3]
+        self._scratch_page = pages - 1
+        self._long_after = text.rotary.long_after
+        self.longs = torch.zeros(4, rows, dtype=torch.int64, device=text.device)
+        self.lengths = torch.zeros(rows, dtype=torch.int32, device=text.device)
+        self.table = torch.zeros(rows, width, dtype=torch.int32, device=text.device)
         self.write([])
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -188,14 +176,8 @@ class StaticDecoder:
         max_tokens: int,
         capture: Capture | None,
     ) -> None:
-        self.inputs = DecodeInputs(
-            rows=rows,
-            width=-(-max_tokens // attention.page_tokens),
-            page_tokens=attention.page_tokens,
-            scratch_page=text.keys.shape[1] - 1,
-            long_after=text.rotary.long_after,
-            device=text.device,
-        )
+        width = -(-max_tokens // attention.page_tokens)
+        self.inputs = DecodeInputs(text, rows=rows, width=width)
         attend = attention.plan_decoding(self.inputs)
         self.compute: Compute = lambda: _logits(text, self.inputs.longs, attend)
         self._capture = capture

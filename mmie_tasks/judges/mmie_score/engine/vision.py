@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -95,7 +94,12 @@ class Vision:
 
     def _compute_batch(self, batch_tiles: int) -> None:
         """Compute one batch; nothing is recorded if it raises."""
-        stretches = list(self._next_stretches(batch_tiles))
+        stretches, left = [], batch_tiles
+        for pending in self._prompts.values():
+            stop = min(len(pending.tiles), pending.computed + left)
+            if stop > pending.computed:
+                stretches.append((pending, pending.computed, stop))
+                left -= stop - pending.computed
         tiles = np.concatenate([pending.tiles[start:stop] for pending, start, stop in stretches])
         features = self._forward(tiles, batch_tiles)
         offset = 0
@@ -104,16 +108,6 @@ class Vision:
             pending.features.append(own.flatten(0, 1))
             pending.computed = stop
             offset += stop - start
-
-    def _next_stretches(self, batch_tiles: int) -> Iterator[tuple[_PromptTiles, int, int]]:
-        """Stretches of tiles without features, up to `batch_tiles` in all."""
-        for pending in self._prompts.values():
-            stop = min(len(pending.tiles), pending.computed + batch_tiles)
-            if stop > pending.computed:
-                yield pending, pending.computed, stop
-                batch_tiles -= stop - pending.computed
-            if not batch_tiles:
-                return
 
     @torch.inference_mode()
     def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:

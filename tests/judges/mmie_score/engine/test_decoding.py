@@ -18,7 +18,6 @@ from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
-CPU = torch.device("cpu")
 PAGES, LONG_AFTER = 8, 300
 
 
@@ -69,17 +68,6 @@ def decoder(text, *, rows=5, max_tokens=512, capture=None):
     return StaticDecoder(text, attention, rows=rows, max_tokens=max_tokens, capture=capture)
 
 
-def empty_inputs(*, rows, page_tokens):
-    return DecodeInputs(
-        rows=rows,
-        width=2,
-        page_tokens=page_tokens,
-        scratch_page=PAGES,
-        long_after=LONG_AFTER,
-        device=CPU,
-    )
-
-
 def row(tokens, pages, last=7):
     prompt = Prompt(key=tokens, ids=[3] * tokens)
     return Row(prompt=prompt, pages=pages, stored=tokens, output=[last])
@@ -116,7 +104,7 @@ def test_absent_rows_write_only_to_the_scratch_page(model):
 def test_an_ended_row_leaves_nothing_in_the_next_step(model):
     steps = decoder(text_model(model))
     steps.step(rows())
-    fresh = empty_inputs(rows=5, page_tokens=256)
+    fresh = DecodeInputs(text_model(model), rows=5, width=2)
     steps.inputs.write([])
     for name in ("longs", "lengths", "table"):
         assert torch.equal(getattr(steps.inputs, name), getattr(fresh, name))
