@@ -243,21 +243,15 @@ class Queue:
             as_probe: It tests whether a server denies everything: prefer a request that was not
                 denied itself.
         """
-        if as_probe and (probe := self._take_undenied(now)) is not None:
-            return probe
-        if self._retries and self._retries[0][0] <= now:
+        if as_probe:
+            for entry in self._retries:
+                if entry[0] <= now and not entry[2].was_denied:
+                    self._retries.remove(entry)
+                    heapq.heapify(self._retries)
+                    return entry[2]
+        is_due = bool(self._retries) and self._retries[0][0] <= now
+        if is_due and not (as_probe and self._started < self._count):
             return heapq.heappop(self._retries)[2]
-        return self._take_new()
-
-    def _take_undenied(self, now: float) -> Job | None:
-        for entry in self._retries:
-            if entry[0] <= now and not entry[2].was_denied:
-                self._retries.remove(entry)
-                heapq.heapify(self._retries)
-                return entry[2]
-        return self._take_new()
-
-    def _take_new(self) -> Job | None:
         if self._started == self._count:
             return None
         self._started += 1
@@ -396,8 +390,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _handle_failure(self, in_flight: _InFlight[RequestT, ReplyT], failure: Failure) -> None:
         endpoint, sent_at = in_flight.endpoint, in_flight.job.sent_at
         if failure.kind == "invalid":
-            undelivered = Undelivered(cause="invalid", reason=failure.reason)
-            self._report(in_flight.job.index, undelivered)
+            self._report(in_flight.job.index, Undelivered(cause="invalid", reason=failure.reason))
             return
         if failure.kind == "rejected":
             self._deliver(in_flight, Undelivered(cause="rejected", reason=failure.reason))

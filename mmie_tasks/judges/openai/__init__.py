@@ -60,7 +60,7 @@ def open_judge(
     )
     service = read.api_type_of(api_type, environment)
     model = read.model_of(model, environment)
-    key = read.key_of(api_key_env, service, environment)
+    key_variables = (api_key_env,) if api_key_env is not None else read.KEY_VARIABLES[service]
     token_price = read.price_of_option(price, model)
     settings = read.Settings(
         model=model,
@@ -69,8 +69,8 @@ def open_judge(
         api_version=api_version
         or read.first_of(environment, read.AZURE_VERSIONS)
         or read.AZURE_VERSION,
-        api_key=key.api_key,
-        key_variables=key.variables,
+        api_key=read.key_of(api_key_env, key_variables, environment),
+        key_variables=key_variables,
         timeout_s=timeout,
         max_concurrency=max_concurrency,
         temperature=read.temperature_of(temperature),

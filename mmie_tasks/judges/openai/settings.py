@@ -22,7 +22,7 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 AZURE_VERSION = "2024-10-21"
 DEFAULT_URL = "https://api.openai.com/v1"
 
-_KEYS: Mapping[ApiType, tuple[str, ...]] = {
+KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
     "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
 }
@@ -149,27 +149,20 @@ def api_type_of(option: str | None, environment: Mapping[str, str]) -> ApiType:
     return "azure" if (option or environment.get("API_TYPE")) == "azure" else "openai"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """An API key, and the variables that may hold it."""
-
-    api_key: str | None = field(repr=False)
-    variables: tuple[str, ...]
-
-
-def key_of(variable: str | None, api_type: ApiType, environment: Mapping[str, str]) -> Key:
-    """The API key, from the variable that the option names or from the default variables.
+def key_of(
+    option: str | None, variables: Sequence[str], environment: Mapping[str, str]
+) -> str | None:
+    """The first API key in the variables; one that the option names must be set.
 
     Raises:
         SettingWrong: The named variable is not set, or the key cannot be sent. The message does
             not repeat the key.
     """
-    variables = _KEYS[api_type] if variable is None else (variable,)
     api_key = first_of(environment, variables)
-    if variable is not None and api_key is None:
+    if option is not None and api_key is None:
         # The option may be the key itself: only what looks like a variable's name is repeated.
-        is_name = re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", variable)
-        named = f"`{variable}`" if is_name else "a variable"
+        is_name = re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option)
+        named = f"`{option}`" if is_name else "a variable"
         raise SettingWrong(
             f"The judge option `api_key_env` names {named} that is not set or empty.",
             hint="give the name of the environment variable that holds the key, and export it",
@@ -180,7 +173,7 @@ def key_of(variable: str | None, api_type: ApiType, environment: Mapping[str, st
             "The judge's key has characters that cannot be sent, such as typographic quotes.",
             hint=f"copy it again into the variable: {names}",
         )
-    return Key(api_key=api_key, variables=variables)
+    return api_key
 
 
 def base_urls_of(
