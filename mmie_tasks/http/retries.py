@@ -16,12 +16,12 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from math import inf
 from queue import SimpleQueue
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from loguru import logger
 
-from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Ticket
 
 if TYPE_CHECKING:  # it imports the SDK
@@ -112,6 +112,41 @@ class Endpoint(Generic[RequestT, ReplyT]):
         if self.health.on_probation and self.limiter.in_flight:
             return inf
         return max(self.health.ready_at(), self.limiter.free_at())
+
+
+class Budget:
+    """The US dollars that one client object may spend in its lifetime.
+
+    Args:
+        max_cost_usd: None for no limit.
+    """
+
+    def __init__(self, *, max_cost_usd: float | None) -> None:
+        self.max_cost_usd = max_cost_usd
+        self.spent_usd = 0.0
+        self._paid_requests = 0
+        self._lock = Lock()
+
+    def allows(self, in_flight: int) -> bool:
+        """Whether another request may be sent beside those in flight.
+
+        Requests in flight are assumed to cost the mean of the paid ones. Until one is paid, the
+        cost is unknown and requests are sent one at a time.
+        """
+        if self.max_cost_usd is None:
+            return True
+        if not self._paid_requests:
+            return in_flight == 0
+        mean_usd = self.spent_usd / self._paid_requests
+        return self.spent_usd + (in_flight + 1) * mean_usd <= self.max_cost_usd
+
+    def pay(self, cost_usd: float | None) -> None:
+        """Add the cost of a request, in US dollars; None, an unknown price, adds nothing."""
+        if cost_usd is None:
+            return
+        with self._lock:
+            self.spent_usd += cost_usd
+            self._paid_requests += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

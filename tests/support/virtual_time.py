@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
 from mmie_tasks.http.retries import (
+    Budget,
     Dispatcher,
     Endpoint,
     Failure,

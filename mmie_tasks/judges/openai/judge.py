@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
-from mmie_tasks.http.budget import Budget
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
-from mmie_tasks.http.retries import Endpoint, SendPolicy, Undelivered, send_all
+from mmie_tasks.http.retries import Budget, Endpoint, SendPolicy, Undelivered, send_all
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,

@@ -37,14 +37,6 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retirement:
-    """The day on which a model is shut down, and the successor that its provider names."""
-
-    day: date
-    successor: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The request parameters that a model accepts.
 
@@ -74,14 +66,16 @@ PRICES: Mapping[str, Price] = {
     "gpt-6-luna": Price(input_usd=0.10, output_usd=0.50),
 }
 
-# The provider's deprecations page, as of 2026-11. It names no day for the undated alias.
-RETIREMENTS: Mapping[str, Retirement] = {
-    "gpt-4o-2024-05-13": Retirement(day=date(2026, 10, 23), successor="gpt-6-luna"),
-    "gpt-4o-2024-08-06": Retirement(day=date(2027, 1, 14), successor="gpt-6-luna"),
-    "gpt-4o-2024-11-20": Retirement(day=date(2027, 1, 14), successor="gpt-6-luna"),
-    "gpt-5": Retirement(day=date(2026, 12, 11), successor="gpt-6-luna"),
-    "gpt-5-mini": Retirement(day=date(2026, 12, 11), successor="gpt-6-luna"),
-    "gpt-5-nano": Retirement(day=date(2026, 12, 11), successor="gpt-6-luna"),
+# The provider's deprecations page, as of 2026-11: days of shutdown, and one successor for all. It names
+# no day for the undated alias.
+SUCCESSOR = "gpt-6-luna"
+RETIREMENTS: Mapping[str, date] = {
+    "gpt-4o-2024-05-13": date(2026, 10, 23),
+    "gpt-4o-2024-08-06": date(2027, 1, 14),
+    "gpt-4o-2024-11-20": date(2027, 1, 14),
+    "gpt-5": date(2026, 12, 11),
+    "gpt-5-mini": date(2026, 12, 11),
+    "gpt-5-nano": date(2026, 12, 11),
 }
 
 # They reason before they reply, take `max_completion_tokens` and only their own temperature.
@@ -117,12 +111,11 @@ def retirement_notice(model: str, today: date) -> str | None:
     >>> retirement_notice("gpt-4o-2024-11-20", date(2026, 12, 1))
     '`gpt-4o-2024-11-20` is shut down on 2027-01-14; its provider names `gpt-6-luna` instead'
     """
-    retirement = RETIREMENTS.get(_without_prefix(model))
-    if retirement is None or today < retirement.day - timedelta(days=WARN_DAYS):
+    day = RETIREMENTS.get(_without_prefix(model))
+    if day is None or today < day - timedelta(days=WARN_DAYS):
         return None
-    verb = "is shut down" if today < retirement.day else "was shut down"
-    successor = f"its provider names `{retirement.successor}` instead"
-    return f"`{model}` {verb} on {retirement.day}; {successor}"
+    verb = "is shut down" if today < day else "was shut down"
+    return f"`{model}` {verb} on {day}; its provider names `{SUCCESSOR}` instead"
 
 
 def _without_prefix(model: str) -> str:
