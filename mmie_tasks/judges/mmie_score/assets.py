@@ -50,7 +50,7 @@ def assets(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Sequence[As
 
     Args:
         judge: The judge, which is not loaded.
-        environment: Read: ``LOCAL_RANK``, and what `mmie_tasks.core.paths.cache_dir` reads.
+        environment: Read: what `mmie_tasks.core.paths.cache_dir` reads.
 
     Raises:
         JudgeMisconfigured: The model is neither a folder nor a repository.
