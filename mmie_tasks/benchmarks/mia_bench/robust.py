@@ -340,7 +340,10 @@ def _chosen(text: str, entries: Spans, weights: Sequence[int]) -> ParsedReply:
     n = len(weights)
     distinct = {(entry.number, entry.mark) for entry in entries}
     repeated = len(distinct) > len({number for number, _ in distinct})
-    verdicts = _complete_verdicts(entries, n) if repeated else [entries]
+    orders = ([*range(1, n + 1), TOTAL], [TOTAL, *range(1, n + 1)])  # of a verdict in full
+    runs = (entries[at : at + n + 1] for at in range(len(entries) - n))
+    complete = [run for run in runs if [entry.number for entry in run] in orders]
+    verdicts = complete if repeated else [entries]
     doubt = _contradiction(text, entries, verdicts, weights) if repeated else ""
     marks = {entry.number: entry.mark for verdict in verdicts[-1:] for entry in verdict}
     components = tuple(marks.get(number) for number in range(1, n + 1))
@@ -372,13 +375,6 @@ def _unnamed_totals(text: str, entries: Spans) -> set[Mark | None]:
         for mark in find_marks(text)
         if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
     }
-
-
-def _complete_verdicts(entries: Spans, n: int) -> list[Spans]:
-    """Every run of entries that is a verdict in full and in order, with the total last or first."""
-    orders = ([*range(1, n + 1), TOTAL], [TOTAL, *range(1, n + 1)])
-    runs = [entries[at : at + n + 1] for at in range(len(entries) - n)]
-    return [run for run in runs if [entry.number for entry in run] in orders]
 
 
 def _contradiction(

@@ -45,7 +45,8 @@ def read_robust(reply: str) -> Verdict:
     """
     if len(reply) > LONGEST:
         return Unscored("unparsed", f"the reply has {len(reply):,} characters")
-    text = _without_thoughts(reply)
+    text = reply.rpartition("</think>")[2]  # without the thoughts of a reasoning model
+    text = "" if text.lstrip().startswith("<think>") else text
     claim = _claim_of_object(text)
     if claim is None:
         lines = _fold(text)
@@ -97,13 +98,6 @@ class _Line:
     @property
     def own(self) -> bool:
         return not (self.quoted or self.fenced)
-
-
-def _without_thoughts(reply: str) -> str:
-    """A reply without the thoughts of a reasoning model."""
-    _, closed, after = reply.rpartition("</think>")
-    text = after if closed else reply
-    return "" if text.lstrip().startswith("<think>") else text
 
 
 def _fold(text: str) -> list[_Line]:
