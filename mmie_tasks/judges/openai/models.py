@@ -66,8 +66,8 @@ PRICES: Mapping[str, Price] = {
     "gpt-6-luna": Price(input_usd=0.10, output_usd=0.50),
 }
 
-# The provider's deprecations page, as of 2026-11: days of shutdown, and one successor for all. It names
-# no day for the undated alias.
+# The provider's deprecations page, as of 2026-11: days of shutdown, and one successor for all. It
+# names no day for the undated alias.
 SUCCESSOR = "gpt-6-luna"
 RETIREMENTS: Mapping[str, date] = {
     "gpt-4o-2024-05-13": date(2026, 10, 23),
