@@ -12,10 +12,18 @@ from pathlib import Path
 
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import table
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, Metric, ScoreKind
+from mmie_tasks.runs.benchmark import (
+    SCORE_KINDS,
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    Metric,
+    ScoreKind,
+)
 from mmie_tasks.runs.log_files import Run, TaskRun, read_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 
@@ -81,7 +89,12 @@ def rescore(task_run: TaskRun) -> RescoredTask:
             verdicts, reason = None, str(error)
         after[sample_id] = before[sample_id]
         if verdicts:
-            after[sample_id] = _with_verdicts(before[sample_id], verdicts)
+            old = {kind: before[sample_id].verdict(kind) for kind in SCORE_KINDS}
+            official, robust = (  # equal verdicts stay as they were logged
+                verdicts[kind] if is_changed(old[kind], verdicts[kind]) else old[kind]
+                for kind in SCORE_KINDS
+            )
+            after[sample_id] = replace(before[sample_id], official=official, robust=robust)
         else:
             not_rescored[sample_id] = reason
     changes = [
@@ -110,15 +123,6 @@ def _sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
         if sample.id not in seen:
             seen.add(sample.id)
             yield sample, line
-
-
-def _with_verdicts(sample: LoggedSample, verdicts: Mapping[str, Verdict]) -> LoggedSample:
-    """The sample with its new verdicts; equal verdicts stay as they were logged."""
-    official, robust = (
-        verdicts[kind] if is_changed(sample.verdict(kind), verdicts[kind]) else sample.verdict(kind)
-        for kind in SCORE_KINDS
-    )
-    return replace(sample, official=official, robust=robust)
 
 
 def is_changed(before: Verdict, after: Verdict) -> bool:
@@ -294,18 +298,14 @@ def _metric_table(rescored: RescoredTask) -> str:
     rows = []
     for change in metric_changes(rescored):
         before, after = change.before, change.after
-        difference = "n/a"
+        difference = NO_VALUE
         if before.percent is not None and after.percent is not None:
             difference = f"{after.percent - before.percent:+.2f}"
         scored = f"{before.scored} -> {after.scored} of {after.total}"
-        cells = [_percent(before), _percent(after), difference, scored]
+        cells = [percent_cell(before.percent), percent_cell(after.percent), difference, scored]
         rows.append([change.metric.title, change.score_kind, *cells])
     header = ["metric, percent", "score", "before", "after", "difference", "scored"]
     return table(header, rows, text_columns=2)
-
-
-def _percent(value: MetricValue) -> str:
-    return "n/a" if value.percent is None else f"{value.percent:.2f}"
 
 
 def _change_table(changes: Sequence[VerdictChange], top: int) -> str:
@@ -381,20 +381,16 @@ def _write_log(rescored: RescoredTask, path: Path) -> None:
         for sample, line in _sample_lines(rescored.task_run):
             rewritten = line
             if sample.id not in rescored.not_rescored:
-                rewritten = _rewritten(rescored, line, changed=after[sample.id] != sample)
+                record = _new_record(rescored.task_run.benchmark, line)
+                if isinstance(signature := record.get("signature"), str):
+                    record["signature"] = _VERSION.sub(f"|pkg:{__version__}", signature)
+                record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
+                runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
+                rewritten = {**runner_values, "coverage": record}
             file.write(f"{json.dumps(rewritten)}\n")
 
 
-def _rewritten(rescored: RescoredTask, line: Line, *, changed: bool) -> dict[str, object]:
-    record = _new_record(rescored, line)
-    if isinstance(signature := record.get("signature"), str):
-        record["signature"] = _VERSION.sub(f"|pkg:{__version__}", signature)
-    record["rescored"] = {"pkg": __version__, "changed": changed}
-    return {**{key: line[key] for key in _RUNNER_KEYS if key in line}, "coverage": record}
-
-
-def _new_record(rescored: RescoredTask, line: Line) -> dict[str, object]:
-    benchmark = rescored.task_run.benchmark
+def _new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:
     if benchmark.rerecord is not None:
         return dict(benchmark.rerecord(line))
     record = line["coverage"]

@@ -354,12 +354,12 @@ def _study_task(
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    hint = "whole numbers from 1, with commas: `100,1000`"
     try:
         sizes = {int(size.replace("_", "")) for size in text.split(",") if size.strip()}
-    except ValueError as error:
-        raise SettingWrong(f"`--sizes` is {text!r}.", hint=hint) from error
+    except ValueError:
+        sizes = set()
     if not sizes or min(sizes) < 1:
+        hint = "whole numbers from 1, with commas: `100,1000`"
         raise SettingWrong(f"`--sizes` is {text!r}.", hint=hint)
     return tuple(sorted(sizes))
 

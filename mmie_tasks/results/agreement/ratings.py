@@ -16,7 +16,7 @@ import numpy as np
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.commands import open_run, read_text
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
@@ -58,23 +58,18 @@ def read_people(path: Path, scale: Scale) -> dict[str, dict[str, float | None]]:
         if row.id in points:
             by_rater = f" by {row.rater}" if row.rater else ""
             raise _csv_error(path, row.line, f"the sample {row.id} has a second score{by_rater}")
-        points[row.id] = _csv_points(path, row, scale)
+        points[row.id] = None
+        if row.score:
+            if not _NUMBER.fullmatch(row.score):
+                score = f"{_quoted(row.score)} is not a number; leave it empty for not rated"
+                raise _csv_error(path, row.line, f"the score {score}")
+            points[row.id] = number = float(row.score)
+            if not 0 <= number <= scale.full_marks:
+                score = f"{row.score} is not on the scale, 0 to {scale.full_marks:g}"
+                raise _csv_error(path, row.line, f"the score {score}")
     if not points_by_rater:
         raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
     return dict(points_by_rater)
-
-
-def _csv_points(path: Path, row: _CsvRow, scale: Scale) -> float | None:
-    if not row.score:
-        return None
-    if not _NUMBER.fullmatch(row.score):
-        problem = f"the score {_quoted(row.score)} is not a number; leave it empty for not rated"
-        raise _csv_error(path, row.line, problem)
-    points = float(row.score)
-    if not 0 <= points <= scale.full_marks:
-        problem = f"the score {row.score} is not on the scale, 0 to {scale.full_marks:g}"
-        raise _csv_error(path, row.line, problem)
-    return points
 
 
 def _csv_rows(path: Path) -> Iterator[_CsvRow]:
@@ -181,12 +176,6 @@ class Ratings:
         return {name: raters for name, raters in people.items() if len(raters) > 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Csv:
-    name: str
-    path: Path
-
-
 def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Ratings:
     """Read every rater that the command line names.
 
@@ -208,7 +197,18 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         if isinstance(source, Run):
             raters.append(_judge(source, task_runs[id(source)], score_kind))
         else:
-            raters += _people(source, benchmark.scale)
+            name, path = source
+            raters += [
+                Rater(
+                    name=person or name,
+                    kind="person",
+                    party=name,
+                    source=path,
+                    points={i: round(p, _DIGITS) for i, p in points.items() if p is not None},
+                    unscored={i: _LEFT_EMPTY for i, p in points.items() if p is None},
+                )
+                for person, points in read_people(path, benchmark.scale).items()
+            ]
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -216,14 +216,15 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
     return Ratings(task=task_name, benchmark=benchmark, raters=_with_unique_names(raters))
 
 
-def _csv_of(source: str) -> _Csv | None:
+def _csv_of(source: str) -> tuple[str, Path] | None:
+    """Name and path of a CSV; None for another source."""
     name, equals, path = source.partition("=")
     if not equals or Path(source).expanduser().exists():
         name, path = "", source
     csv_path = Path(path).expanduser()
     if csv_path.suffix.lower() not in _CSV_SUFFIXES:
         return None
-    return _Csv(name=name.strip() or csv_path.stem, path=csv_path)
+    return name.strip() or csv_path.stem, csv_path
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
@@ -262,44 +263,30 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 
 def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
-    points: dict[str, float] = {}
-    unscored: dict[str, str] = {}
-    for sample in task_run.samples:
-        verdict = sample.verdict(score_kind)
-        if isinstance(verdict, Scored):
-            points[sample.id] = round(float(verdict.points), _DIGITS)
-        else:
-            unscored[sample.id] = verdict.reason
+    verdicts = {sample.id: sample.verdict(score_kind) for sample in task_run.samples}
+    points = {i: float(v.points) for i, v in verdicts.items() if isinstance(v, Scored)}
     return Rater(
         name=run.name,
         kind="judge",
         party=run.name,
         source=task_run.log,
-        points=points,
-        unscored=unscored,
+        points={id_: round(value, _DIGITS) for id_, value in points.items()},
+        unscored={i: v.reason for i, v in verdicts.items() if isinstance(v, Unscored)},
         samples=task_run.by_id,
         signatures=task_run.signatures,
         notes=(*run.notes, *task_run.notes),
     )
 
 
-def _people(csv_file: _Csv, scale: Scale) -> list[Rater]:
-    return [
-        Rater(
-            name=name or csv_file.name,
-            kind="person",
-            party=csv_file.name,
-            source=csv_file.path,
-            points={id_: round(p, _DIGITS) for id_, p in points.items() if p is not None},
-            unscored={id_: _LEFT_EMPTY for id_, p in points.items() if p is None},
-        )
-        for name, points in read_people(csv_file.path, scale).items()
-    ]
-
-
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
-    renamed = [replace(rater, name=_name_with_model(rater, raters)) for rater in raters]
+    renamed = []
+    for rater in raters:
+        models = [_model(other) for other in raters if other.name == rater.name]
+        name = rater.name
+        if len(models) > 1 and len(set(models)) == len(models) and _model(rater):
+            name = f"{rater.name} by {_model(rater)}"
+        renamed.append(replace(rater, name=name))
     times, seen = Counter(rater.name for rater in renamed), Counter[str]()
     unique = []
     for rater in renamed:
@@ -308,14 +295,6 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
         name = f"{rater.name} ({seen[rater.name]})" if repeated else rater.name
         unique.append(replace(rater, name=name))
     return tuple(unique)
-
-
-def _name_with_model(rater: Rater, raters: Sequence[Rater]) -> str:
-    namesakes = [other for other in raters if other.name == rater.name]
-    models = {_model(namesake) for namesake in namesakes}
-    if len(namesakes) == 1 or len(models) < len(namesakes) or not _model(rater):
-        return rater.name
-    return f"{rater.name} by {_model(rater)}"
 
 
 def _model(rater: Rater) -> str:

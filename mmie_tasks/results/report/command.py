@@ -86,7 +86,12 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             f"The report cannot be written to `{target}`: {error.strerror}.",
             hint="name another file with `-o`",
         ) from error
-    return "\n".join([_summary(target, runs), *_first_notes(runs)])
+    tasks = [task for run_ in runs for task in run_.tasks.values()]
+    names, samples = {task.task for task in tasks}, sum(len(task.samples) for task in tasks)
+    numbers = {"run": len(runs), "task": len(names), "sample": samples}
+    counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
+    summary = f"{target}: {readable_size(target.stat().st_size)}; {counts}"
+    return "\n".join([summary, *_first_notes(runs)])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -129,13 +134,6 @@ def _target(output: str) -> Path:
     return target
 
 
-def _summary(target: Path, runs: Sequence[Run]) -> str:
-    tasks = {task for run_ in runs for task in run_.tasks}
-    samples = sum(len(task.samples) for run_ in runs for task in run_.tasks.values())
-    counts = [counted(len(runs), "run"), counted(len(tasks), "task"), counted(samples, "sample")]
-    return f"{target}: {readable_size(target.stat().st_size)}; {', '.join(counts)}"
-
-
 def _first_notes(runs: Sequence[Run]) -> list[str]:
     notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     notes += [
@@ -172,18 +170,14 @@ def _tasks_json(tasks: Sequence[JoinedTask], options: ReportOptions) -> Iterator
     """Each task; the budget that one task leaves is available to the next."""
     left_bytes = options.budget_bytes
     for index, task in enumerate(tasks):
+        full_marks = task.benchmark.scale.full_marks
+        priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
+        order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
+        samples = ((row, shown_images(task.rows[row])) for row in order)
         budget_bytes = left_bytes // (len(tasks) - index)
-        thumbnails = _thumbnails(task, options.samples_with_thumbnails, budget_bytes)
+        thumbnails = make_thumbnails(samples, options.samples_with_thumbnails, budget_bytes)
         left_bytes -= thumbnails.used_bytes
         yield _task_json(task, thumbnails, options)
-
-
-def _thumbnails(task: JoinedTask, max_samples: int, budget_bytes: int) -> TaskThumbnails:
-    full_marks = task.benchmark.scale.full_marks
-    priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
-    order = sorted(range(len(task.rows)), key=lambda row: -priorities[row])
-    samples = ((row, shown_images(task.rows[row])) for row in order)
-    return make_thumbnails(samples, max_samples, budget_bytes)
 
 
 def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions) -> Json:
@@ -200,10 +194,10 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
         "unit": scale.unit,
         "full_marks": scale.full_marks,
         "whole": scale.whole,
-        "judged": any(_names_judge(signature) for signature in signatures),
+        "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
-        "notes": [*_task_notes(task), *_thumbnail_notes(thumbnails, options)],
+        "notes": list(_notes(task, thumbnails, options)),
         "spend": spend(task),
         "tables": tables_json(tables),
         "charts": charts(task, tables),
@@ -212,12 +206,10 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
     }
 
 
-def _names_judge(signature: str) -> bool:
-    return any(part.startswith("judge:") for part in signature.split("|"))
-
-
-def _task_notes(task: JoinedTask) -> Iterator[list[object]]:
-    """Notes on the scores, with the index of the run."""
+def _notes(
+    task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions
+) -> Iterator[list[object]]:
+    """Notes on the scores, with the index of the run; on images, unless the user disabled them."""
     for index, task_run in task.present:
         yield from ([index, plain(note)] for note in task_run.notes)
         if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
@@ -225,9 +217,6 @@ def _task_notes(task: JoinedTask) -> Iterator[list[object]]:
         if absent := len(task.rows) - len(task_run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
 
-
-def _thumbnail_notes(thumbnails: TaskThumbnails, options: ReportOptions) -> Iterator[list[object]]:
-    """A note on images without thumbnails, unless the user disabled thumbnails."""
     if thumbnails.left_out and options.samples_with_thumbnails:
         samples = counted(options.samples_with_thumbnails, "sample")
         budget = readable_size(options.budget_bytes)

@@ -55,7 +55,11 @@ _SCRIPT_KEYS = (  # of a task, that the scripts read
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _DATE = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SYMBOLS = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
+    0x7F: "␡",
+}
 _LINE_BREAK = re.compile("\r\n?")
 _DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 _GZIP_LEVEL = 6  # higher levels are slower and save little
@@ -171,14 +175,17 @@ def render(payload: Mapping[str, object]) -> str:
     parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
     library = get_plotlyjs()
+    tasks = _mappings(payload["tasks"])
+    run_names = [{"name": run["name"]} for run in _mappings(payload["runs"])]
+    task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in tasks]
     return environment.get_template("page.html.j2").render(
         payload,
         policy=_policy(script, library),
         style=Markup((_ASSETS / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # ours
         script=Markup(script),  # noqa: S704  # ours
         library=base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
-        data=_data(payload),
-        chunks=[_chunks(task) for task in _sequence(payload["tasks"])],
+        data=[_inert_json(block) for block in (run_names, *task_data)],
+        chunks=[_chunks(task) for task in tasks],
     )
 
 
@@ -195,13 +202,6 @@ def _policy(*scripts: str) -> str:
     )
 
 
-def _data(payload: Mapping[str, object]) -> list[Markup]:
-    """The data of the scripts: the names of the runs, then each task."""
-    runs = [{"name": run["name"]} for run in _mappings(payload["runs"])]
-    tasks = [{key: task[key] for key in _SCRIPT_KEYS} for task in _mappings(payload["tasks"])]
-    return [_inert_json(block) for block in (runs, *tasks)]
-
-
 def _inert_json(value: object) -> Markup:
     r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
 
@@ -214,8 +214,8 @@ def _inert_json(value: object) -> Markup:
     return Markup(text)  # noqa: S704  # see above
 
 
-def _chunks(task: object) -> list[Markup]:
-    chunks = [str(chunk) for chunk in _sequence(_mapping(task)["chunks"])]
+def _chunks(task: Mapping[str, object]) -> list[Markup]:
+    chunks = [str(chunk) for chunk in _sequence(task["chunks"])]
     if not all(map(_BASE64.fullmatch, chunks)):
         raise ValueError("a chunk of samples is not base64")
     return [Markup(chunk) for chunk in chunks]  # noqa: S704  # base64 needs no escaping
@@ -227,14 +227,13 @@ def _sequence(value: object) -> Sequence[object]:
     raise TypeError(f"a list was expected, not {type(value).__name__}")
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    if isinstance(value, Mapping):
-        return value
-    raise TypeError(f"an object was expected, not {type(value).__name__}")
-
-
 def _mappings(value: object) -> list[Mapping[str, object]]:
-    return [_mapping(element) for element in _sequence(value)]
+    mappings = []
+    for element in _sequence(value):
+        if not isinstance(element, Mapping):
+            raise TypeError(f"an object was expected, not {type(element).__name__}")
+        mappings.append(element)
+    return mappings
 
 
 def plain(text: str) -> str:
@@ -245,14 +244,7 @@ def plain(text: str) -> str:
     >>> plain("a\x00b\r\nc\ud83d")
     'a␀b\nc�'
     """
-    if _CONTROL.search(text) is None:
-        return text
-    return _CONTROL.sub(_symbol, _LINE_BREAK.sub("\n", text))
-
-
-def _symbol(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
+    return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
 
 
 def cut(text: str, max_characters: int) -> str:

@@ -32,7 +32,6 @@ from mmie_tasks.runs.benchmark import (
     Benchmark,
     LoggedSample,
     LoggedSegment,
-    ScoreKind,
 )
 from mmie_tasks.runs.log_files import Run, TaskRun
 
@@ -165,15 +164,25 @@ def sample_columns(task: JoinedTask) -> Json:
     runs = range(len(task.runs))
     samples = [first_sample(row) for row in task.rows]
     kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
+    verdicts = {
+        kind: [[(s := row[run]) and s.verdict(kind) for row in task.rows] for run in runs]
+        for kind in SCORE_KINDS
+    }
     return {
         "ids": [plain(sample.id) for sample in samples],
         "first": [_preview(row) for row in task.rows],
         "points": {
-            kind: [[_points(row[run], kind) for row in task.rows] for run in runs]
+            kind: [
+                [finite(v.points) if isinstance(v, Scored) else None for v in of_run]
+                for of_run in verdicts[kind]
+            ]
             for kind in SCORE_KINDS
         },
         "reasons": {
-            kind: [[_reason(row[run], kind) for row in task.rows] for run in runs]
+            kind: [
+                [plain(v.reason) if isinstance(v, Unscored) else "" for v in of_run]
+                for of_run in verdicts[kind]
+            ]
             for kind in SCORE_KINDS
         },
         "missing": [[row[run] is None for row in task.rows] for run in runs],
@@ -192,16 +201,6 @@ def _preview(row: SampleRow) -> str:
             break
     line = " ".join(words)
     return plain(line if len(line) <= MAX_PREVIEW else f"{line[: MAX_PREVIEW - 1]}…")
-
-
-def _points(sample: LoggedSample | None, kind: ScoreKind) -> float | None:
-    verdict = None if sample is None else sample.verdict(kind)
-    return finite(verdict.points) if isinstance(verdict, Scored) else None
-
-
-def _reason(sample: LoggedSample | None, kind: ScoreKind) -> str:
-    verdict = None if sample is None else sample.verdict(kind)
-    return plain(verdict.reason) if isinstance(verdict, Unscored) else ""
 
 
 def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample]) -> Json:
@@ -259,7 +258,7 @@ class TaskThumbnails:
 def make_thumbnails(
     samples: Iterable[tuple[int, Sequence[str]]], max_samples: int, budget_bytes: int
 ) -> TaskThumbnails:
-    """Make thumbnails until those of the next sample exceed the budget.
+    """Make thumbnails until those of the next sample exceed the budget; each file is read once.
 
     Args:
         samples: Index of each sample and the files it shows, as often as it shows them; the most
@@ -271,12 +270,18 @@ def make_thumbnails(
     by_image: dict[str, Thumbnail] = {}
     rows: list[int] = []
     used = 0
-    for row, images in _add_thumbnails(with_images[:max_samples], by_image):
-        size = sum(by_image[image].size_bytes for image in images)
-        if used + size > budget_bytes:
-            break
-        used += size
-        rows.append(row)
+    wanted = with_images[:max_samples]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for position, (row, images) in enumerate(wanted):
+            if position % _BATCH == 0:
+                batch = wanted[position : position + _BATCH]
+                new = dict.fromkeys(i for _, files in batch for i in files if i not in by_image)
+                by_image.update(zip(new, pool.map(thumbnail, new), strict=True))
+            size = sum(by_image[image].size_bytes for image in images)
+            if used + size > budget_bytes:
+                break
+            used += size
+            rows.append(row)
     shown = {image for _, images in with_images[: len(rows)] for image in images}
     return TaskThumbnails(
         rows=frozenset(rows),
@@ -284,19 +289,6 @@ def make_thumbnails(
         left_out=len(with_images) - len(rows),
         used_bytes=used,
     )
-
-
-def _add_thumbnails(
-    samples: Sequence[tuple[int, Sequence[str]]], by_image: dict[str, Thumbnail]
-) -> Iterator[tuple[int, Sequence[str]]]:
-    """The samples, once their thumbnails are in `by_image`; each file is read once."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for begin in range(0, len(samples), _BATCH):
-            batch = samples[begin : begin + _BATCH]
-            images = (image for _, images in batch for image in images)
-            new = dict.fromkeys(image for image in images if image not in by_image)
-            by_image.update(zip(new, pool.map(thumbnail, new), strict=True))
-            yield from batch
 
 
 def thumbnail(image: str) -> Thumbnail:
@@ -376,7 +368,12 @@ def sample_detail(
 def shown_images(row: SampleRow) -> list[str]:
     """The image files of a sample that are shown, as often as they are shown."""
     answers = [sample.answer for sample in row if sample is not None]
-    return [image for segments in (*question_and_gold(row), *answers) for image in _files(segments)]
+    return [
+        segment.image
+        for segments in (*question_and_gold(row), *answers)
+        for segment in islice(filter(_has_image, segments[:_MAX_SEGMENTS]), MAX_IMAGES)
+        if segment.image and not segment.problem
+    ]
 
 
 def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence[LoggedSegment]]:
@@ -395,12 +392,6 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
 
 def _has_image(segment: LoggedSegment) -> bool:
     return bool(segment.image or segment.problem)
-
-
-def _files(segments: Sequence[LoggedSegment]) -> list[str]:
-    """The files among the first `MAX_IMAGES` images."""
-    first = islice(filter(_has_image, segments[:_MAX_SEGMENTS]), MAX_IMAGES)
-    return [segment.image for segment in first if segment.image and not segment.problem]
 
 
 def _segments_json(
@@ -449,7 +440,7 @@ def _run_json(
         "answer": _segments_json(sample.answer, "the answer", find_thumbnail),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
-        "replies": [_reply_json(reply) for reply in sample.replies[-_MAX_REPLIES:]],
+        "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
         "facts": {
             cut(name, _MAX_LABEL): _fact_json(fact)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ
@@ -49,20 +51,14 @@ class Cell:
     """One metric of one run.
 
     Attributes:
-        official: By official score.
-        robust: By robust score.
+        values: By official and by robust score.
         differ: Samples whose two scores differ.
         stored: The value in the results file, by score, where it is another.
     """
 
-    official: MetricValue
-    robust: MetricValue
+    values: dict[ScoreKind, MetricValue]
     differ: int
     stored: dict[ScoreKind, float]
-
-    def metric_value(self, kind: ScoreKind) -> MetricValue:
-        """The value by official or by robust score."""
-        return self.official if kind == "official" else self.robust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,21 +101,20 @@ def _cell(run: TaskRun | None, metric: Metric) -> Cell | None:
     if run is None:
         return None
     scale = run.benchmark.scale
-    official = metric_value(run.samples, metric, "official", scale)
-    robust = metric_value(run.samples, metric, "robust", scale)
-    if official is None or robust is None:
+    values: dict[ScoreKind, MetricValue] = {
+        kind: value
+        for kind in SCORE_KINDS
+        if (value := metric_value(run.samples, metric, kind, scale)) is not None
+    }
+    if len(values) < len(SCORE_KINDS):
         return None
     verdicts = (
-        (metric.verdict(sample, "official", scale), metric.verdict(sample, "robust", scale))
+        [metric.verdict(sample, kind, scale) for kind in SCORE_KINDS]
         for members in samples_by_stratum(run.samples, metric).values()
         for sample in members
     )
-    return Cell(
-        official=official,
-        robust=robust,
-        differ=sum(differ(official, robust) for official, robust in verdicts),
-        stored=_stored(run, metric, {"official": official, "robust": robust}),
-    )
+    differing = sum(differ(*pair) for pair in verdicts)
+    return Cell(values=values, differ=differing, stored=_stored(run, metric, values))
 
 
 def _stored(
@@ -147,7 +142,7 @@ def tables_json(tables: Iterable[Table]) -> list[Json]:
                 {
                     "name": row.metric.name,
                     "title": row.metric.title,
-                    "cells": [None if cell is None else _cell_json(cell) for cell in row.cells],
+                    "cells": [cell and _cell_json(cell) for cell in row.cells],
                 }
                 for row in table.rows
             ],
@@ -157,11 +152,8 @@ def tables_json(tables: Iterable[Table]) -> list[Json]:
 
 
 def _cell_json(cell: Cell) -> Json:
-    return {
-        "official": _value_json(cell.official, cell.stored.get("official")),
-        "robust": _value_json(cell.robust, cell.stored.get("robust")),
-        "differ": cell.differ,
-    }
+    values: Json = {kind: _value_json(v, cell.stored.get(kind)) for kind, v in cell.values.items()}
+    return {**values, "differ": cell.differ}
 
 
 def _value_json(value: MetricValue, stored: float | None) -> Json:
@@ -206,7 +198,7 @@ def _metric_series(table: Table) -> Iterator[Json]:
     for run in range(len(table.rows[0].cells)):
         cells = [row.cells[run] for row in table.rows]
         for kind in SCORE_KINDS if any(cells) else ():
-            values = [None if cell is None else cell.metric_value(kind) for cell in cells]
+            values = [None if cell is None else cell.values[kind] for cell in cells]
             intervals = [value.interval if value else None for value in values]
             yield {
                 "run": run,
@@ -265,24 +257,17 @@ def needle_charts(task: JoinedTask) -> list[Json]:
     A heat map for each run where depths are known, and lines where only lengths are. A benchmark
     states them as the facts `NEEDLE_LENGTH` and `NEEDLE_DEPTH` of a sample.
     """
-    needles = [
-        needle
-        for index, run in task.present
-        for sample in run.samples
-        if (needle := _needle(index, sample)) is not None
-    ]
+    needles = []
+    for index, run in task.present:
+        for sample in run.samples:
+            length, depth = (_number(sample.facts.get(n)) for n in (NEEDLE_LENGTH, NEEDLE_DEPTH))
+            if length is not None:
+                needles.append(_Needle(run=index, length=length, depth=depth, sample=sample))
     with_depth = [needle for needle in needles if needle.depth is not None]
     without_depth = [needle for needle in needles if needle.depth is None]
     scale = task.benchmark.scale
     maps = [_heat_map(run, with_depth, scale) for run in sorted({n.run for n in with_depth})]
     return [*maps, _length_chart(without_depth, scale)] if without_depth else maps
-
-
-def _needle(run: int, sample: LoggedSample) -> _Needle | None:
-    length, depth = (_number(sample.facts.get(name)) for name in (NEEDLE_LENGTH, NEEDLE_DEPTH))
-    if length is None:
-        return None
-    return _Needle(run=run, length=length, depth=depth, sample=sample)
 
 
 def _number(fact: object) -> float | None:
@@ -291,35 +276,18 @@ def _number(fact: object) -> float | None:
     return float(fact)
 
 
-@dataclass(frozen=True, slots=True)
-class _LengthBins:
-    """Lengths in bins of about as many needles each.
-
-    Attributes:
-        tops: The greatest length of each bin, ascending.
-        labels: Of each bin.
-    """
-
-    tops: tuple[float, ...]
-    labels: tuple[str, ...]
-
-    def index(self, length: float) -> int:
-        """The bin of a length that is among those the bins were made of."""
-        return next(index for index, top in enumerate(self.tops) if length <= top)
-
-
-def _length_bins(needles: Iterable[_Needle]) -> _LengthBins:
+def _length_bins(needles: Iterable[_Needle]) -> dict[float, str]:
+    """The greatest length of each bin, ascending, to its label; about as many needles in each."""
     lengths = sorted(needle.length for needle in needles)
     tops = sorted(set(lengths))
     if len(tops) > _MAX_LENGTH_COLUMNS:
         parts = range(1, _MAX_LENGTH_COLUMNS + 1)
         tops = sorted({lengths[len(lengths) * n // _MAX_LENGTH_COLUMNS - 1] for n in parts})
     bottoms = [min(n for n in lengths if n > below) for below in (-math.inf, *tops[:-1])]
-    labels = [
-        f"{bottom:g}" if bottom == top else f"{bottom:g} to {top:g}"
+    return {
+        top: f"{bottom:g}" if bottom == top else f"{bottom:g} to {top:g}"
         for bottom, top in zip(bottoms, tops, strict=True)
-    ]
-    return _LengthBins(tuple(tops), tuple(labels))
+    }
 
 
 def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
@@ -328,10 +296,11 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
     for needle in needles:
         if needle.run == run and needle.depth is not None:
             depth = min(_DEPTH_ROWS - 1, max(0, int(needle.depth * _DEPTH_ROWS)))
-            verdicts[depth, bins.index(needle.length)].append(needle.sample.official)
+            length = bisect_left(list(bins), needle.length)
+            verdicts[depth, length].append(needle.sample.official)
     step = 100 // _DEPTH_ROWS
     cells = [
-        [verdicts.get((depth, length), []) for length in range(len(bins.tops))]
+        [verdicts.get((depth, length), []) for length in range(len(bins))]
         for depth in range(_DEPTH_ROWS)
     ]
     return {
@@ -340,7 +309,7 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
         "type": "heat",
         "unit": "percent",
         "run": run,
-        "x": list(bins.labels),
+        "x": list(bins.values()),
         "y": [f"{depth * step} to {(depth + 1) * step} %" for depth in range(_DEPTH_ROWS)],
         "z": [[_mean_percent(cell, scale) for cell in row] for row in cells],
         "counts": [[len(_points(cell)) for cell in row] for row in cells],
@@ -348,33 +317,30 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
 
 
 def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
-    bins = _length_bins(needles)
-    return {
-        "id": "needles-lines",
-        "title": "Needles retrieved, by length of the haystack",
-        "type": "lines",
-        "unit": "percent",
-        "x": list(bins.labels),
-        "series": list(_length_series(needles, bins, scale)),
-    }
-
-
-def _length_series(needles: Sequence[_Needle], bins: _LengthBins, scale: Scale) -> Iterator[Json]:
-    percent = 100 / scale.full_marks
-    for run in sorted({needle.run for needle in needles}):
-        for kind in SCORE_KINDS:
-            cells: list[list[Verdict]] = [[] for _ in bins.tops]
-            for needle in needles:
-                if needle.run == run:
-                    cells[bins.index(needle.length)].append(needle.sample.verdict(kind))
-            intervals = [bootstrap_interval(_points(cell)) for cell in cells]
-            yield {
+    bins, percent, series = _length_bins(needles), 100 / scale.full_marks, []
+    for run, kind in product(sorted({needle.run for needle in needles}), SCORE_KINDS):
+        cells: list[list[Verdict]] = [[] for _ in bins]
+        for needle in needles:
+            if needle.run == run:
+                cells[bisect_left(list(bins), needle.length)].append(needle.sample.verdict(kind))
+        intervals = [bootstrap_interval(_points(cell)) for cell in cells]
+        series.append(
+            {
                 "run": run,
                 "reading": kind,
                 "values": [_mean_percent(cell, scale) for cell in cells],
                 "low": [finite(i.low * percent) if i else None for i in intervals],
                 "high": [finite(i.high * percent) if i else None for i in intervals],
             }
+        )
+    return {
+        "id": "needles-lines",
+        "title": "Needles retrieved, by length of the haystack",
+        "type": "lines",
+        "unit": "percent",
+        "x": list(bins.values()),
+        "series": series,
+    }
 
 
 def _points(verdicts: Iterable[Verdict]) -> list[float]:
