@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TypeAlias
 
 from mmie_tasks import __version__
@@ -101,6 +102,19 @@ COMMANDS: Mapping[str, Command] = {
     )
 }
 
+_FUNCTIONS: Mapping[str, str] = {
+    "path": "cli:_path",
+    "doctor": "cli:_doctor",
+    "prefetch": "preflight.prefetch:run",
+    "cache": "judges.cache_command:run",
+    "export": "cli:_export",
+    "report": "results.report.command:run",
+    "agreement": "results.agreement.command:run",
+    "compare": "results.compare:run",
+    "subset": "results.subset:run",
+    "rescore": "results.rescore:run",
+}
+
 _FLAGS = """\
   mmie-tasks --version   print the version
   mmie-tasks --help      print this help
@@ -161,32 +175,12 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_command(name: str) -> Run:  # noqa: C901 - one case for each command
+def load_command(name: str) -> Run:
     """Import the function that runs a subcommand."""
-    run: Run
-    match name:
-        case "path":
-            run = _path
-        case "doctor":
-            run = _doctor
-        case "export":
-            run = _export
-        case "prefetch":
-            from mmie_tasks.preflight.prefetch import run
-        case "cache":
-            from mmie_tasks.judges.cache_command import run
-        case "report":
-            from mmie_tasks.results.report.command import run
-        case "agreement":
-            from mmie_tasks.results.agreement.command import run
-        case "compare":
-            from mmie_tasks.results.compare import run
-        case "subset":
-            from mmie_tasks.results.subset import run
-        case "rescore":
-            from mmie_tasks.results.rescore import run
-        case _:
-            raise ValueError(f"no subcommand `{name}`")
+    if name not in COMMANDS:
+        raise ValueError(f"no subcommand `{name}`")
+    module, _, function = _FUNCTIONS[name].partition(":")
+    run: Run = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 
 

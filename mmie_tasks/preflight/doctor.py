@@ -10,6 +10,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 
@@ -37,7 +38,7 @@ PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub
 MIN_LMMS_EVAL = (0, 7, 3)
 MIN_TRANSFORMERS = (5,)  # of the judge `mmie_score`
 
-_WIDTH = 100
+_wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
 
 # Of a photo and two images of 512 px: computed from the model's shape, not measured.
 _SAMPLE_TFLOP = 52
@@ -121,50 +122,31 @@ def _parser() -> argparse.ArgumentParser:
 def as_text(findings: Sequence[Finding]) -> str:
     """A line for each finding with its hint below, aligned, and a summary; 100 columns at most."""
     subject_width = max((len(finding.subject) for finding in findings), default=0)
-    lines = [line for finding in findings for line in _finding_lines(finding, subject_width)]
-    return "\n".join([*lines, "", _summary(findings)])
+    lines: list[str] = []
+    for finding in findings:
+        start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
+        indent = " " * len(start)
+        lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
+        if finding.hint:
+            first_indent = f"{indent}hint: "
+            indent += " " * 6
+            lines += _wrap(finding.hint, initial_indent=first_indent, subsequent_indent=indent)
+    counts = Counter(finding.status for finding in findings)
+    warnings = f" Warnings: {counts['warning']}."
+    if counts["problem"]:
+        summary = f"Problems: {counts['problem']}.{warnings} A run would fail."
+    else:
+        summary = f"A run can begin.{warnings if counts['warning'] else ''}"
+    return "\n".join([*lines, "", summary])
 
 
 def as_json(findings: Iterable[Finding]) -> str:
     """A JSON array of objects with ``status``, ``subject``, ``found`` (message) and ``hint``."""
     rows = [
-        {
-            "status": finding.status,
-            "subject": finding.subject,
-            "found": finding.message,
-            "hint": finding.hint,
-        }
-        for finding in findings
+        {"status": one.status, "subject": one.subject, "found": one.message, "hint": one.hint}
+        for one in findings
     ]
     return json.dumps(rows, indent=1, ensure_ascii=False)
-
-
-def _finding_lines(finding: Finding, subject_width: int) -> list[str]:
-    start = f"{finding.status:<9}{finding.subject:<{subject_width}}  "
-    indent = " " * len(start)
-    lines = _wrap(finding.message, start, indent)
-    if finding.hint:
-        lines += _wrap(finding.hint, f"{indent}hint: ", f"{indent}      ")
-    return lines
-
-
-def _wrap(text: str, first_indent: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=first_indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _summary(findings: Sequence[Finding]) -> str:
-    counts = Counter(finding.status for finding in findings)
-    if not counts["problem"]:
-        warnings = f" Warnings: {counts['warning']}." if counts["warning"] else ""
-        return f"A run can begin.{warnings}"
-    return f"Problems: {counts['problem']}. Warnings: {counts['warning']}. A run would fail."
 
 
 # The machine
@@ -272,11 +254,15 @@ def check_benchmark(
     """
     try:
         benchmark = entry.load()
-        if not entry.is_ours:
-            yield _check_task_files(entry)
+        folder = None if entry.is_ours else entry.task_dir()
     except MmieTasksError as error:
         yield problem_from(entry.name, error)
         return
+    if folder and (count := len(list(folder.rglob("*.yaml")))):
+        yield ok(entry.name, f"of the package `{entry.package}`, task files: {count}")
+    elif folder:
+        hint = "include the folder in the package's build, and reinstall it"
+        yield problem(entry.name, f"no task file in `{folder}`", hint)
     named = [tasks_named(task) for task in tasks if entry_of_task(task) == entry]
     # An unknown name, such as a pattern, stands for all tasks.
     own_tasks = tuple(chain.from_iterable(named)) if all(named) else ()
@@ -289,15 +275,6 @@ def check_benchmark(
         yield ok(f"{entry.name}: judge", "none is needed: it is scored by rule")
     else:
         yield from _check_judge(f"{entry.name}: judge", benchmark.judge, findings, environment)
-
-
-def _check_task_files(entry: BenchmarkEntry) -> Finding:
-    """Whether another package contains the task files that lmms-eval reads."""
-    folder = entry.task_dir()
-    if not (count := len(list(folder.rglob("*.yaml")))):
-        hint = "include the folder in the package's build, and reinstall it"
-        return problem(entry.name, f"no task file in `{folder}`", hint)
-    return ok(entry.name, f"of the package `{entry.package}`, task files: {count}")
 
 
 def _check_judge(
@@ -317,17 +294,23 @@ def _check_judge(
         yield problem_from(subject, error)
         return
 
+    name = f"`{choice.name}`, named by {choice.source}"
+
     def describe() -> str:
         _check_setup(benchmark_judge, benchmark_findings)
-        signature = benchmark_judge.signature()
-        return f"`{choice.name}`, named by {choice.source}, can be used: {signature}"
+        return f"{name}, can be used: {benchmark_judge.signature()}"
 
     if assets:
-        yield ok(subject, f"`{choice.name}`, named by {choice.source}")
+        yield ok(subject, name)
         yield from check_assets(assets)
     else:
         yield from run_check(Check(subject=subject, describe=describe))
-    yield from _check_reply_cache(choice, environment)
+    subject, path = "replies' cache", cache_path(choice, environment)
+    if path is not None and path.is_dir():
+        yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
+    elif path is not None:
+        hint = "name another file: `cache=PATH`, or `cache=off`"
+        yield folder_finding(subject, path.parent, hint)
 
 
 def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding]) -> None:
@@ -346,15 +329,3 @@ def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[F
         judge = benchmark_judge.judge()
         if isinstance(judge, SelfChecking):
             judge.check()
-
-
-def _check_reply_cache(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
-    subject = "replies' cache"
-    path = cache_path(choice, environment)
-    if path is None:
-        return
-    if path.is_dir():
-        yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
-    else:
-        hint = "name another file: `cache=PATH`, or `cache=off`"
-        yield folder_finding(subject, path.parent, hint)

@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
 from mmie_tasks.hub.asset import Asset, Check
-
-Status: TypeAlias = Literal["ok", "warning", "problem"]
 
 _LOW_DISK_BYTES = 2**30
 
@@ -32,7 +30,7 @@ class Finding:
         hint: What to do; empty if nothing.
     """
 
-    status: Status
+    status: Literal["ok", "warning", "problem"]
     subject: str
     message: str
     hint: str = ""
@@ -106,16 +104,11 @@ def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
         elif not asset.checks or blocked.intersection(asset.checks):
             yield ok(asset.name, f"{asset.source} is here")
         elif not finished.issuperset(asset.checks):
-            yield from _run_checks(asset.checks)
             finished.update(asset.checks)
-
-
-def _run_checks(checks: Sequence[Check]) -> Iterator[Finding]:
-    for check in checks:
-        findings = list(run_check(check))
-        yield from findings
-        if any(finding.status == "problem" for finding in findings):
-            return
+            for check in asset.checks:
+                yield from (findings := list(run_check(check)))
+                if any(finding.status == "problem" for finding in findings):
+                    break
 
 
 def _download_finding(asset: Asset) -> Finding:

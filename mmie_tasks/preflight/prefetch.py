@@ -6,6 +6,7 @@ import argparse
 import difflib
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -105,13 +106,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one"
     )
-    parser.add_argument(
-        "--judge",
-        nargs="?",
-        const=DEFAULT,
-        metavar="NAME[:OPTIONS]",
-        help="the judge too; without a name, the default judge of each benchmark",
-    )
+    help_text = "the judge too; without a name, the default judge of each benchmark"
+    metavar = "NAME[:OPTIONS]"
+    parser.add_argument("--judge", nargs="?", const=DEFAULT, metavar=metavar, help=help_text)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="print the sizes only")
     options = parser.parse_intermixed_args(arguments)
     judge = (options.judge or "").partition(":")[0]
@@ -172,9 +169,8 @@ def judge_assets(
         choices["", ()] = explicit
     assets: list[Asset] = []
     for choice in choices.values():
-        assets += _assets_of(choice, environment)
-        if not _assets_of(choice, environment):
-            notes.append(f"judge `{choice.name}`: nothing is to be fetched for it.")
+        assets += (new := _assets_of(choice, environment))
+        notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
     return AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
@@ -223,7 +219,14 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
     for name in names:
         entry, tasks = entry_of_task(name), tasks_named(name)
         if entry is None or not tasks:
-            raise _unknown_name(name, entries() if entry is None else (entry,))
+            searched = entries() if entry is None else (entry,)
+            lowered = {valid.lower(): valid for one in searched for valid in _names_of(one)}
+            # `DocVQA` stands for `milebench_DocVQA`.
+            close = [valid for valid in sorted(lowered) if valid.endswith(f"_{name.lower()}")]
+            close += difflib.get_close_matches(name.lower(), lowered)
+            matches = dict.fromkeys(f"`{lowered[valid]}`" for valid in close)
+            hint = f"there is {', '.join(matches) or entry_names(entries())}"
+            raise SettingWrong(f"There is no benchmark or task `{name}`.", hint=hint)
         selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
     return selection
 
@@ -248,24 +251,11 @@ def _names_of(entry: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
         task = fields.get("task")
         if isinstance(task, str):
             names[task] = (task,)
-            for tag in _texts(fields.get("tag")):
-                names[tag] = (*names.get(tag, ()), task)
+            tags = fields.get("tag")
+            for tag in tags if isinstance(tags, list) else [tags]:
+                if isinstance(tag, str):
+                    names[tag] = (*names.get(tag, ()), task)
     return names
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
-
-
-def _unknown_name(name: str, benchmarks: Iterable[BenchmarkEntry]) -> SettingWrong:
-    lowered = {valid.lower(): valid for entry in benchmarks for valid in _names_of(entry)}
-    # `DocVQA` stands for `milebench_DocVQA`.
-    close = [lowered[valid] for valid in sorted(lowered) if valid.endswith(f"_{name.lower()}")]
-    close += [lowered[valid] for valid in difflib.get_close_matches(name.lower(), lowered)]
-    listed = ", ".join(f"`{match}`" for match in dict.fromkeys(close)) or entry_names(entries())
-    return SettingWrong(f"There is no benchmark or task `{name}`.", hint=f"there is {listed}")
 
 
 # Sizes and disk space
@@ -286,7 +276,13 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) ->
     """The table of all assets, the sum of their sizes, and notes."""
     lines: list[str] = []
     if planned:
-        lines = [table(HEADER, map(_row, planned), text_columns=4), "", _sum(planned)]
+        sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
+        known_sizes = [size_bytes for size_bytes in sizes if size_bytes is not None]
+        unknown = len(sizes) - len(known_sizes)
+        texts = [readable_size(sum(known_sizes))] if known_sizes else []
+        texts += [f"{unknown} of unknown size"] if unknown else []
+        total = f"To fetch: {', and '.join(texts)}." if texts else "Everything is here."
+        lines = [table(HEADER, map(_row, planned), text_columns=4), "", total]
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
 
 
@@ -295,24 +291,8 @@ def _row(entry: PlannedAsset) -> tuple[str, ...]:
     size_bytes = entry.plan.size_bytes
     size = "unknown" if size_bytes is None else readable_size(size_bytes)
     source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
-    return (
-        entry.asset.name,
-        source,
-        state,
-        str(entry.asset.folder),
-        "-" if entry.is_here else size,
-    )
-
-
-def _sum(planned: Iterable[PlannedAsset]) -> str:
-    sizes = [entry.plan.size_bytes for entry in planned if not entry.is_here]
-    if not sizes:
-        return "Everything is here."
-    known_sizes = [size_bytes for size_bytes in sizes if size_bytes is not None]
-    unknown = len(sizes) - len(known_sizes)
-    texts = [readable_size(sum(known_sizes))] if known_sizes else []
-    texts += [f"{unknown} of unknown size"] if unknown else []
-    return f"To fetch: {', and '.join(texts)}."
+    folder = str(entry.asset.folder)
+    return (entry.asset.name, source, state, folder, "-" if entry.is_here else size)
 
 
 def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
@@ -321,20 +301,17 @@ def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
     What is stored adds up. Temporary space is needed by one asset at a time.
     """
     folders: dict[int, Path] = {}
-    stored: dict[Path, int] = {}
-    temporary: dict[Path, int] = {}
+    stored: Counter[Path] = Counter()
+    temporary: Counter[Path] = Counter()
 
     def disk_of(folder: Path) -> Path:
         return folders.setdefault(nearest_existing(folder).stat().st_dev, folder)
 
-    for entry in planned:
-        if entry.is_here:
-            continue
-        asset_disk = disk_of(entry.asset.folder)
-        temporary[asset_disk] = max(temporary.get(asset_disk, 0), entry.plan.temporary_bytes)
+    for entry in (entry for entry in planned if not entry.is_here):
+        temporary |= Counter({disk_of(entry.asset.folder): entry.plan.temporary_bytes})
         for folder, size_bytes in entry.plan.disk_bytes.items():
-            stored[disk_of(folder)] = stored.get(disk_of(folder), 0) + size_bytes
-    return {disk: stored.get(disk, 0) + temporary.get(disk, 0) for disk in folders.values()}
+            stored[disk_of(folder)] += size_bytes
+    return {disk: stored[disk] + temporary[disk] for disk in folders.values()}
 
 
 def check_disk_space(
@@ -352,11 +329,8 @@ def check_disk_space(
     lines = []
     for folder, needed in needed_bytes(missing).items():
         if not is_writable(nearest_existing(folder)):
-            raise DataMissing(
-                f"`{folder}` cannot be written.",
-                hint="set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a writable "
-                "folder",
-            )
+            hint = "set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a writable folder"
+            raise DataMissing(f"`{folder}` cannot be written.", hint=hint)
         available = free(folder)
         if needed > available:
             raise DataMissing(
