@@ -172,7 +172,8 @@ class _Finder:
     def path(self, row: int) -> Path | None:
         """The row's image; None if it cannot be identified."""
         reference = self._references[row]
-        if name := self._numbered_name(row):
+        names = self._names_by_stem.get(f"{row:03d}", [])
+        if name := self._single(row, [name for name in names if not self._other_rows(name, row)]):
             return inside(self.images, name)
         if not reference.is_address:
             path = inside(self._folder, reference.text)
@@ -180,14 +181,11 @@ class _Finder:
                 return path
         candidates = self._saved_names(reference)[:1] or self._extended_names(reference)
         if name := self._single(row, candidates):
-            return None if self._is_ambiguous(row, name) else inside(self.images, name)
+            is_plain = name in self._rows_by_name
+            plain = name if is_plain else name.removesuffix(reference.query)
+            return None if self._other_rows(plain, row) else inside(self.images, name)
         is_unique = reference.is_file_name and not self._other_rows(reference.name, row)
         return inside(self.images, reference.name) if is_unique else None
-
-    def _numbered_name(self, row: int) -> str | None:
-        """The numbered file, unless another row's image has that name."""
-        names = self._names_by_stem.get(f"{row:03d}", [])
-        return self._single(row, [name for name in names if not self._other_rows(name, row)])
 
     def _saved_names(self, reference: _Reference) -> list[str]:
         names = (reference.name, unquote(reference.name), reference.name + reference.query)
@@ -205,12 +203,6 @@ class _Finder:
         text = self._references[row].text
         rows = self._rows_by_name.get(name, ())
         return [other for other in rows if self._references[other].text != text]
-
-    def _is_ambiguous(self, row: int, name: str) -> bool:
-        """Whether another row's address ends in this name as well."""
-        query = self._references[row].query
-        plain = name if name in self._rows_by_name else name.removesuffix(query)
-        return bool(self._other_rows(plain, row))
 
     def _single(self, row: int, names: Sequence[str]) -> str | None:
         if len(names) > 1:
@@ -307,19 +299,14 @@ def _write_images(rows: datasets.Dataset, folder: Path) -> Iterator[dict[str, ob
         content = (fields["image"] or {}).get("bytes") or b""
         if not 0 < len(content) <= MAX_IMAGE_BYTES:
             raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")
-        name = numbered(row, _extension(content))
+        try:  # whether the image can be decoded is checked later
+            with Image.open(io.BytesIO(content)) as image:
+                image_format = str(image.format)
+        except (OSError, SyntaxError, ValueError):
+            image_format = "bin"
+        name = numbered(row, _FORMAT_EXTENSIONS.get(image_format, image_format.lower()))
         (folder / name).write_bytes(content)
         yield {"image": name, **{field: fields[field] for field in _FIELDS}}
-
-
-def _extension(content: bytes) -> str:
-    """The file extension for an image's content; whether it can be decoded is checked later."""
-    try:
-        with Image.open(io.BytesIO(content)) as image:
-            image_format = str(image.format)
-    except (OSError, SyntaxError, ValueError):
-        return "bin"
-    return _FORMAT_EXTENSIONS.get(image_format, image_format.lower())
 
 
 def _other_dataset(difference: str) -> DataBroken:
@@ -334,14 +321,17 @@ def _download_failure(revision: str, error: BaseException) -> MmieTasksError:
 
     name = f"`{REPO}` at `{revision}`"
     reason = f"{type(error).__name__}: {without_urls(error)}".rpartition(" either: ")[2]
-    if _is_disk_full(error):
+    causes = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
+    if any(isinstance(cause, OSError) and cause.errno in DISK_FULL for cause in causes):
         hint = "free some space, or set `HF_HOME` and `MMIE_TASKS_CACHE` to folders on another disk"
         return DataMissing(f"{name} could not be downloaded: the disk is full.", hint=hint)
     match error:
         case DatasetBuildError() | ValueError():
-            cause = without_urls(error.__cause__) if error.__cause__ else reason
+            reason = without_urls(error.__cause__) if error.__cause__ else reason
             hint = f"delete it in the caches below `HF_HOME` and run again, or {_ALTERNATIVE}"
-            return DataBroken(f"{name} cannot be read: {cause}", hint=hint)
+            return DataBroken(f"{name} cannot be read: {reason}", hint=hint)
         case DatasetNotFoundError() if revision != "main":
             hint = f"set `MIA_BENCH_REVISION` to one of {_PAGE}/commits"
         case DatasetNotFoundError():
@@ -352,14 +342,6 @@ def _download_failure(revision: str, error: BaseException) -> MmieTasksError:
             hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
     message = f"{name} could not be downloaded: {reason}"
     return DataMissing(message, hint=f"{hint}, or {_ALTERNATIVE}")
-
-
-def _is_disk_full(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in DISK_FULL:
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 # Assets

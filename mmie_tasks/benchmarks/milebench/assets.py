@@ -44,20 +44,12 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
     ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
     (
-        "IEdit",
-        "ImageNeedleInAHaystack",
-        "MMCoQA",
-        "MovingAttribute",
-        "MovingDirection",
-        "MultiModalQA",
+        *("IEdit", "ImageNeedleInAHaystack", "MMCoQA"),
+        *("MovingAttribute", "MovingDirection", "MultiModalQA"),
     ),
     (
-        "ObjectExistence",
-        "ObjectInteraction",
-        "ObjectShuffle",
-        "SceneTransition",
-        "StateChange",
-        "nuscenes",
+        *("ObjectExistence", "ObjectInteraction", "ObjectShuffle"),
+        *("SceneTransition", "StateChange", "nuscenes"),
     ),
     ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
@@ -249,7 +241,12 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
     else:
         hub_folder = dataset_folder(dataset, environment)
         folder, commit = hub_folder.folder, hub_folder.commit
-    path = _annotation_file(folder, f"{dataset}-adv" if adversarial else dataset)
+    stem = f"{dataset}-adv" if adversarial else dataset
+    files = (
+        file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem)
+    )
+    if (path := next(files, None)) is None:
+        raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
     content = path.read_bytes()
     digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
     return _parse_annotation(path, content, commit or digest)
@@ -276,17 +273,9 @@ def _local_folder(root: Path, dataset: str) -> Path:
     )
 
 
-def _annotation_file(folder: Path, stem: str) -> Path:
-    for path in sorted(folder.glob("*.json")):
-        if _letters(path.stem) == _letters(stem):
-            return path
-    raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
-
-
 def _broken(path: Path, problem: str) -> MmieTasksError:
-    return DataBroken(
-        f"`{path}`: {problem}.", hint="fetch this annotation file again, or repair it"
-    )
+    hint = "fetch this annotation file again, or repair it"
+    return DataBroken(f"`{path}`: {problem}.", hint=hint)
 
 
 def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
@@ -356,17 +345,13 @@ def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
     >>> datasets_of(["milebench_DocVQA", "milebench_DocVQA_adv"])
     ('DocVQA',)
     """
-    datasets = dict.fromkeys(dataset for task in tasks for dataset in _datasets_of_task(task))
-    return tuple(datasets) or DATASETS
-
-
-def _datasets_of_task(task: str) -> Sequence[str]:
-    """A task is named ``milebench[_<dataset>][_<variant>]``."""
-    words = task.split("_")[1:]
-    variant = words.pop() if words and words[-1] in VARIANTS else "test"
-    if words:
-        return words[:1]
-    return [name for name in DATASETS if has_variant(name, cast("Variant", variant))]
+    datasets: list[str] = []
+    for task in tasks:  # named `milebench[_<dataset>][_<variant>]`
+        words = task.split("_")[1:]
+        variant = words.pop() if words and words[-1] in VARIANTS else "test"
+        all_names = (name for name in DATASETS if has_variant(name, cast("Variant", variant)))
+        datasets += words[:1] or all_names
+    return tuple(dict.fromkeys(datasets)) or DATASETS
 
 
 def _archive(

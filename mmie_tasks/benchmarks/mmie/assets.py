@@ -34,7 +34,7 @@ LAYOUT = (
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
 _EXAMPLE = "overview.json"  # of the same repository
-_SPACE = " \t\r\n"
+_SPACE = re.compile(r"[ \t\r\n]*")
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
@@ -84,21 +84,15 @@ def json_rows(text: str) -> Iterator[object]:
     >>> list(json_rows('[{"id": 1}, 2]')), list(json_rows('{"id": 1}\n{"id": 2}\n'))
     ([{'id': 1}, 2], [{'id': 1}, {'id': 2}])
     """
-    start = _skip_space(text, 0)
-    return _list_rows(text, start + 1) if text.startswith("[", start) else _lines(text, start)
-
-
-def _lines(text: str, position: int) -> Iterator[object]:
     parse = json.JSONDecoder().raw_decode
-    while position < len(text):
-        row, position = parse(text, position)
-        yield row
-        position = _skip_space(text, position)
-
-
-def _list_rows(text: str, position: int) -> Iterator[object]:
-    parse = json.JSONDecoder().raw_decode
-    position = _skip_space(text, position)
+    position = _skip_space(text, 0)
+    if not text.startswith("[", position):
+        while position < len(text):
+            row, position = parse(text, position)
+            yield row
+            position = _skip_space(text, position)
+        return
+    position = _skip_space(text, position + 1)
     separator = "]" if text.startswith("]", position) else ","
     position += separator == "]"
     while separator == ",":
@@ -114,9 +108,8 @@ def _list_rows(text: str, position: int) -> Iterator[object]:
 
 
 def _skip_space(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _SPACE:
-        position += 1
-    return position
+    space = _SPACE.match(text, position)
+    return space.end() if space else position
 
 
 # Images
@@ -247,8 +240,10 @@ class _Finder:
         """The only file below ``images`` that shares the most parts, counted from the end."""
         if self._paths_by_name is None:
             self._paths_by_name = {}
-            for path in self._unpacked_files():
-                self._paths_by_name.setdefault(path.rpartition("/")[2], []).append(path)
+            # No link leads out of an unpacked archive.
+            for folder, _, names in os.walk(f"{self._root}/{IMAGES}"):
+                for last in names:
+                    self._paths_by_name.setdefault(last, []).append(f"{folder}/{last}")
         parts = name.split("/")
         candidates = self._paths_by_name.get(parts[-1], [])
         for length in range(len(parts), 0, -1):
@@ -256,11 +251,6 @@ class _Finder:
             if matches := [path for path in candidates if path.endswith(tail)]:
                 return matches[0] if len(matches) == 1 else None
         return None
-
-    def _unpacked_files(self) -> Iterator[str]:
-        """Every file below ``images``; no link leads out of an unpacked archive."""
-        for folder, _, names in os.walk(f"{self._root}/{IMAGES}"):
-            yield from (f"{folder}/{name}" for name in names)
 
 
 # The Hub
@@ -312,12 +302,19 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
         SettingWrong: ``MMIE_REVISION`` cannot be a revision.
     """
     cached = _DATASET.cached(environment)
+
+    def plan() -> DownloadPlan:
+        root, revision = _DATASET.root(environment), _DATASET.revision(environment)
+        annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
+        images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
+        return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
+
     data = data_asset(
         name="mmie: data",
         variables=["MMIE_DATA"],
         source=cached.revision if cached else REPO,
         is_here=lambda: _DATASET.cached(environment) is not None,
-        plan=lambda: _plan(environment),
+        plan=plan,
         fetch=lambda: f"{hub_folder(environment).revision} is here",
         environment=environment,
         describe=lambda: _describe_data(environment),
@@ -335,13 +332,6 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
         describe=_describe_prompts,
     )
     return [data, prompts]
-
-
-def _plan(environment: Mapping[str, str]) -> DownloadPlan:
-    root, revision = _DATASET.root(environment), _DATASET.revision(environment)
-    annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
-    images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
-    return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
 
 
 def _describe_data(environment: Mapping[str, str]) -> str:
