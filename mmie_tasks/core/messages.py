@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from PIL import Image
+if TYPE_CHECKING:
+    from PIL import Image
 
 Content = dict[str, object]
 

@@ -11,12 +11,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path, PureWindowsPath
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from loguru import logger
-from PIL import Image, ImageFile, UnidentifiedImageError
 
 from mmie_tasks.core.errors import DataBroken, DataMissing
+
+if TYPE_CHECKING:
+    from PIL import Image  # imported where it is used: results commands need no image library
 
 # What Pillow's decoders raise on data that does not match its header.
 _DECODE_ERRORS = (
@@ -160,6 +162,8 @@ class ImageOpener:
             sample_id: The sample with the image.
             find_path: Returns the file; its `DataMissing` and `DataBroken` are handled as well.
         """
+        from PIL import Image
+
         try:
             return open_rgb(find_path())
         except (DataMissing, DataBroken) as error:
@@ -188,6 +192,8 @@ def open_file(path: Path) -> BinaryIO:
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
     """The image with size and mode, not decoded."""
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with _pillow_limit_lock:  # Pillow's own limit: `max_pixels` is checked instead
             limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
@@ -220,6 +226,8 @@ class _WholeImagesOnly:
         self._flag = False
 
     def __enter__(self) -> None:
+        from PIL import ImageFile
+
         with self._lock:
             if not self._entered:
                 self._flag = ImageFile.LOAD_TRUNCATED_IMAGES
@@ -227,6 +235,8 @@ class _WholeImagesOnly:
             self._entered += 1
 
     def __exit__(self, *_: object) -> None:
+        from PIL import ImageFile
+
         with self._lock:
             self._entered -= 1
             if not self._entered:

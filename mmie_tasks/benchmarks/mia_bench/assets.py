@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from loguru import logger
-from PIL import Image
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.files import file_lock
@@ -289,6 +288,7 @@ def _write_folder(rows: datasets.Dataset, folder: Path) -> None:
 def _write_images(rows: datasets.Dataset, folder: Path) -> Iterator[dict[str, object]]:
     """Write every row's image; yields the rows with the file names in place of the images."""
     import datasets
+    from PIL import Image
 
     if absent := [name for name in ("image", *_FIELDS) if name not in rows.column_names]:
         raise _other_dataset(f"no column {', '.join(absent)}")
