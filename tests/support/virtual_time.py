@@ -9,6 +9,7 @@ import asyncio
 import selectors
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
@@ -102,9 +103,11 @@ def simulate(
         )
         await Dispatcher(range(count), [endpoint], policy, results.__setitem__).run()
 
-    try:
-        loop.run_until_complete(main())
-    finally:
-        loop.close()
+    # In a thread: while a browser of the page tests is open, a loop runs in this one.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            thread.submit(lambda: loop.run_until_complete(main())).result()
+        finally:
+            loop.close()
     assert sorted(results) == list(range(count))
     return server, [results[index] for index in range(count)]

@@ -406,9 +406,7 @@ def test_a_restarted_row_is_the_next_one() -> None:
         pytest.param(4, 99, 16, id="no more than all pages hold"),
     ],
 )
-def test_a_prompt_must_fit_at_least_alone(
-    pages: int, limit: int, longest: int
-) -> None:
+def test_a_prompt_must_fit_at_least_alone(pages: int, limit: int, longest: int) -> None:
     schedule = scheduled(pages=pages, limit=limit)
     assert schedule.fits(text_prompt(0, [1] * longest, 1))
     assert not schedule.fits(text_prompt(0, [1] * longest, 2))
