@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.runner.launchers import add_launchers
 from mmie_tasks.runner.post_import import after_import
-from mmie_tasks.runner.registration import register_tasks
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from lmms_eval.models.registry_v2 import ModelManifest
 
 
 def install_hooks() -> None:
     """Add our tasks and launchers to the runner once it has imported its own."""
-    after_import("lmms_eval.tasks", register_tasks)
+    after_import("lmms_eval.tasks", _register_tasks)
     after_import("lmms_eval.llm_judge.launcher", add_launchers)
+
+
+def _register_tasks(tasks: ModuleType) -> None:
+    from mmie_tasks.runner.registration import register_tasks  # every start loads this module
+
+    register_tasks(tasks)
 
 
 def run_lmms_eval() -> None:
