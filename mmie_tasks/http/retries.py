@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from queue import SimpleQueue
 from threading import Lock
@@ -302,13 +303,6 @@ class Queue:
             yield job
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _InFlight(Generic[RequestT, ReplyT]):
-    job: Job
-    endpoint: Endpoint[RequestT, ReplyT]
-    ticket: Ticket
-
-
 class Dispatcher(Generic[RequestT, ReplyT]):
     """Sends the requests of one `send_all`. Belongs to one event loop.
 
@@ -331,9 +325,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._policy = policy
         self._report = report
         self._queue = Queue(len(requests))
-        self._tasks: dict[
-            asyncio.Future[Success[ReplyT] | Failure], _InFlight[RequestT, ReplyT]
-        ] = {}
+        self._tasks: dict[asyncio.Future[Success[ReplyT] | Failure], Job] = {}
         self._changed = asyncio.Event()
         self._silence_start = inf  # when requests began to fail without any reply
         self._last_failure = ""
@@ -388,62 +380,67 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             job.send(now)
             ticket = endpoint.limiter.send()
             task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
-            self._tasks[task] = _InFlight(job=job, endpoint=endpoint, ticket=ticket)
-            task.add_done_callback(self._finish)
+            self._tasks[task] = job
+            task.add_done_callback(partial(self._finish, endpoint, ticket))
 
-    def _finish(self, task: asyncio.Future[Success[ReplyT] | Failure]) -> None:
+    def _finish(
+        self,
+        endpoint: Endpoint[RequestT, ReplyT],
+        ticket: Ticket,
+        task: asyncio.Future[Success[ReplyT] | Failure],
+    ) -> None:
         if task.cancelled() or task not in self._tasks:
             return
-        in_flight = self._tasks.pop(task)
-        in_flight.endpoint.limiter.finish()
+        job = self._tasks.pop(task)
+        endpoint.limiter.finish()
         self._changed.set()
         if (error := task.exception()) is not None:
             # An unexpected error must not cost the other requests their replies.
             reason = self._policy.redact(f"{type(error).__name__}: {error}")
-            self._handle_failure(in_flight, Failure(kind="failed", reason=reason))
+            self._handle_failure(job, endpoint, ticket, Failure(kind="failed", reason=reason))
             return
         match task.result():
             case Success() as success:
-                in_flight.endpoint.limiter.succeed()
+                endpoint.limiter.succeed()
                 if success.pause_s is not None:
-                    in_flight.endpoint.limiter.pause(success.pause_s)
+                    endpoint.limiter.pause(success.pause_s)
                 self._policy.budget.pay(success.cost_usd)
-                self._deliver(in_flight, success.reply)
+                self._deliver(job, endpoint, success.reply)
             case Failure() as failure:
-                self._handle_failure(in_flight, failure)
+                self._handle_failure(job, endpoint, ticket, failure)
 
     def _deliver(
-        self, in_flight: _InFlight[RequestT, ReplyT], result: ReplyT | Undelivered
+        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], result: ReplyT | Undelivered
     ) -> None:
-        endpoint = in_flight.endpoint
         if endpoint.health.on_probation:
             logger.info(f"{self._policy.service} at {endpoint.address} answers again.")
         endpoint.health.reply()
         self._silence_start = inf
-        self._report(in_flight.job.index, result)
+        self._report(job.index, result)
 
-    def _handle_failure(self, in_flight: _InFlight[RequestT, ReplyT], failure: Failure) -> None:
-        endpoint, sent_at = in_flight.endpoint, in_flight.job.sent_at
+    def _handle_failure(
+        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure
+    ) -> None:
         if failure.kind == "invalid":
-            self._report(in_flight.job.index, Undelivered(cause="invalid", reason=failure.reason))
+            self._report(job.index, Undelivered(cause="invalid", reason=failure.reason))
             return
         if failure.kind == "rejected":
-            self._deliver(in_flight, Undelivered(cause="rejected", reason=failure.reason))
+            self._deliver(job, endpoint, Undelivered(cause="rejected", reason=failure.reason))
             return
         if failure.kind == "busy":
-            endpoint.limiter.throttle(in_flight.ticket, failure.wait_s)
+            endpoint.limiter.throttle(ticket, failure.wait_s)
         elif failure.kind == "denied":
-            endpoint.health.deny(sent_at, failure.reason)
+            endpoint.health.deny(job.sent_at, failure.reason)
         else:
             endpoint.limiter.fail()
-            if endpoint.health.fail(sent_at):
+            if endpoint.health.fail(job.sent_at):
                 logger.warning(
                     f"{self._policy.service} at {endpoint.address} does not answer: "
                     f"{failure.reason}. It gets a request from time to time."
                 )
         if failure.pause_s is not None:
             endpoint.limiter.pause(failure.pause_s)
-        self._retry(in_flight.job, endpoint, failure)
+        self._retry(job, endpoint, failure)
 
     def _retry(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], failure: Failure) -> None:
         now = self._policy.clock()
@@ -475,7 +472,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _patience_end(self) -> float:
         """When to give up, on the clock; never while a request from before the silence runs."""
         start = self._silence_start
-        if any(in_flight.job.sent_at < start for in_flight in self._tasks.values()):
+        if any(job.sent_at < start for job in self._tasks.values()):
             return inf
         return start + self._policy.patience_s
 
@@ -494,8 +491,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return Undelivered(cause="unavailable", reason=reason)
 
     def _give_up(self, undelivered: Undelivered) -> None:
-        jobs = [in_flight.job for in_flight in self._tasks.values()]
-        for job in (*jobs, *self._queue.take_all()):
+        for job in (*self._tasks.values(), *self._queue.take_all()):
             self._report(job.index, undelivered)
 
     def _stop_spending(self) -> None:

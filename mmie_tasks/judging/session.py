@@ -37,7 +37,7 @@ from mmie_tasks.judges.base import (
     SelfChecking,
 )
 from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge
-from mmie_tasks.judging.deferred import DeferredRows, MetricRow, MetricRows
+from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.progress import Progress
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
@@ -175,52 +175,6 @@ class PendingSample:
     metrics: Sequence[str]
 
 
-class PendingQueue:
-    """The samples of one benchmark that wait for their judge.
-
-    Args:
-        open_judge: Returns the judge; called when the first sample is judged.
-        title: Names the progress bar.
-        on_outcome: Called with every outcome: for the runner's ledger of tokens.
-    """
-
-    def __init__(
-        self, open_judge: Callable[[], Judge], title: str, on_outcome: Callable[[Outcome], None]
-    ) -> None:
-        self._open_judge = open_judge
-        self._title = title
-        self._on_outcome = on_outcome
-        self._queue: list[tuple[PendingSample, DeferredRows]] = []
-        self._queue_lock = threading.Lock()
-        self._judging_lock = threading.Lock()
-
-    def submit(self, sample: PendingSample) -> DeferredRows:
-        """Rows of a sample, which are filled in when they are read. Returns at once."""
-        rows = DeferredRows(sample.metrics, self.judge_pending)
-        with self._queue_lock:
-            self._queue.append((sample, rows))
-        return rows
-
-    def judge_pending(self) -> None:
-        """Judge all samples of the queue together. Never raises: the run would be lost.
-
-        A second thread waits until the first has judged; then the queue is empty.
-        """
-        with self._judging_lock:
-            with self._queue_lock:
-                batch, self._queue = self._queue, []
-            if batch:
-                progress = Progress(self._title, len(batch), self._on_outcome)
-                _judge_batch(batch, self._open_judge, progress)
-
-    def judge_now(self, sample: PendingSample) -> dict[str, MetricRow]:
-        """Judge a sample before returning, and return its rows. Threads may do so in parallel."""
-        rows = DeferredRows(sample.metrics, lambda: None)
-        progress = Progress("", 1, self._on_outcome)
-        _judge_batch([(sample, rows)], self._open_judge, progress)
-        return {metric: row for metric, row in rows.items() if isinstance(row, dict)}
-
-
 def _judge_batch(
     batch: Sequence[tuple[PendingSample, DeferredRows]],
     open_judge: Callable[[], Judge],
@@ -308,7 +262,7 @@ def _shared(choice: JudgeChoice, environment: Mapping[str, str]) -> _OpenJudge:
 
 
 class BenchmarkJudge:
-    """The judge of one benchmark.
+    """The judge of one benchmark, and the samples that wait for it.
 
     Args:
         title: Names the benchmark in the progress bar.
@@ -326,10 +280,13 @@ class BenchmarkJudge:
         self, title: str, default: str, check_setup: Callable[[], None] = lambda: None
     ) -> None:
         self.default = default
-        self._check_setup = check_setup
         self.sync = False
         self.on_outcome: Callable[[Outcome], None] = lambda _: None
-        self._queue = PendingQueue(self.judge, title, lambda outcome: self.on_outcome(outcome))
+        self._title = title
+        self._check_setup = check_setup
+        self._queue: list[tuple[PendingSample, DeferredRows]] = []
+        self._queue_lock = threading.Lock()
+        self._judging_lock = threading.Lock()
 
     def choice(self) -> JudgeChoice:
         """The judge that this run uses, and which setting chose it.
@@ -390,10 +347,28 @@ class BenchmarkJudge:
             sample: The sample.
             plain: Makes the plain numbers that a sample has beside its rows if `sync`.
         """
-        if self.sync or is_sync(os.environ):
-            rows = self._queue.judge_now(sample)
+        if self.sync or is_sync(os.environ):  # here, threads may judge in parallel
+            deferred_rows = DeferredRows(sample.metrics, lambda: None)
+            progress = Progress("", 1, self.on_outcome)
+            _judge_batch([(sample, deferred_rows)], self.judge, progress)
+            rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
             return {**plain(rows), **rows}
-        return self._queue.submit(sample)
+        deferred_rows = DeferredRows(sample.metrics, self.judge_pending)
+        with self._queue_lock:
+            self._queue.append((sample, deferred_rows))
+        return deferred_rows
+
+    def judge_pending(self) -> None:
+        """Judge all samples of the queue together. Never raises: the run would be lost.
+
+        A second thread waits until the first has judged; then the queue is empty.
+        """
+        with self._judging_lock:
+            with self._queue_lock:
+                batch, self._queue = self._queue, []
+            if batch:
+                progress = Progress(self._title, len(batch), self.on_outcome)
+                _judge_batch(batch, self.judge, progress)
 
 
 def is_sync(environment: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ from support.judges import FunctionJudge, echo, reply, text_of
 
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
-from mmie_tasks.judging.session import CheckedRequest, JudgeResult, PendingQueue, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
 
 
 def make_rows(result: JudgeResult) -> MetricRows:
@@ -26,14 +26,29 @@ def sample(text: str) -> PendingSample:
     return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
 
 
-def queue_for(judge: Judge, outcomes: list[Outcome] | None = None) -> PendingQueue:
-    return PendingQueue(lambda: judge, "", (outcomes if outcomes is not None else []).append)
+class SessionWith(BenchmarkJudge):
+    """A session with a certain judge."""
+
+    def __init__(self, judge: Judge | Exception) -> None:
+        super().__init__("", "unused")
+        self._judge = judge
+
+    def judge(self) -> Judge:
+        if isinstance(self._judge, Exception):
+            raise self._judge
+        return self._judge
+
+
+def submit(session: BenchmarkJudge, text: str) -> DeferredRows:
+    rows = session.submit(sample(text), plain=lambda _: {})
+    assert isinstance(rows, DeferredRows)
+    return rows
 
 
 def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once() -> None:
     judge = FunctionJudge(echo)
-    queue = queue_for(judge)
-    rows = [queue.submit(sample(str(n))) for n in range(50)]
+    session = SessionWith(judge)
+    rows = [submit(session, str(n)) for n in range(50)]
     assert judge.calls == []
     assert dict(rows[7].items()) == {"points": {"score": 7.0}}
     assert [len(call) for call in judge.calls] == [50]
@@ -42,16 +57,16 @@ def test_submitting_sends_nothing_and_the_first_read_sends_all_requests_at_once(
 
 
 def test_a_copy_made_before_judging_is_filled_in_too_and_is_json() -> None:
-    queue = queue_for(FunctionJudge(echo))
-    rows, logged = queue.submit(sample("3")), {}
+    session = SessionWith(FunctionJudge(echo))
+    rows, logged = submit(session, "3"), {}
     logged.update(rows)
     assert logged == {"points": {}}
-    queue.judge_pending()
+    session.judge_pending()
     assert json.dumps(logged) == '{"points": {"score": 3.0}}'
 
 
 def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
-    rows = queue_for(FunctionJudge(lambda _: JudgeUnavailable("down"))).submit(sample("3"))
+    rows = submit(SessionWith(FunctionJudge(lambda _: JudgeUnavailable("down"))), "3")
     assert dict(rows.items()) == {"points": {"unscored": "unavailable"}, "failed": {"why": "x"}}
 
 
@@ -66,22 +81,22 @@ def test_a_row_that_only_judging_adds_is_there_when_read() -> None:
     ],
 )
 def test_every_way_of_reading_rows_judges_first(read: object) -> None:
-    assert read(queue_for(FunctionJudge(echo)).submit(sample("3"))) == {"score": 3.0}  # type: ignore[operator]
+    assert read(submit(SessionWith(FunctionJudge(echo)), "3")) == {"score": 3.0}  # type: ignore[operator]
 
 
 def test_rows_gathered_from_other_processes_are_plain_dicts() -> None:
-    rows = queue_for(FunctionJudge(echo)).submit(sample("3"))
+    rows = submit(SessionWith(FunctionJudge(echo)), "3")
     assert type(pickle.loads(pickle.dumps(rows))) is dict  # noqa: S301
 
 
 def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run() -> None:
-    def say(request: JudgeRequest) -> Outcome:
+    def reply_or_raise(request: JudgeRequest) -> Outcome:
         if text_of(request) == "1":
             raise ZeroDivisionError("in a judge of another package")
         return reply(text_of(request))
 
-    queue, lines = queue_for(FunctionJudge(say)), []
-    rows = [queue.submit(sample(str(n))) for n in range(4)]
+    session, lines = SessionWith(FunctionJudge(reply_or_raise)), []
+    rows = [submit(session, str(n)) for n in range(4)]
     sink = logger.add(lambda message: lines.append(str(message)))
     points = [row["points"] for row in rows]
     logger.remove(sink)
@@ -91,38 +106,38 @@ def test_a_judge_that_raises_costs_its_remaining_samples_and_not_the_run() -> No
 
 
 def test_a_judge_that_cannot_be_opened_leaves_all_samples_unscored() -> None:
-    def no_judge() -> Judge:
-        raise ValueError("no judge")
-
-    rows = PendingQueue(no_judge, "", lambda _: None).submit(sample("3"))
+    rows = submit(SessionWith(ValueError("no judge")), "3")
     assert rows["points"] == {"unscored": "unavailable"}
 
 
 def test_threads_that_submit_and_read_lose_no_sample() -> None:
-    queue = queue_for(FunctionJudge(echo))
+    session = SessionWith(FunctionJudge(echo))
     with ThreadPoolExecutor(8) as threads:
-        rows = list(threads.map(lambda n: queue.submit(sample(str(n))), range(200)))
+        rows = list(threads.map(lambda n: submit(session, str(n)), range(200)))
         points = list(threads.map(lambda row: row["points"], rows))
     assert points == [{"score": float(n)} for n in range(200)]
 
 
-def test_judging_at_once_gives_plain_rows_and_runs_in_parallel() -> None:
-    together = threading.Barrier(4, timeout=60)  # breaks unless four are judged at the same time
+def test_synchronous_judging_gives_plain_rows_and_runs_in_parallel() -> None:
+    barrier = threading.Barrier(4, timeout=60)  # breaks unless four are judged at the same time
 
-    def say(request: JudgeRequest) -> Outcome:
-        together.wait()
+    def reply_together(request: JudgeRequest) -> Outcome:
+        barrier.wait()
         return reply(text_of(request))
 
-    queue = queue_for(FunctionJudge(say))
+    session = SessionWith(FunctionJudge(reply_together))
+    session.sync = True
     with ThreadPoolExecutor(4) as threads:
-        rows = list(threads.map(lambda n: queue.judge_now(sample(str(n))), range(4)))
+        submitted = threads.map(lambda n: session.submit(sample(str(n)), lambda _: {}), range(4))
+        rows = list(submitted)
     assert rows == [{"points": {"score": float(n)}} for n in range(4)]
     assert not any(isinstance(row, DeferredRows) for row in rows)
 
 
 def test_every_outcome_is_reported() -> None:
     outcomes: list[Outcome] = []
-    queue = queue_for(FunctionJudge(echo), outcomes)
-    queue.submit(sample("3"))
-    queue.judge_pending()
+    session = SessionWith(FunctionJudge(echo))
+    session.on_outcome = outcomes.append
+    submit(session, "3")
+    session.judge_pending()
     assert outcomes == [reply("3")]

@@ -16,7 +16,7 @@ from typing import Any
 
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
-from mmie_tasks.judges.openai.batch import open_batch_judge
+from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
 from mmie_tasks.judges.openai.settings import Settings
 from support.judge_asking import settings_of
@@ -67,7 +67,7 @@ class Asking:
         return replace(settings_of(environment, **options), **more)
 
     def judge(self, limits: Limits | None = None, pace: BatchPace | None = None, **more) -> Judge:
-        return open_batch_judge(self.settings(**more), limits=limits, pace=pace or fast())
+        return BatchJudge(self.settings(**more), limits=limits, pace=pace or fast())
 
     def outcomes(self, *requests: JudgeRequest, **more: Any) -> list[Outcome]:
         found = list(self.judge(**more).ask(requests))

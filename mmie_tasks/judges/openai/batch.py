@@ -18,7 +18,6 @@ from loguru import logger
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import (
-    Judge,
     JudgeError,
     JudgeMisconfigured,
     JudgeRefused,
@@ -54,10 +53,8 @@ _AGAIN = "run the same command again to retry"
 _FAULTS = (JudgeUnavailable, Rejected, OSError)
 
 
-def open_batch_judge(
-    settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
-) -> Judge:
-    """Open a judge that uses the Batch API. No request is sent yet.
+class BatchJudge:
+    """Sends requests through the Batch API.
 
     Args:
         settings: As for the online judge.
@@ -67,32 +64,29 @@ def open_batch_judge(
     Raises:
         SettingWrong: A setting that the Batch API does not support.
     """
-    if settings.api_type == "azure":
-        raise SettingWrong(
-            "`batch=true` is not supported at Azure, where batches are another service.",
-            hint="leave `batch=true` out",
-        )
-    if len(settings.base_urls) > 1:
-        raise SettingWrong(
-            f"`batch=true` was given with {len(settings.base_urls)} base URLs.",
-            hint="give one: a batch runs on one server",
-        )
-    if settings.max_cost_usd is not None:
-        raise SettingWrong(
-            "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and its "
-            "cost is known when it is over.",
-            hint="leave one of them out; `--limit` makes a run smaller",
-        )
-    return BatchJudge(settings, limits or Limits(), pace or BatchPace())
 
-
-class BatchJudge:
-    """Sends requests through the Batch API: see `open_batch_judge`."""
-
-    def __init__(self, settings: Settings, limits: Limits, pace: BatchPace) -> None:
+    def __init__(
+        self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
+    ) -> None:
+        if settings.api_type == "azure":
+            raise SettingWrong(
+                "`batch=true` is not supported at Azure, where batches are another service.",
+                hint="leave `batch=true` out",
+            )
+        if len(settings.base_urls) > 1:
+            raise SettingWrong(
+                f"`batch=true` was given with {len(settings.base_urls)} base URLs.",
+                hint="give one: a batch runs on one server",
+            )
+        if settings.max_cost_usd is not None:
+            raise SettingWrong(
+                "`max_cost` cannot be kept with `batch=true`: a batch is paid for as a whole, and "
+                "its cost is known when it is over.",
+                hint="leave one of them out; `--limit` makes a run smaller",
+            )
         self.settings = settings
-        self._limits = limits
-        self._pace = pace
+        self._limits = limits or Limits()
+        self._pace = pace or BatchPace()
 
     @property
     def signature(self) -> str:
@@ -292,9 +286,11 @@ class BatchRun:
                 self._fail([key], error)
             if not content.keys:
                 return
-            digest = digest_of(self._settings.signature, content.keys)
-            submission = Submission(digest=digest, keys=content.keys)
-            self._store.save(submission)
+            submission = self._store.save(
+                Submission(
+                    digest=digest_of(self._settings.signature, content.keys), keys=content.keys
+                )
+            )
             try:
                 input_file = self._provider.upload(path)
             except (JudgeUnavailable, Rejected):
@@ -302,10 +298,7 @@ class BatchRun:
                 raise
         finally:
             path.unlink(missing_ok=True)
-        self._create(self._store.save(replace(submission, input_file=input_file)))
-
-    def _create(self, submission: Submission) -> None:
-        """Create the batch of an uploaded file."""
+        submission = self._store.save(replace(submission, input_file=input_file))
         try:
             batch = self._provider.create(submission)
         except Rejected as rejected:
@@ -376,7 +369,7 @@ class BatchRun:
             self.running.remove(entry)
             self._store.delete(entry.submission)
             if is_earlier:
-                self._put_back(entry.requests)
+                self._waiting = {**entry.requests, **self._waiting}
             else:
                 reason = f"the batch `{entry.batch}` no longer exists ({rejected}); {_AGAIN}"
                 self._fail(entry.requests, JudgeUnavailable(reason))
@@ -406,15 +399,11 @@ class BatchRun:
             if batch.status == "failed":
                 reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
             self._fail(unanswered, JudgeUnavailable(f"{reason}; {_AGAIN}"))
-        self._put_back(retries)
+        self._waiting = {**retries, **self._waiting}  # before all others
         if too_much and not is_earlier:
             self._submit_less(len(entry.submission.keys), batch.error)
         yield from self._take_done()
         self._store.remove_keys(entry.submission, entry.requests.keys())
-
-    def _put_back(self, requests: Mapping[str, JudgeRequest]) -> None:
-        """Submit requests again, before all others."""
-        self._waiting = {**requests, **self._waiting}
 
     def _outcome(self, entry: RunningBatch, line: ResultLine) -> Outcome | None:
         """The outcome of a request; None to submit it again in another dialect."""

@@ -1,4 +1,4 @@
-"""Settings of an `openai` judge, from the options of `open_judge` and the environment.
+"""Opens an `openai` judge: its settings, from the options and the environment.
 
 Variables for judges alone take precedence over those that also configure the tested model.
 """
@@ -13,45 +13,130 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 from mmie_tasks.judges.openai.models import Price, dialect_of, price_of
 
 ApiType: TypeAlias = Literal["openai", "azure"]
 
-AZURE_VERSION = "2024-10-21"
-DEFAULT_URL = "https://api.openai.com/v1"
-
-KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
+_KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
     "azure": ("JUDGE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
 }
-_URLS: Mapping[ApiType, tuple[str, ...]] = {
+_URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"),
     "azure": ("JUDGE_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_ENDPOINT"),
 }
-AZURE_VERSIONS = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
+_AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
+_AZURE_VERSION = "2024-10-21"
+_DEFAULT_URL = "https://api.openai.com/v1"
+
+
+def open_judge(
+    *,
+    environment: Mapping[str, str],
+    model: str | None = None,
+    base_url: str | None = None,
+    api_type: str | None = None,
+    api_version: str | None = None,
+    api_key_env: str | None = None,
+    temperature: str = "0",
+    max_tokens: int | None = None,
+    detail: str | None = None,
+    timeout: float = 120.0,
+    patience: float = 120.0,
+    max_concurrency: int = 100,
+    price: str | None = None,
+    max_cost: float | None = None,
+    batch: bool = False,
+) -> Judge:
+    """Open a judge; no request is sent yet.
+
+    An option wins over the environment; an empty variable counts as unset.
+
+    Args:
+        environment: Holds the API key, and settings that no option gives.
+        model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
+        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;``.
+        api_type: ``openai`` or ``azure``.
+        api_version: Azure's API version.
+        api_key_env: Name of the environment variable that holds the key.
+        temperature: From 0 to 2, or ``none`` for the server's default.
+        max_tokens: Longest reply in tokens, instead of the benchmark's limit.
+        detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
+        timeout: Seconds that one attempt may take.
+        patience: Seconds without any reply after which all remaining requests are given up.
+        max_concurrency: Most requests in flight to each server; the actual number adapts.
+        price: US dollars per million tokens in and out, ``2.5/10``; built in for some models.
+        max_cost: US dollars that all processes of the run may spend together.
+        batch: Use the provider's Batch API: half the price, up to 24 hours.
+
+    Raises:
+        SettingWrong: An option or variable has an invalid value, or one is missing.
+    """
+    numbers = {
+        "timeout": timeout,
+        "max_concurrency": max_concurrency,
+        "max_tokens": max_tokens,
+        "max_cost": max_cost,
+        "patience": patience,
+    }
+    for name, number in numbers.items():
+        if number is not None and not number > 0:
+            raise SettingWrong(
+                f"The judge option `{name}` is `{number}`.", hint="it must be more than 0"
+            )
+    model = model or _first_of(environment, registry.model_variables("openai"))
+    if model is None:
+        raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
+    if api_type not in (None, "openai", "azure"):
+        raise SettingWrong(
+            f"The judge option `api_type` is `{api_type}`.", hint="`api_type=openai` or `azure`"
+        )
+    # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
+    is_azure = (api_type or environment.get("API_TYPE")) == "azure"
+    service: ApiType = "azure" if is_azure else "openai"
+    key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
+    version = api_version or _first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
+    token_price = _price(price, model)
+    settings = Settings(
+        model=model,
+        base_urls=_base_urls(base_url, service, environment),
+        api_type=service,
+        api_version=version,
+        api_key=_api_key(api_key_env, key_variables, environment),
+        key_variables=key_variables,
+        timeout_s=timeout,
+        max_concurrency=max_concurrency,
+        temperature=_temperature(temperature),
+        max_tokens=max_tokens,
+        detail=detail,
+        price=token_price,
+        max_cost_usd=_cost_share(max_cost, token_price, model, environment),
+        patience_s=patience,
+        cache_dir=cache_dir(environment),
+    )
+    if batch:
+        from mmie_tasks.judges.openai.batch import BatchJudge
+
+        return BatchJudge(settings)
+    from mmie_tasks.judges.openai.judge import OpenAIJudge
+
+    return OpenAIJudge(settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The resolved settings of a judge; `open_judge` documents the options behind them.
+    """The options of `open_judge`, completed from the environment.
 
     Attributes:
-        model: The judge's model; at Azure, the deployment.
         base_urls: Servers that all serve this model; without ``/chat/completions``.
-        api_type: ``azure`` for Azure's addresses and header.
-        api_version: Azure's API version.
         api_key: None if no variable holds one.
         key_variables: The environment variables that may hold the key, in order of precedence.
-        timeout_s: Seconds that one attempt may take.
-        max_concurrency: Most requests in flight to each server.
         temperature: None for the server's default.
-        max_tokens: Longest reply in tokens, instead of the request's own limit.
-        detail: Image resolution for the model.
         price: US dollars per million tokens; None if unknown.
         max_cost_usd: US dollars that this process may spend.
-        patience_s: Seconds without any reply after which all remaining requests are given up.
         cache_dir: This package's cache folder.
     """
 
@@ -123,42 +208,11 @@ def public_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def model_of(option: str | None, environment: Mapping[str, str]) -> str:
-    """The model's name. Defaults belong to the benchmarks.
-
-    Raises:
-        SettingWrong: Neither the option nor a variable names a model.
-    """
-    model = option or first_of(environment, registry.model_variables("openai"))
-    if model is None:
-        raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
-    return model
-
-
-def api_type_of(option: str | None, environment: Mapping[str, str]) -> ApiType:
-    """The type of the API, from the option or ``API_TYPE``.
-
-    Raises:
-        SettingWrong: The option is another word.
-    """
-    if option is not None and option not in ("openai", "azure"):
-        raise SettingWrong(
-            f"The judge option `api_type` is `{option}`.", hint="`api_type=openai` or `azure`"
-        )
-    # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
-    return "azure" if (option or environment.get("API_TYPE")) == "azure" else "openai"
-
-
-def key_of(
+def _api_key(
     option: str | None, variables: Sequence[str], environment: Mapping[str, str]
 ) -> str | None:
-    """The first API key in the variables; one that the option names must be set.
-
-    Raises:
-        SettingWrong: The named variable is not set, or the key cannot be sent. The message does
-            not repeat the key.
-    """
-    api_key = first_of(environment, variables)
+    """The first key in the variables; one that the option names must be set."""
+    api_key = _first_of(environment, variables)
     if option is not None and api_key is None:
         # The option may be the key itself: only what looks like a variable's name is repeated.
         is_name = re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option)
@@ -176,21 +230,17 @@ def key_of(
     return api_key
 
 
-def base_urls_of(
+def _base_urls(
     option: str | None, api_type: ApiType, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The addresses of the servers, each once.
-
-    Raises:
-        SettingWrong: An address is not one of a server, or Azure's is missing.
-    """
-    text = option or first_of(environment, _URLS[api_type])
+    """The addresses of the servers, without duplicates."""
+    text = option or _first_of(environment, _URL_VARIABLES[api_type])
     if text is None and api_type == "azure":
         raise SettingWrong(
             "The judge is at Azure, but its address is not set.",
             hint="`base_url=https://NAME.openai.azure.com`, or set `AZURE_OPENAI_ENDPOINT`",
         )
-    urls = [url for url in (text or DEFAULT_URL).split(";") if url.strip()] or [""]
+    urls = [url for url in (text or _DEFAULT_URL).split(";") if url.strip()] or [""]
     return tuple(dict.fromkeys(_base_url(url, api_type) for url in urls))
 
 
@@ -212,12 +262,7 @@ def _base_url(text: str, api_type: ApiType) -> str:
     return url.removesuffix("/chat/completions").rstrip("/")
 
 
-def temperature_of(option: str) -> float | None:
-    """The temperature; None for the server's default.
-
-    Raises:
-        SettingWrong: It is neither a number from 0 to 2 nor ``none``.
-    """
+def _temperature(option: str) -> float | None:
     if option.strip().lower() in ("none", ""):
         return None
     try:
@@ -232,12 +277,8 @@ def temperature_of(option: str) -> float | None:
     return temperature
 
 
-def price_of_option(option: str | None, model: str) -> Price | None:
-    """The price from the option, or else the listed one; None if unknown.
-
-    Raises:
-        SettingWrong: The option has another form than ``2.5/10``.
-    """
+def _price(option: str | None, model: str) -> Price | None:
+    """The price from the option, or else the listed one."""
     if not option:
         return price_of(model)
     numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
@@ -249,14 +290,10 @@ def price_of_option(option: str | None, model: str) -> Price | None:
     return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
 
 
-def cost_share(
+def _cost_share(
     max_cost_usd: float | None, price: Price | None, model: str, environment: Mapping[str, str]
 ) -> float | None:
-    """This process's share of the cost limit: every process of a run sends its own requests.
-
-    Raises:
-        SettingWrong: There is a limit, and the model's price is unknown.
-    """
+    """This process's share of the cost limit: every process of a run sends its own requests."""
     if max_cost_usd is None:
         return None
     if price is None:
@@ -268,20 +305,7 @@ def cost_share(
     return max_cost_usd / max(1, int(processes) if processes.isdecimal() else 1)
 
 
-def check_positive(**options: float | None) -> None:
-    """Check that options are positive numbers, or not set.
-
-    Raises:
-        SettingWrong: One is not.
-    """
-    for name, number in options.items():
-        if number is not None and not number > 0:
-            raise SettingWrong(
-                f"The judge option `{name}` is `{number}`.", hint="it must be more than 0"
-            )
-
-
-def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+def _first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
     """The first of the variables that is set and not empty."""
     texts = (environment.get(name, "").strip() for name in names)
     return next((text for text in texts if text), None)

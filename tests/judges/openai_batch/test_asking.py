@@ -8,7 +8,7 @@ from support.batch_server import completion
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, content_key
-from mmie_tasks.judges.openai.batch import open_batch_judge
+from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_store import Limits
 from mmie_tasks.judges.openai.models import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
@@ -143,7 +143,7 @@ def test_no_request_is_on_the_disk_while_a_batch_runs(server, asking):
 
 def test_the_signature_is_that_of_the_online_judge(asking):
     settings = asking.settings(max_tokens=5, detail="high")
-    assert open_batch_judge(settings).signature == settings.signature
+    assert BatchJudge(settings).signature == settings.signature
 
 
 def test_a_check_asks_for_the_models_and_makes_no_batch(server, asking):
@@ -173,7 +173,7 @@ def test_nothing_is_sent_without_a_required_key(asking):
 )
 def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     with pytest.raises(SettingWrong, match=words):
-        open_batch_judge(asking.settings(**wrong))
+        BatchJudge(asking.settings(**wrong))
 
 
 @pytest.mark.parametrize(
