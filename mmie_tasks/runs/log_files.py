@@ -77,7 +77,8 @@ def find_runs(word: str) -> list[RunLogs]:
         SettingWrong: The name stands for several runs.
     """
     try:
-        name, path = _split_name(word)
+        named = split_name(word)
+        name, path = named.name, named.path
         if not path.exists():
             raise AnswersUnusable(f"`{path}` does not exist.", hint=HINT)
         runs = []
@@ -98,13 +99,40 @@ def find_runs(word: str) -> list[RunLogs]:
     return runs
 
 
-def _split_name(word: str) -> tuple[str, Path]:
+@dataclass(frozen=True, slots=True)
+class NamedPath:
+    """A path, and its name on the command line; empty if it has none."""
+
+    name: str
+    path: Path
+
+
+def split_name(word: str) -> NamedPath:
+    """The name and path of a command-line word: ``PATH`` or ``NAME=PATH``.
+
+    Raises:
+        AnswersUnusable: The path is empty.
+    """
     name, equals, path = word.partition("=")
     if not equals or Path(word).expanduser().exists():
-        return "", Path(word).expanduser()
+        return NamedPath("", Path(word).expanduser())
     if not path:
         raise AnswersUnusable(f"`{word}` has no path after `=`.", hint=HINT)
-    return name.strip(), Path(path).expanduser()
+    return NamedPath(name.strip(), Path(path).expanduser())
+
+
+def numbered_names(names: Sequence[str]) -> list[str]:
+    """The names, those that occur several times with a number.
+
+    >>> numbered_names(["a", "b", "a"])
+    ['a (1)', 'b', 'a (2)']
+    """
+    seen = Counter[str]()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(f"{name} ({seen[name]})" if names.count(name) > 1 else name)
+    return unique
 
 
 def _by_folder(path: Path) -> dict[Path, list[SampleLog]]:
@@ -244,13 +272,8 @@ def open_runs(
     finally:
         if was_enabled:
             gc.enable()
-    times, seen = Counter(run.name for run in runs), Counter[str]()
-    unique = []
-    for run in runs:
-        seen[run.name] += 1
-        repeated = times[run.name] > 1
-        unique.append(replace(run, name=f"{run.name} ({seen[run.name]})") if repeated else run)
-    return unique
+    names = numbered_names([run.name for run in runs])
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def open_run(word: str, find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> Run:

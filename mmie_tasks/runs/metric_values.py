@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Interval, bootstrap_means
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, mean_of, tally
+from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
+from mmie_tasks.core.verdict import Mean, Scored, Verdict, mean_of, tally
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 
 RESAMPLES = 10_000
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,34 +101,30 @@ def metric_value(
     verdicts = [verdict for members in strata.values() for verdict in members]
     if not verdicts:
         return None
-    mean, why_not = _weighted_mean(strata, metric.weights)
+    mean = _weighted_mean(strata, metric.weights)
+    has_mean = mean.value is not None
     return MetricValue(
-        percent=None if mean is None else scale.percent(mean),
-        interval=None if mean is None else _interval(strata, metric.weights, scale, resamples),
+        percent=None if mean.value is None else scale.percent(mean.value),
+        interval=_interval(strata, metric.weights, scale, resamples) if has_mean else None,
         scored=tally(verdicts).scored,
         total=len(verdicts),
-        why_not=why_not,
+        why_not=mean.why_not,
     )
 
 
-def _weighted_mean(
-    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float]
-) -> tuple[float | None, str]:
+def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float]) -> Mean:
     """The weighted mean of the strata's means, in points, or the reason there is none."""
     if absent := [name for name in weights if name not in strata]:
-        return None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}, ..."
+        parts = f"{len(absent)} of {len(weights)} parts"
+        return Mean(None, f"{parts} not in this run: {absent[0]}, ...")
     total, reasons = 0.0, []
     for name, weight in weights.items():
-        mean = mean_of(tally(without_left_out(strata[name])))
+        counted = (v for v in strata[name] if isinstance(v, Scored) or v.reason != "left_out")
+        mean = mean_of(tally(counted))
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
-    return (None, "; ".join(reasons)) if reasons else (total, "")
-
-
-def without_left_out(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """The verdicts without those of samples that the official script leaves out."""
-    return [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
+    return Mean(None, "; ".join(reasons)) if reasons else Mean(total)
 
 
 def _interval(
@@ -147,6 +142,5 @@ def _interval(
     means = np.zeros(resamples)
     for seed, (name, weight) in enumerate(weights.items()):
         means += weight * bootstrap_means(points[name], resamples, seed)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(means, (tail, 1 - tail)) * (100 / scale.full_marks)
-    return Interval(float(low), float(high))
+    low, high = percentile_interval(means)
+    return Interval(low * (100 / scale.full_marks), high * (100 / scale.full_marks))

@@ -21,7 +21,7 @@ from mmie_tasks.results.agreement.measures import (
     alpha,
     measure,
 )
-from mmie_tasks.results.agreement.ratings import Rater, Ratings, pairs_of
+from mmie_tasks.results.agreement.ratings import Rater, Ratings, rating_rows
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 
 MAX_PAIRED_RATERS = 4
@@ -302,7 +302,7 @@ def analyse(
 
 
 def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOptions) -> RaterPair:
-    pairs = pairs_of(judge.points, reference.points)
+    pairs = rating_rows(judge.points, reference.points)
     confusion: tuple[tuple[int, ...], ...] = ()
     if options.scale.whole:
         size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
@@ -341,7 +341,7 @@ def _group_pairs(
     judges: Sequence[RaterPoints], reference: RaterPoints, panel: Panel, options: MeasureOptions
 ) -> Iterator[RaterPair]:
     for judge, ((kind, group), indices) in product(judges, _group_indices(panel).items()):
-        pairs = pairs_of(judge.points[indices], reference.points[indices])
+        pairs = rating_rows(judge.points[indices], reference.points[indices])
         yield RaterPair(
             judge=judge.name,
             reference=reference.name,

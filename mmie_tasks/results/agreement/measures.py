@@ -22,7 +22,7 @@ from mmie_tasks.core.bootstrap import (
     percentile_interval,
     resample_counts,
 )
-from mmie_tasks.results.agreement.ratings import Pairs
+from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
 RESAMPLES = 1000
@@ -105,7 +105,9 @@ def measure_titles(options: MeasureOptions) -> dict[str, str]:
     }
 
 
-def measure(pairs: Pairs, names: Sequence[str], options: MeasureOptions) -> dict[str, Measurement]:
+def measure(
+    pairs: RatingRows, names: Sequence[str], options: MeasureOptions
+) -> dict[str, Measurement]:
     """Measures of two raters, by name.
 
     Args:
@@ -127,7 +129,7 @@ def measure(pairs: Pairs, names: Sequence[str], options: MeasureOptions) -> dict
     return measurements
 
 
-Measure: TypeAlias = Callable[[Pairs, Floats], Floats]
+Measure: TypeAlias = Callable[[RatingRows, Floats], Floats]
 """From pairs and weights, shape ``(resamples, distinct pairs)``, to one value per resample.
 
 A weight is how often a pair is drawn; the value is NaN where the measure is not defined."""
@@ -149,7 +151,7 @@ def _measure_functions(options: MeasureOptions) -> dict[str, Measure]:
     }
 
 
-def _value(name: str, pairs: Pairs, function: Measure, options: MeasureOptions) -> float:
+def _value(name: str, pairs: RatingRows, function: Measure, options: MeasureOptions) -> float:
     """The measure of the samples themselves, by a library where it has the measure."""
     if name in ("pearson", "spearman", "kendall"):
         from scipy import stats
@@ -160,14 +162,14 @@ def _value(name: str, pairs: Pairs, function: Measure, options: MeasureOptions) 
     if name == "kappa":
         from sklearn.metrics import cohen_kappa_score
 
-        judge, reference = (points.astype(int) for points in pairs.by_sample)
+        judge, reference = pairs.by_sample.astype(int)
         labels = list(range(round(options.scale.full_marks) + 1))
         return float(cohen_kappa_score(judge, reference, labels=labels, weights="quadratic"))
     return float(function(pairs, pairs.counts[np.newaxis].astype(np.float64))[0])
 
 
 def _resampled_measures(
-    subjects: Mapping[str, Pairs], functions: Mapping[str, Measure], options: MeasureOptions
+    subjects: Mapping[str, RatingRows], functions: Mapping[str, Measure], options: MeasureOptions
 ) -> dict[str, Floats]:
     """Each measure of each resample; all measures are of the same resamples."""
     pairs = next(iter(subjects.values()), None)
@@ -216,7 +218,7 @@ def _with_interval(value: float, resampled: Floats, samples: int) -> Measurement
     return Measurement(value=value, interval=percentile_interval(defined), resamples=len(resampled))
 
 
-def _undefined(name: str, pairs: Pairs, options: MeasureOptions) -> str:
+def _undefined(name: str, pairs: RatingRows, options: MeasureOptions) -> str:
     """Why a measure is not defined; empty where it is."""
     if not pairs.samples:
         return "no sample has points of both"
@@ -249,7 +251,7 @@ def _weighted_mean(values: Floats, weights: Floats) -> Floats:
     return mean
 
 
-def cosine(pairs: Pairs, weights: Floats) -> Floats:
+def cosine(pairs: RatingRows, weights: Floats) -> Floats:
     """Cosine of the two vectors of points: sum of xy / (|x| |y|), -1 to 1; 1 is the best.
 
     The paper of MMIE reports a cosine similarity and does not define it; this is the usual one.
@@ -259,22 +261,22 @@ def cosine(pairs: Pairs, weights: Floats) -> Floats:
     return _ratio(weights @ (x * y), np.sqrt(weights @ x**2) * np.sqrt(weights @ y**2))
 
 
-def mse(pairs: Pairs, weights: Floats) -> Floats:
+def mse(pairs: RatingRows, weights: Floats) -> Floats:
     """Mean squared difference, in squared points; 0 is the best."""
     return _weighted_mean((pairs.judge - pairs.reference) ** 2, weights)
 
 
-def mae(pairs: Pairs, weights: Floats) -> Floats:
+def mae(pairs: RatingRows, weights: Floats) -> Floats:
     """Mean absolute difference, in points; 0 is the best."""
     return _weighted_mean(np.abs(pairs.judge - pairs.reference), weights)
 
 
-def bias(pairs: Pairs, weights: Floats) -> Floats:
+def bias(pairs: RatingRows, weights: Floats) -> Floats:
     """Mean difference, judge minus reference, in points: above 0 is a lenient judge."""
     return _weighted_mean(pairs.judge - pairs.reference, weights)
 
 
-def sd(pairs: Pairs, weights: Floats) -> Floats:
+def sd(pairs: RatingRows, weights: Floats) -> Floats:
     """Standard deviation of the differences, in points, with n - 1."""
     total = weights.sum(axis=1)
     differences = pairs.judge - pairs.reference
@@ -285,13 +287,13 @@ def sd(pairs: Pairs, weights: Floats) -> Floats:
     return np.sqrt(_ratio(spread, total - 1))
 
 
-def within(pairs: Pairs, weights: Floats, points: float) -> Floats:
+def within(pairs: RatingRows, weights: Floats, points: float) -> Floats:
     """Share of samples whose points differ by `points` at most, 0 to 1."""
     close = np.abs(pairs.judge - pairs.reference) <= points + _SLACK
     return _weighted_mean(close.astype(np.float64), weights)
 
 
-def kappa(pairs: Pairs, weights: Floats) -> Floats:
+def kappa(pairs: RatingRows, weights: Floats) -> Floats:
     """Cohen's kappa with quadratic weights; 1 is the best, 0 is chance.
 
     In moments: 1 - mean of (x - y)² / mean of (x - y)² over all pairs of any x with any y.
@@ -303,17 +305,16 @@ def kappa(pairs: Pairs, weights: Floats) -> Floats:
     return 1 - _ratio(weights @ (x - y) ** 2, chance)
 
 
-def pearson(pairs: Pairs, weights: Floats) -> Floats:
+def pearson(pairs: RatingRows, weights: Floats) -> Floats:
     """Pearson's correlation, -1 to 1."""
     x, y = (
-        points - pairs.counts @ points / pairs.samples for points in (pairs.judge, pairs.reference)
+        np.broadcast_to(points - pairs.counts @ points / pairs.samples, weights.shape)
+        for points in (pairs.judge, pairs.reference)
     )
-    return _correlation(
-        np.broadcast_to(x, weights.shape), np.broadcast_to(y, weights.shape), weights
-    )
+    return _correlation(x, y, weights)
 
 
-def spearman(pairs: Pairs, weights: Floats) -> Floats:
+def spearman(pairs: RatingRows, weights: Floats) -> Floats:
     """Spearman's rank correlation, -1 to 1; equal points share the middle of their ranks."""
     middle = weights.sum(axis=1, keepdims=True) / 2
     codes = (_codes(points)[1] for points in (pairs.judge, pairs.reference))
@@ -321,7 +322,7 @@ def spearman(pairs: Pairs, weights: Floats) -> Floats:
     return _correlation(x, y, weights)
 
 
-def kendall(pairs: Pairs, weights: Floats) -> Floats:
+def kendall(pairs: RatingRows, weights: Floats) -> Floats:
     """Kendall's tau-b, -1 to 1, from the table of the two raters' distinct points.
 
     Memory grows with the number of cells of that table.
@@ -338,16 +339,13 @@ def kendall(pairs: Pairs, weights: Floats) -> Floats:
     return _ratio(difference, np.sqrt(all_pairs - tied_x) * np.sqrt(all_pairs - tied_y))
 
 
-def _kendall_by_library(pairs: Pairs, chunks: Iterator[Floats]) -> Floats:
+def _kendall_by_library(pairs: RatingRows, chunks: Iterator[Floats]) -> Floats:
     """Kendall's tau-b of one resample after the other: for many distinct points."""
     from scipy import stats
 
     def tau(weights: Floats) -> float:
-        times = weights.astype(np.intp)
-        if any(np.ptp(points[times > 0]) == 0 for points in (pairs.judge, pairs.reference)):
-            return np.nan
-        x, y = (np.repeat(points, times) for points in (pairs.judge, pairs.reference))
-        return float(stats.kendalltau(x, y).statistic)
+        x, y = RatingRows(pairs.points, weights.astype(np.intp)).by_sample
+        return float(stats.kendalltau(x, y).statistic) if np.ptp(x) and np.ptp(y) else np.nan
 
     return np.array([tau(weights) for chunk in chunks for weights in chunk])
 
@@ -393,46 +391,15 @@ Level: TypeAlias = Literal["interval", "ordinal"]
 LEVELS: tuple[Level, ...] = ("interval", "ordinal")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RatingRows:
-    """Distinct rows of ratings, of samples that two raters or more have rated.
-
-    Attributes:
-        points: Shape ``(rows, raters)``; NaN where a rater has none.
-        counts: How many samples have this row; shape ``(rows,)``.
-    """
-
-    points: Floats
-    counts: Indices
-
-    @property
-    def samples(self) -> int:
-        """How many samples the rows stand for."""
-        return int(self.counts.sum())
-
-
-def rating_rows(points: Floats) -> RatingRows:
-    """Distinct rows, sorted.
-
-    Args:
-        points: Shape ``(samples, raters)``; NaN where a rater has none, never negative.
-    """
-    rated = points[np.isfinite(points).sum(axis=1) >= 2]
-    no_points = -1.0  # NaN is not equal to NaN
-    filled = np.where(np.isfinite(rated), rated, no_points)
-    distinct, counts = np.unique(filled, axis=0, return_counts=True)
-    return RatingRows(np.where(distinct == no_points, np.nan, distinct), counts)
-
-
 def alpha(points: Floats, level: Level, resamples: int) -> Measurement:
     """Krippendorff's alpha with a bootstrap interval over samples; 1 is the best, 0 is chance.
 
     Args:
-        points: Shape ``(samples, raters)``; NaN where a rater has none, never negative.
+        points: Shape ``(samples, raters)``; NaN where a rater has none.
         level: Whether the distance of points counts, or only their order.
         resamples: For the interval; 0 for none.
     """
-    rows = rating_rows(points)
+    rows = rating_rows(*points.T)
     if not rows.samples:
         return Measurement(why_not="no sample has points of two raters")
     if np.nanmin(rows.points) == np.nanmax(rows.points):
@@ -450,7 +417,7 @@ def _alpha_value(rows: RatingRows, level: Level) -> float:
         return float(alphas(rows, rows.counts[np.newaxis].astype(np.float64), level)[0])
     import krippendorff
 
-    ratings = np.repeat(rows.points, rows.counts, axis=0).T
+    ratings = rows.by_sample
     return float(krippendorff.alpha(reliability_data=ratings, level_of_measurement=level))
 
 

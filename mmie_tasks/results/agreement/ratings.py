@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.commands import open_run, read_text
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
 
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -197,17 +197,16 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         if isinstance(source, Run):
             raters.append(_judge(source, task_runs[id(source)], score_kind))
         else:
-            name, path = source
             raters += [
                 Rater(
-                    name=person or name,
+                    name=person or source.name,
                     kind="person",
-                    party=name,
-                    source=path,
+                    party=source.name,
+                    source=source.path,
                     points={i: round(p, _DIGITS) for i, p in points.items() if p is not None},
                     unscored={i: _LEFT_EMPTY for i, p in points.items() if p is None},
                 )
-                for person, points in read_people(path, benchmark.scale).items()
+                for person, points in read_people(source.path, benchmark.scale).items()
             ]
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
@@ -216,15 +215,12 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
     return Ratings(task=task_name, benchmark=benchmark, raters=_with_unique_names(raters))
 
 
-def _csv_of(source: str) -> tuple[str, Path] | None:
+def _csv_of(source: str) -> NamedPath | None:
     """Name and path of a CSV; None for another source."""
-    name, equals, path = source.partition("=")
-    if not equals or Path(source).expanduser().exists():
-        name, path = "", source
-    csv_path = Path(path).expanduser()
-    if csv_path.suffix.lower() not in _CSV_SUFFIXES:
+    named = split_name(source)
+    if named.path.suffix.lower() not in _CSV_SUFFIXES:
         return None
-    return name.strip() or csv_path.stem, csv_path
+    return NamedPath(named.name or named.path.stem, named.path)
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
@@ -250,11 +246,8 @@ def _task_runs(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
 def _benchmark_of(task: str | None) -> Benchmark:
     benchmark = benchmark_of_task(task) if task else None
     if benchmark is None:
-        reason = (
-            f"`{task}` is not a task of a registered benchmark"
-            if task
-            else "there is no run of a task"
-        )
+        unknown = f"`{task}` is not a task of a registered benchmark"
+        reason = unknown if task else "there is no run of a task"
         raise SettingWrong(
             f"The scale of the scores is not known: {reason}.",
             hint=f"add `--task`; task names begin with {entry_names(entries())}",
@@ -287,14 +280,8 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
         if len(models) > 1 and len(set(models)) == len(models) and _model(rater):
             name = f"{rater.name} by {_model(rater)}"
         renamed.append(replace(rater, name=name))
-    times, seen = Counter(rater.name for rater in renamed), Counter[str]()
-    unique = []
-    for rater in renamed:
-        seen[rater.name] += 1
-        repeated = times[rater.name] > 1
-        name = f"{rater.name} ({seen[rater.name]})" if repeated else rater.name
-        unique.append(replace(rater, name=name))
-    return tuple(unique)
+    names = numbered_names([rater.name for rater in renamed])
+    return tuple(replace(rater, name=name) for rater, name in zip(renamed, names, strict=True))
 
 
 def _model(rater: Rater) -> str:
@@ -304,43 +291,51 @@ def _model(rater: Rater) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """Points of two raters of the same samples, as distinct pairs.
+class RatingRows:
+    """Distinct rows of ratings, of samples that two raters or more have rated.
 
     Attributes:
-        judge: Points of one rater; shape ``(distinct pairs,)``, in ascending order.
-        reference: Points of the other; the same shape.
-        counts: How many samples have this pair.
+        points: Shape ``(rows, raters)``, in ascending order; NaN where a rater has none.
+        counts: How many samples have this row; shape ``(rows,)``.
     """
 
-    judge: Floats
-    reference: Floats
+    points: Floats
     counts: Indices
 
     @property
     def samples(self) -> int:
-        """How many samples both rated."""
+        """How many samples the rows stand for."""
         return int(self.counts.sum())
 
     @property
-    def by_sample(self) -> tuple[Floats, Floats]:
-        """Both raters' points, one entry per sample."""
-        return np.repeat(self.judge, self.counts), np.repeat(self.reference, self.counts)
+    def judge(self) -> Floats:
+        """Points of the first rater."""
+        return self.points[:, 0]
 
     @property
-    def rounded(self) -> Pairs:
+    def reference(self) -> Floats:
+        """Points of the second rater."""
+        return self.points[:, 1]
+
+    @property
+    def by_sample(self) -> Floats:
+        """One column per sample; shape ``(raters, samples)``."""
+        return np.repeat(self.points.T, self.counts, axis=1)
+
+    @property
+    def rounded(self) -> RatingRows:
         """With points rounded to whole numbers, halves to the even one."""
-        return Pairs(np.rint(self.judge), np.rint(self.reference), self.counts)
+        return RatingRows(np.rint(self.points), self.counts)
 
 
-def pairs_of(judge: Floats, reference: Floats) -> Pairs:
-    """The pairs of the samples that both rated.
+def rating_rows(*raters: Floats) -> RatingRows:
+    """The rows of the samples that two raters or more have rated.
 
     Args:
-        judge: Points of one rater, one entry per sample; NaN where there are none.
-        reference: Of the other, in the same order.
+        raters: Points of each, one entry per sample; NaN where there are none.
     """
-    rated = np.isfinite(judge) & np.isfinite(reference)
-    rows = np.column_stack((judge[rated], reference[rated]))
-    distinct, counts = np.unique(rows, axis=0, return_counts=True)
-    return Pairs(distinct[:, 0], distinct[:, 1], counts)
+    points = np.column_stack(raters)
+    rated = points[np.isfinite(points).sum(axis=1) >= 2]
+    filled = np.where(np.isfinite(rated), rated, -np.inf)  # NaN is not equal to NaN
+    distinct, counts = np.unique(filled, axis=0, return_counts=True)
+    return RatingRows(np.where(np.isfinite(distinct), distinct, np.nan), counts)

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mmie_tasks.core.bootstrap import bootstrap_interval
-from mmie_tasks.core.verdict import Scored, Verdict, differ
+from mmie_tasks.core.bootstrap import LEVEL, Interval, bootstrap_interval
+from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
 from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.log_line import number
 from mmie_tasks.runs.metric_values import (
-    LEVEL,
     RESAMPLES,
     MetricValue,
     metric_value,
@@ -152,20 +152,19 @@ def tables_json(tables: Iterable[Table]) -> list[Json]:
 
 
 def _cell_json(cell: Cell) -> Json:
-    values: Json = {kind: _value_json(v, cell.stored.get(kind)) for kind, v in cell.values.items()}
-    return {**values, "differ": cell.differ}
-
-
-def _value_json(value: MetricValue, stored: float | None) -> Json:
-    return {
-        "percent": finite(value.percent),
-        "low": finite(value.interval.low) if value.interval else None,
-        "high": finite(value.interval.high) if value.interval else None,
-        "scored": value.scored,
-        "total": value.total,
-        "why_not": value.why_not,
-        "stored": finite(stored),
+    values: Json = {
+        kind: {
+            "percent": finite(value.percent),
+            "low": finite(value.interval.low) if value.interval else None,
+            "high": finite(value.interval.high) if value.interval else None,
+            "scored": value.scored,
+            "total": value.total,
+            "why_not": value.why_not,
+            "stored": finite(cell.stored.get(kind)),
+        }
+        for kind, value in cell.values.items()
     }
+    return {**values, "differ": cell.differ}
 
 
 def charts(task: JoinedTask, tables: Sequence[Table]) -> list[Json]:
@@ -198,46 +197,47 @@ def _metric_series(table: Table) -> Iterator[Json]:
     for run in range(len(table.rows[0].cells)):
         cells = [row.cells[run] for row in table.rows]
         for kind in SCORE_KINDS if any(cells) else ():
-            values = [None if cell is None else cell.values[kind] for cell in cells]
+            values = [cell.values[kind] if cell else None for cell in cells]
+            percents = [value.percent if value else None for value in values]
             intervals = [value.interval if value else None for value in values]
-            yield {
-                "run": run,
-                "reading": kind,
-                "values": [None if value is None else finite(value.percent) for value in values],
-                "low": [finite(interval.low) if interval else None for interval in intervals],
-                "high": [finite(interval.high) if interval else None for interval in intervals],
-            }
+            yield _series(run, kind, percents, intervals)
+
+
+def _series(
+    run: int,
+    kind: ScoreKind,
+    values: Iterable[float | None],
+    intervals: Sequence[Interval | None],
+) -> Json:
+    """One run's official or robust values in a chart, with the ends of their intervals."""
+    return {
+        "run": run,
+        "reading": kind,
+        "values": list(map(finite, values)),
+        "low": [finite(interval.low) if interval else None for interval in intervals],
+        "high": [finite(interval.high) if interval else None for interval in intervals],
+    }
 
 
 def _histogram(task: JoinedTask) -> Json:
     """How many samples have how many points: for scales of whole points."""
     full_marks = int(task.benchmark.scale.full_marks)
     labels = [*map(str, range(full_marks + 1)), NO_SCORE]
-    no_ends = [None] * len(labels)
-    counts = {
-        (index, kind): Counter(
-            str(round(verdict.points)) if isinstance(verdict, Scored) else NO_SCORE
-            for verdict in (sample.verdict(kind) for sample in run.samples)
+    series = []
+    for (index, run), kind in product(task.present, SCORE_KINDS):
+        verdicts = [sample.verdict(kind) for sample in run.samples]
+        counts = Counter(str(round(v.points)) for v in verdicts if isinstance(v, Scored))
+        counts[NO_SCORE] = len(verdicts) - counts.total()
+        series.append(
+            _series(index, kind, [counts[label] for label in labels], [None] * len(labels))
         )
-        for index, run in task.present
-        for kind in SCORE_KINDS
-    }
     return {
         "id": "points",
         "title": f"Samples by points, 0 to {full_marks}",
         "type": "histogram",
         "unit": "samples",
         "x": labels,
-        "series": [
-            {
-                "run": index,
-                "reading": kind,
-                "values": [counts[index, kind][label] for label in labels],
-                "low": no_ends,
-                "high": no_ends,
-            }
-            for index, kind in counts
-        ],
+        "series": series,
     }
 
 
@@ -260,7 +260,7 @@ def needle_charts(task: JoinedTask) -> list[Json]:
     needles = []
     for index, run in task.present:
         for sample in run.samples:
-            length, depth = (_number(sample.facts.get(n)) for n in (NEEDLE_LENGTH, NEEDLE_DEPTH))
+            length, depth = (number(sample.facts.get(n)) for n in (NEEDLE_LENGTH, NEEDLE_DEPTH))
             if length is not None:
                 needles.append(_Needle(run=index, length=length, depth=depth, sample=sample))
     with_depth = [needle for needle in needles if needle.depth is not None]
@@ -268,12 +268,6 @@ def needle_charts(task: JoinedTask) -> list[Json]:
     scale = task.benchmark.scale
     maps = [_heat_map(run, with_depth, scale) for run in sorted({n.run for n in with_depth})]
     return [*maps, _length_chart(without_depth, scale)] if without_depth else maps
-
-
-def _number(fact: object) -> float | None:
-    if isinstance(fact, bool) or not isinstance(fact, (int, float)) or not math.isfinite(fact):
-        return None
-    return float(fact)
 
 
 def _length_bins(needles: Iterable[_Needle]) -> dict[float, str]:
@@ -324,14 +318,9 @@ def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
             if needle.run == run:
                 cells[bisect_left(list(bins), needle.length)].append(needle.sample.verdict(kind))
         intervals = [bootstrap_interval(_points(cell)) for cell in cells]
+        in_percent = [i and Interval(i.low * percent, i.high * percent) for i in intervals]
         series.append(
-            {
-                "run": run,
-                "reading": kind,
-                "values": [_mean_percent(cell, scale) for cell in cells],
-                "low": [finite(i.low * percent) if i else None for i in intervals],
-                "high": [finite(i.high * percent) if i else None for i in intervals],
-            }
+            _series(run, kind, (_mean_percent(cell, scale) for cell in cells), in_percent)
         )
     return {
         "id": "needles-lines",
@@ -348,5 +337,5 @@ def _points(verdicts: Iterable[Verdict]) -> list[float]:
 
 
 def _mean_percent(verdicts: Iterable[Verdict], scale: Scale) -> float | None:
-    points = _points(verdicts)
-    return finite(scale.percent(sum(points) / len(points))) if points else None
+    mean = tally(verdicts).mean
+    return None if mean is None else finite(scale.percent(mean))

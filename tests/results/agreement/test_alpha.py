@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.bootstrap import resample_counts
 from mmie_tasks.results.agreement import measures as module
-from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas, rating_rows
+from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas
+from mmie_tasks.results.agreement.ratings import rating_rows
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(
@@ -48,7 +49,7 @@ def test_the_value_equals_the_librarys(limit, level, rows):
 @QUICK
 @given(rows=RATINGS, seed=st.integers(0, 99))
 def test_a_resample_has_the_alpha_of_the_samples_it_draws(level, rows, seed):
-    found = rating_rows(np.array(rows, dtype=float))
+    found = rating_rows(*np.array(rows, dtype=float).T)
     assume(found.samples)
     [drawn] = resample_counts(found.counts, 1, seed)
     points = np.repeat(found.points, drawn[0].astype(int), axis=0)

@@ -12,7 +12,7 @@ from sklearn import metrics
 from mmie_tasks.core import bootstrap
 from mmie_tasks.results.agreement import measures
 from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure
-from mmie_tasks.results.agreement.ratings import pairs_of
+from mmie_tasks.results.agreement.ratings import rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)
@@ -25,7 +25,7 @@ VARIED = POINTS.filter(lambda rows: all(len(set(column)) > 1 for column in zip(*
 
 def pairs(rows):
     judge, reference = np.array(rows, dtype=float).T
-    return pairs_of(judge, reference)
+    return rating_rows(judge, reference)
 
 
 def values(rows, scale=SIX):
@@ -138,7 +138,7 @@ def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
 
 def test_points_that_are_missing_are_never_filled_in():
     x, y = np.array([1, np.nan, 3, 5.0]), np.array([2, 2, np.nan, 4.0])
-    found = pairs_of(x, y)
+    found = rating_rows(x, y)
     assert (found.judge.tolist(), found.reference.tolist()) == ([1, 5], [2, 4])
 
 
@@ -177,7 +177,7 @@ def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, stati
     random = np.random.default_rng(3)
     x = random.integers(0, 7, 150).astype(float)
     y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
-    found = measure(pairs_of(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
+    found = measure(rating_rows(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
     assert found.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
 
 
@@ -187,7 +187,7 @@ def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkey
     x = random.random(120) * 100
     y = np.clip(x + random.normal(0, 30, 120), 0, 100)
     found = measure(
-        pairs_of(x, y), ["kendall", "mae"], MeasureOptions(scale=HUNDRED, resamples=300)
+        rating_rows(x, y), ["kendall", "mae"], MeasureOptions(scale=HUNDRED, resamples=300)
     )
     assert (found["kendall"].resamples, found["mae"].resamples) == (100, 300)
     low, high = found["kendall"].interval
@@ -198,9 +198,9 @@ def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
     random = np.random.default_rng(4)
     x, y = random.integers(0, 7, (2, 90)).astype(float)
     options = MeasureOptions(scale=SIX, resamples=100)
-    table = measure(pairs_of(x, y), ["kendall"], options)["kendall"]
+    table = measure(rating_rows(x, y), ["kendall"], options)["kendall"]
     monkeypatch.setattr(measures, "_KENDALL_CELLS", 0)
-    one_by_one = measure(pairs_of(x, y), ["kendall"], options)["kendall"]
+    one_by_one = measure(rating_rows(x, y), ["kendall"], options)["kendall"]
     assert one_by_one.interval == pytest.approx(table.interval)
 
 
