@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -206,10 +206,7 @@ def subset_means(
     columns = np.column_stack([strata, *(mean.groups for mean in means), *points])
     alike, sizes = np.unique(columns, axis=0, return_counts=True)
     groups = alike[:, 1 : 1 + len(means)].astype(np.int64).T
-    alike_means = [
-        GroupMean(groups=column, weights=mean.weights)
-        for column, mean in zip(groups, means, strict=True)
-    ]
+    alike_means = [replace(mean, groups=g) for mean, g in zip(means, groups, strict=True)]
     bounds = np.append(np.searchsorted(alike[:, 0], np.arange(strata.max() + 1)), len(sizes))
     by_stratum = [sizes[begin:end].astype(np.int64) for begin, end in pairwise(bounds)]
     taken = allocation([int(stratum.sum()) for stratum in by_stratum], subset_size)

@@ -8,13 +8,19 @@ from collections.abc import Iterable, Sequence
 from tabulate import tabulate
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1) -> str:
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    text_columns: int = 1,
+    notes: Sequence[str] = (),
+) -> str:
     """A table in Markdown, as wide as its cells.
 
     Args:
         header: One title per column.
         rows: Cells, ready to print: numbers are aligned, and not formatted again.
         text_columns: How many columns, from the first, hold text; the rest hold numbers.
+        notes: Lines below the table, after a blank line.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |
@@ -26,7 +32,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: in
     markdown: str = tabulate(
         cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
     )
-    return markdown
+    return "\n".join([markdown, "", *notes]) if notes else markdown
 
 
 NO_VALUE = "n/a"

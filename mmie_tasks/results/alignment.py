@@ -14,8 +14,8 @@ import numpy.typing as npt
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
-from mmie_tasks.core.verdict import Scored, Tally, Unscored, mean_of
-from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.core.verdict import Scored, Tally, Unscored, Verdict, mean_of
+from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import metrics_of
 
@@ -42,13 +42,14 @@ class RunPoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedStratum:
+class Stratum:
     """The samples of one stratum of a metric that every run has points for.
 
     Attributes:
-        key: A name that strata with other samples do not have.
-        weight: Of its mean in the metric.
-        points: Shape ``(runs, samples)``, on the benchmark's own scale.
+        key: A name that strata with other samples do not have; random draws depend on it.
+        weight: Of its mean in the metric; the weights of a metric add up to 1.
+        points: On the benchmark's own scale, shape ``(runs, samples)``; or differences of two
+            runs, shape ``(samples,)``.
     """
 
     key: str
@@ -66,7 +67,7 @@ class SharedMetric:
         why_not: Why it has no value.
     """
 
-    strata: tuple[SharedStratum, ...]
+    strata: tuple[Stratum, ...]
     samples: int
     why_not: str = ""
 
@@ -121,8 +122,10 @@ class AlignedRuns:
         """The points that count for a metric, one entry per run."""
         if metric.part not in self._run_points:
             self._run_points[metric.part] = [
-                _run_points(samples, metric, self.score_kind, self.scale)
-                for samples in self._samples
+                _run_points(
+                    [metric.verdict(s, self.score_kind, self.scale) if s else None for s in run]
+                )
+                for run in self._samples
             ]
         return self._run_points[metric.part]
 
@@ -162,7 +165,7 @@ class AlignedRuns:
         if why_not := self._why_not(metric, strata, shared):
             return SharedMetric(strata=(), samples=samples, why_not=why_not)
         shared_strata = tuple(
-            SharedStratum(
+            Stratum(
                 # With the indices: metrics may choose differently among the groups of a sample.
                 key=f"{metric.part}/{metric.by}/{name}/{zlib.crc32(shared[name].tobytes())}",
                 weight=weight,
@@ -202,18 +205,14 @@ class AlignedRuns:
         return "; ".join(reasons[:2]) + more
 
 
-def _run_points(
-    samples: Sequence[LoggedSample | None], metric: Metric, score_kind: ScoreKind, scale: Scale
-) -> RunPoints:
-    points, counted = np.full(len(samples), np.nan), np.ones(len(samples), dtype=np.bool_)
-    for index, sample in enumerate(samples):
-        match sample and metric.verdict(sample, score_kind, scale):
-            case Scored(points=value):
-                points[index] = value
-            case Unscored(reason="left_out"):
-                counted[index] = False
-    present = np.array([sample is not None for sample in samples], dtype=np.bool_)
-    return RunPoints(points=points, present=present, counted=counted)
+def _run_points(verdicts: Sequence[Verdict | None]) -> RunPoints:
+    points = [v.points if isinstance(v, Scored) else np.nan for v in verdicts]
+    left_out = [isinstance(v, Unscored) and v.reason == "left_out" for v in verdicts]
+    return RunPoints(
+        points=np.array(points, dtype=np.float64),
+        present=np.array([v is not None for v in verdicts], dtype=np.bool_),
+        counted=~np.array(left_out, dtype=np.bool_),
+    )
 
 
 def _tally(run_points: RunPoints, indices: Indices) -> Tally:

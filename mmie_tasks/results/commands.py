@@ -96,7 +96,12 @@ def open_runs(sources: Iterable[str], tasks: Sequence[str] = ()) -> list[Run]:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
         SettingWrong: A task does not belong to a registered benchmark.
     """
-    _require_registered(tasks)
+    for task in tasks:
+        if entry_of_task(task) is None:
+            raise SettingWrong(
+                f"`{task}` is not a task of a registered benchmark.",
+                hint=f"task names begin with {entry_names(entries())}",
+            )
     return log_files.open_runs(sources, benchmark_of_task, tasks)
 
 
@@ -108,17 +113,13 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
         SettingWrong: The path holds several runs, or a task does not belong to a registered
             benchmark.
     """
-    _require_registered(tasks)
-    return log_files.open_run(source, benchmark_of_task, tasks)
-
-
-def _require_registered(tasks: Iterable[str]) -> None:
-    for task in tasks:
-        if entry_of_task(task) is None:
-            raise SettingWrong(
-                f"`{task}` is not a task of a registered benchmark.",
-                hint=f"task names begin with {entry_names(entries())}",
-            )
+    runs = open_runs([source], tasks)
+    if len(runs) > 1:
+        folders = ", ".join(f"`{run.folder}`" for run in runs)
+        raise SettingWrong(
+            f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them"
+        )
+    return runs[0]
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:

@@ -28,6 +28,7 @@ from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
     AlignedRuns,
     SignatureDifference,
+    Stratum,
     difference_table,
     require_comparable,
     scored_signatures,
@@ -54,28 +55,15 @@ _SIGNIFICANT = 0.05
 _MAX_RESAMPLES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stratum:
-    """Pairs whose mean difference has a weight in the metric.
-
-    Attributes:
-        key: Names the draws: the same key must have the same differences.
-        weight: Of the mean; those of a metric add up to 1.
-        differences: B minus A of each pair, at least one, in any order.
-    """
-
-    key: str
-    weight: float
-    differences: Floats
-
-
 def mean_difference(strata: Sequence[Stratum]) -> float:
     """The weighted mean of the mean differences."""
-    return float(sum(s.weight * np.sort(s.differences).mean() for s in strata))
+    return float(sum(s.weight * np.sort(s.points).mean() for s in strata))
 
 
 class Resampling:
     """Intervals and p-values of many metrics; strata that metrics share are drawn once.
+
+    The points of the strata are differences: B minus A of each pair, at least one, in any order.
 
     Args:
         resamples: How many, of the bootstrap and of the permutation test.
@@ -92,12 +80,12 @@ class Resampling:
         Returns:
             In the unit of the differences; None where a stratum has fewer than two pairs.
         """
-        if any(len(stratum.differences) < 2 for stratum in strata):
+        if any(len(stratum.points) < 2 for stratum in strata):
             return None
         total = np.zeros(self._resamples)
         for stratum in strata:
             if stratum.key not in self._means:
-                differences, seed = stratum.differences.tolist(), seed_of(stratum.key)
+                differences, seed = stratum.points.tolist(), seed_of(stratum.key)
                 self._means[stratum.key] = bootstrap_means(differences, self._resamples, seed)
             total += stratum.weight * self._means[stratum.key]
         return percentile_interval(total)
@@ -109,7 +97,7 @@ class Resampling:
         `EXACT_PAIRS` pairs that differ; else ``(k + 1) / (resamples + 1)``, where k draws are at
         least as far from 0 as the actual difference (Phipson and Smyth 2010).
         """
-        steps = np.concatenate([s.weight * s.differences / len(s.differences) for s in strata])
+        steps = np.concatenate([s.weight * s.points / len(s.points) for s in strata])
         steps = np.abs(steps[steps != 0])
         actual = abs(mean_difference(strata)) - _EQUAL * float(steps.sum())
         if len(steps) <= EXACT_PAIRS:
@@ -121,7 +109,7 @@ class Resampling:
         for stratum in strata:
             if stratum.key not in self._flipped_means:
                 random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
-                flipped = _flipped_means(stratum.differences, self._resamples, random)
+                flipped = _flipped_means(stratum.points, self._resamples, random)
                 self._flipped_means[stratum.key] = flipped
             total += stratum.weight * self._flipped_means[stratum.key]
         return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
@@ -309,8 +297,8 @@ def _compare_metric(
     for s in shared.strata:
         points = s.points[1] - s.points[0]
         percent = np.where(np.abs(points) <= _EQUAL, 0, points) * (100 / scale.full_marks)
-        strata.append(Stratum(key=s.key, weight=s.weight, differences=percent))
-    differences = np.concatenate([stratum.differences for stratum in strata])
+        strata.append(replace(s, points=percent))
+    differences = np.concatenate([stratum.points for stratum in strata])
     a, b = (scale.percent(float(mean)) for mean in shared.means)
     return replace(
         comparison,
@@ -383,26 +371,21 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     )
     tasks = [parsed.task] if parsed.task else []
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
-    comparisons = _compare_tasks(a, b, options, listed_names(parsed.ignore))
-    if parsed.json:
-        document = as_json(a, b, comparisons, options)
-        return json.dumps(document, indent=1, ensure_ascii=False)
-    return as_text(a, b, comparisons, options)
-
-
-def _compare_tasks(
-    a: Run, b: Run, options: CompareOptions, ignored_keys: Sequence[str]
-) -> list[Comparison]:
+    ignored_keys = listed_names(parsed.ignore)
     ignored = {
         task: require_comparable(
             scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
         )
         for task in common_tasks({"A": a, "B": b})
     }
-    return [
+    comparisons = [
         replace(compare(a.tasks[task], b.tasks[task], options), ignored=differences)
         for task, differences in ignored.items()
     ]
+    if parsed.json:
+        document = as_json(a, b, comparisons, options)
+        return json.dumps(document, indent=1, ensure_ascii=False)
+    return as_text(a, b, comparisons, options)
 
 
 def as_json(
@@ -444,7 +427,6 @@ def _metric_json(comparison: MetricComparison) -> dict[str, object]:
 def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> str:
     """All results as tables."""
     runs = [f"A: {a.name} ({a.folder}, {a.date})", f"B: {b.name} ({b.folder}, {b.date})"]
-    notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
     blocks = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
         "it. The difference may be due to the judge, and not to the models.\n\n"
@@ -452,7 +434,7 @@ def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
         for comparison in comparisons
         if comparison.ignored
     ]
-    blocks.append("\n".join([*runs, *notes]))
+    blocks.append("\n".join([*runs, *_notes(a, b)]))
     for comparison in comparisons:
         blocks += _blocks(comparison, options)
     return "\n\n".join([*blocks, _method(options)])
@@ -463,8 +445,7 @@ def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
     head = f"{a.task}: {a.benchmark.title}, {options.score_kind} score. {counts}."
-    notes = [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
-    blocks = ["\n".join([head, *notes])]
+    blocks = ["\n".join([head, *_notes(a, b)])]
     with_alone = any(
         (percent_cell(c.a), percent_cell(c.b)) != (percent_cell(c.a_alone), percent_cell(c.b_alone))
         for c in comparison.metrics
@@ -478,6 +459,10 @@ def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
         heading = f"Samples on which they differ most ({a.benchmark.scale.unit}):"
         blocks += [heading, table(["sample", "A", "B", "B - A"], rows)]
     return blocks
+
+
+def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
+    return [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
 
 
 def _metric_table(
@@ -498,7 +483,7 @@ def _metric_table(
         row += [percent_cell(c.a_alone), percent_cell(c.b_alone)] if with_alone else []
         rows.append(row)
     reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
-    return "\n".join([table(header, rows), *([""] if reasons else []), *reasons])
+    return table(header, rows, notes=reasons)
 
 
 def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correction) -> str:

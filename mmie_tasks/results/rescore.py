@@ -8,6 +8,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 from mmie_tasks import __version__
@@ -144,24 +145,21 @@ class MetricChange:
 
 def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
     """The headline metrics before and after; if a run has none of them, the first with a value."""
-    metrics = metrics_of([rescored.task_run])
-    changes = [change for metric in metrics for change in _metric_changes(rescored, metric)]
+    task_run, changes = rescored.task_run, []
+    metrics = metrics_of([task_run])
+    for metric, kind in product(metrics, SCORE_KINDS):
+        if metric.part:
+            continue  # readers give the sample's points, not the shares of components
+        before, after = (
+            metric_value(samples, metric, kind, task_run.benchmark.scale, resamples=0)
+            for samples in (task_run.samples, rescored.samples)
+        )
+        if before is not None and after is not None:
+            change = MetricChange(metric=metric, score_kind=kind, before=before, after=after)
+            changes.append(change)
     with_value = [c for c in changes if {c.before.percent, c.after.percent} != {None}]
     headlines = [c for c in with_value if c.metric.kind == metrics[0].kind]
     return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
-
-
-def _metric_changes(rescored: RescoredTask, metric: Metric) -> Iterator[MetricChange]:
-    if metric.part:
-        return  # readers give the sample's points, not the shares of components
-    scale = rescored.task_run.benchmark.scale
-    for kind in SCORE_KINDS:
-        before, after = (
-            metric_value(samples, metric, kind, scale, resamples=0)
-            for samples in (rescored.task_run.samples, rescored.samples)
-        )
-        if before is not None and after is not None:
-            yield MetricChange(metric=metric, score_kind=kind, before=before, after=after)
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it

@@ -165,7 +165,13 @@ def study(
     strata = np.zeros(len(runs.ids), dtype=np.int64)
     for stratum, indices in enumerate(runs.groups(kind).values() if kind else ()):
         strata[indices] = stratum
-    means = [_group_mean(runs, metric, population) for metric in metrics]
+    means = []
+    for metric in metrics:
+        groups, strata_of = np.full(len(runs.ids), -1, dtype=np.int64), runs.strata(metric)
+        for group, name in enumerate(metric.weights):
+            groups[strata_of[name]] = group
+        weights = np.array(list(metric.weights.values()))
+        means.append(GroupMean(groups=groups[population], weights=weights))
     percent = 100 / runs.scale.full_marks
     sizes = [size for size in options.sizes if size < len(population)] if metrics else []
     draws = {
@@ -221,14 +227,6 @@ def _studied_metrics(runs: AlignedRuns, kind: str) -> tuple[list[Metric], dict[s
         elif shared is not None:
             studied.append(metric)
     return studied, why_not
-
-
-def _group_mean(runs: AlignedRuns, metric: Metric, population: Integers) -> GroupMean:
-    groups = np.full(len(runs.ids), -1, dtype=np.int64)
-    strata = runs.strata(metric)
-    for group, name in enumerate(metric.weights):
-        groups[strata[name]] = group
-    return GroupMean(groups=groups[population], weights=np.array(list(metric.weights.values())))
 
 
 def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
@@ -501,8 +499,7 @@ def _fixed_table(study: SubsetStudy) -> str:
         if parts := [f"{count:,} {reason}" for reason, count in reasons.items() if count]:
             notes.append(f"{subset.name}: {' and '.join(parts)}.")
     header = ["subset", *_name_header(study), "samples", "in the subset", "deviation"]
-    fixed = table(header, rows, text_columns=len(_name_header(study)))
-    return "\n".join([fixed, *([""] if notes else []), *notes])
+    return table(header, rows, text_columns=len(_name_header(study)), notes=notes)
 
 
 def _sentence(study: SubsetStudy) -> str:

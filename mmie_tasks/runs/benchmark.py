@@ -147,7 +147,10 @@ class Metric:
 
     def stratum(self, sample: LoggedSample) -> str | None:
         """The group of `weights` that contains the sample; None if the sample does not count."""
-        return next((name for name in sample.names(self.by) if name in self.weights), None)
+        for name in sample.names(self.by):
+            if name in self.weights:
+                return name
+        return None
 
     def verdict(self, sample: LoggedSample, kind: ScoreKind, scale: Scale) -> Verdict:
         """The sample's contribution in points: its verdict, or its component's share of a scale."""
@@ -158,10 +161,6 @@ class Metric:
         if share is None:
             return Unscored("unparsed", "no mark for this component")
         return Scored(share * scale.full_marks)
-
-
-def _no_assets(_tasks: Sequence[str], _environment: Environment) -> Sequence[Asset]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +206,7 @@ class Benchmark:
     rerecord: Callable[[Line], Record] | None = None
     subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
     judge: BenchmarkJudge | None = None
-    assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = _no_assets
+    assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = lambda *_: ()
     check_data: Callable[[Any], None] | None = None
     provenance: Callable[[Doc], str]
     signature: Callable[[Doc], str] | None = None

@@ -276,22 +276,6 @@ def open_runs(
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
-def open_run(word: str, find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> Run:
-    """Open the single run that a word names; arguments as for `open_runs`.
-
-    Raises:
-        AnswersUnusable: The run cannot be read, or has none of the tasks.
-        SettingWrong: The word names several runs.
-    """
-    runs = open_runs([word], find_benchmark, tasks)
-    if len(runs) > 1:
-        folders = ", ".join(f"`{run.folder}`" for run in runs)
-        raise SettingWrong(
-            f"`{word}` contains {len(runs)} runs: {folders}.", hint="name one of them"
-        )
-    return runs[0]
-
-
 def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) -> Run:
     notes = [f"older logs of the same tasks, ignored: {logs.older}"] if logs.older else []
     opened: dict[str, TaskRun] = {}

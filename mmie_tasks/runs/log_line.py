@@ -79,8 +79,9 @@ def _field(
     value = record.get(name)
     if value is None:
         return None
-    members = value if isinstance(value, list) else ()
-    if isinstance(value, kind) and all(isinstance(member, elements) for member in members):
+    if isinstance(value, kind) and (
+        not isinstance(value, list) or all(isinstance(member, elements) for member in value)
+    ):
         return value
     raise BadRecord(f"`{name}` is {type(value).__name__}, not {noun}")
 

@@ -204,8 +204,7 @@ def _rater_block(agreement: Agreement) -> str:
             notes.append(f"- {rater.name}: {without}")
         notes += [f"- {rater.name}: {note}" for note in rater.notes]
     header = ["rater", "is a", "samples", "with points", "mean"]
-    raters = table(header, rows, text_columns=2)
-    return "\n".join(["## Raters\n", raters, *([""] if notes else []), *notes])
+    return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
 
 
 def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
@@ -221,7 +220,7 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
             if reason := _missing(pair.measures[name]):
                 titles_by_reason[reason].append(titles[name])
     notes = [f"- {why}: {', '.join(dict.fromkeys(of))}" for why, of in titles_by_reason.items()]
-    return "\n".join([table(header, rows, text_columns=2), *([""] if notes else []), *notes])
+    return table(header, rows, text_columns=2, notes=notes)
 
 
 def _missing(measurement: Measurement) -> str:
@@ -246,10 +245,10 @@ def _alpha_block(agreement: Agreement) -> str:
         [a.raters, f"{a.samples:,}", *(_cell(a.measures[level]) for level in a.measures)]
         for a in agreement.alphas
     ]
-    notes = {_missing(m) for a in agreement.alphas for m in a.measures.values()} - {""}
-    alpha_table = table(["of", "n", "interval data", "ordinal data"], rows)
-    listed = "".join(f"\n- {note}" for note in sorted(notes))
-    return f"## Krippendorff's alpha\n\n{alpha_table}" + (f"\n{listed}" if notes else "")
+    reasons = {_missing(m) for a in agreement.alphas for m in a.measures.values()} - {""}
+    notes = [f"- {reason}" for reason in sorted(reasons)]
+    header = ["of", "n", "interval data", "ordinal data"]
+    return f"## Krippendorff's alpha\n\n{table(header, rows, notes=notes)}"
 
 
 def _confusion_blocks(agreement: Agreement) -> Iterator[str]:

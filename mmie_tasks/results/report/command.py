@@ -15,6 +15,7 @@ from mmie_tasks import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import counted
+from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
 from mmie_tasks.results.report.page import Json, cut, finite, pack, plain, render
@@ -32,7 +33,7 @@ from mmie_tasks.results.report.samples import (
     thumbnail_priority,
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, tables_json
-from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.log_files import Run
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
@@ -230,15 +231,14 @@ def spend(task: JoinedTask) -> list[list[object]]:
 
     Cached replies count as when they were new.
     """
-    return [
-        [index, _usage_json(task_run)]
+    replies_of = (
+        (index, [reply for sample in task_run.samples for reply in sample.replies])
         for index, task_run in task.present
-        if any(sample.replies for sample in task_run.samples)
-    ]
+    )
+    return [[index, _usage_json(replies)] for index, replies in replies_of if replies]
 
 
-def _usage_json(task_run: TaskRun) -> Json:
-    replies = [reply for sample in task_run.samples for reply in sample.replies]
+def _usage_json(replies: Sequence[JudgeReply]) -> Json:
     costs = [reply.usage.cost_usd for reply in replies]
     finite_costs = [cost for cost in costs if cost is not None and math.isfinite(cost)]
     models = Counter(cut(reply.model, _MAX_MODEL) for reply in replies)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -28,8 +28,8 @@ from mmie_tasks.results.alignment import mixed_keys
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
 
-Json: TypeAlias = dict[str, object]
-"""An object of the payload."""
+Json: TypeAlias = dict[str, Any]
+"""An object of the payload, ready for JSON."""
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
@@ -126,7 +126,7 @@ def differing(signatures: Sequence[str]) -> str:
     return ", ".join(mixed_keys(signatures))
 
 
-def headlines(task: Mapping[str, Sequence[Mapping[str, object]]]) -> object:
+def headlines(task: Json) -> object:
     """The rows of a task's headline table; none where it has no table."""
     tables = task["tables"]
     return tables[0]["rows"] if tables else ()
@@ -154,7 +154,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
 }
 
 
-def render(payload: Mapping[str, object]) -> str:
+def render(payload: Json) -> str:
     """The page, to be written as UTF-8.
 
     Args:
@@ -175,9 +175,11 @@ def render(payload: Mapping[str, object]) -> str:
     parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
     library = get_plotlyjs()
-    tasks = _mappings(payload["tasks"])
-    run_names = [{"name": run["name"]} for run in _mappings(payload["runs"])]
-    task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in tasks]
+    run_names = [{"name": run["name"]} for run in payload["runs"]]
+    task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in payload["tasks"]]
+    chunks = [task["chunks"] for task in payload["tasks"]]
+    if not all(_BASE64.fullmatch(chunk) for task_chunks in chunks for chunk in task_chunks):
+        raise ValueError("a chunk of samples is not base64")
     return environment.get_template("page.html.j2").render(
         payload,
         policy=_policy(script, library),
@@ -185,7 +187,7 @@ def render(payload: Mapping[str, object]) -> str:
         script=Markup(script),  # noqa: S704  # ours
         library=base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
         data=[_inert_json(block) for block in (run_names, *task_data)],
-        chunks=[_chunks(task) for task in tasks],
+        chunks=[list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
     )
 
 
@@ -212,28 +214,6 @@ def _inert_json(value: object) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704  # see above
-
-
-def _chunks(task: Mapping[str, object]) -> list[Markup]:
-    chunks = [str(chunk) for chunk in _sequence(task["chunks"])]
-    if not all(map(_BASE64.fullmatch, chunks)):
-        raise ValueError("a chunk of samples is not base64")
-    return [Markup(chunk) for chunk in chunks]  # noqa: S704  # base64 needs no escaping
-
-
-def _sequence(value: object) -> Sequence[object]:
-    if isinstance(value, Sequence):
-        return value
-    raise TypeError(f"a list was expected, not {type(value).__name__}")
-
-
-def _mappings(value: object) -> list[Mapping[str, object]]:
-    mappings = []
-    for element in _sequence(value):
-        if not isinstance(element, Mapping):
-            raise TypeError(f"an object was expected, not {type(element).__name__}")
-        mappings.append(element)
-    return mappings
 
 
 def plain(text: str) -> str:

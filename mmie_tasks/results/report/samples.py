@@ -161,31 +161,23 @@ def _verdicts(row: SampleRow) -> list[Verdict]:
 def sample_columns(task: JoinedTask) -> Json:
     """The columns of a task's samples: what the page filters and sorts by."""
     full_marks = task.benchmark.scale.full_marks
-    runs = range(len(task.runs))
+    by_run = [[row[run] for row in task.rows] for run in range(len(task.runs))]
     samples = [first_sample(row) for row in task.rows]
     kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
-    verdicts = {
-        kind: [[(s := row[run]) and s.verdict(kind) for row in task.rows] for run in runs]
-        for kind in SCORE_KINDS
-    }
+
+    def columns(cell: Callable[[Verdict | None], object]) -> Json:
+        """For each score, one column per run."""
+        return {
+            kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run]
+            for kind in SCORE_KINDS
+        }
+
     return {
         "ids": [plain(sample.id) for sample in samples],
         "first": [_preview(row) for row in task.rows],
-        "points": {
-            kind: [
-                [finite(v.points) if isinstance(v, Scored) else None for v in of_run]
-                for of_run in verdicts[kind]
-            ]
-            for kind in SCORE_KINDS
-        },
-        "reasons": {
-            kind: [
-                [plain(v.reason) if isinstance(v, Unscored) else "" for v in of_run]
-                for of_run in verdicts[kind]
-            ]
-            for kind in SCORE_KINDS
-        },
-        "missing": [[row[run] is None for row in task.rows] for run in runs],
+        "points": columns(lambda v: finite(v.points) if isinstance(v, Scored) else None),
+        "reasons": columns(lambda v: plain(v.reason) if isinstance(v, Unscored) else ""),
+        "missing": [[sample is None for sample in column] for column in by_run],
         "groups": {plain(kind): _group_columns(task, kind, samples) for kind in kinds},
         "disputed": [finite(dispute(row, full_marks)) for row in task.rows],
     }
@@ -446,7 +438,14 @@ def _run_json(
             cut(name, _MAX_LABEL): _fact_json(fact)
             for name, fact in islice(sample.facts.items(), _MAX_FACTS)
         },
-        "parts": {kind: _parts_json(sample.parts.get(kind, {})) for kind in SCORE_KINDS},
+        "parts": {
+            kind: {
+                cut(name, _MAX_LABEL): finite(share)
+                for name, share in islice(sample.parts.get(kind, {}).items(), _MAX_FACTS)
+                if finite(share) is not None
+            }
+            for kind in SCORE_KINDS
+        },
     }
 
 
@@ -474,8 +473,3 @@ def _fact_json(fact: str | float | bool) -> str | float | bool:
         return cut(fact, _MAX_LABEL) if isinstance(fact, str) else fact
     number = finite(fact)
     return "n/a" if number is None else number
-
-
-def _parts_json(parts: Mapping[str, float]) -> Json:
-    shares = ((name, finite(share)) for name, share in islice(parts.items(), _MAX_FACTS))
-    return {cut(name, _MAX_LABEL): share for name, share in shares if share is not None}

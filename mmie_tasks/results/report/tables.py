@@ -21,7 +21,6 @@ from mmie_tasks.runs.metric_values import (
     MetricValue,
     metric_value,
     metrics_of,
-    samples_by_stratum,
 )
 
 METHOD = (
@@ -101,18 +100,15 @@ def _cell(run: TaskRun | None, metric: Metric) -> Cell | None:
     if run is None:
         return None
     scale = run.benchmark.scale
+    samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
     values: dict[ScoreKind, MetricValue] = {
         kind: value
         for kind in SCORE_KINDS
-        if (value := metric_value(run.samples, metric, kind, scale)) is not None
+        if (value := metric_value(samples, metric, kind, scale)) is not None
     }
-    if len(values) < len(SCORE_KINDS):
+    if not values:
         return None
-    verdicts = (
-        [metric.verdict(sample, kind, scale) for kind in SCORE_KINDS]
-        for members in samples_by_stratum(run.samples, metric).values()
-        for sample in members
-    )
+    verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
     differing = sum(differ(*pair) for pair in verdicts)
     return Cell(values=values, differ=differing, stored=_stored(run, metric, values))
 

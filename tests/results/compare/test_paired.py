@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mmie_tasks.results import compare as paired
-from mmie_tasks.results.compare import Resampling, Stratum, corrected, mean_difference
+from mmie_tasks.results.alignment import Stratum
+from mmie_tasks.results.compare import Resampling, corrected, mean_difference
 
 QUICK = settings(max_examples=40, deadline=None)
 DIFFERENCES = st.lists(st.integers(-6, 6), min_size=1, max_size=10)
@@ -17,7 +18,7 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 def strata(*differences, weights=None):
     weights = weights or [1 / len(differences)] * len(differences)
     return [
-        Stratum(key=str(place), weight=weight, differences=np.array(each, dtype=float))
+        Stratum(key=str(place), weight=weight, points=np.array(each, dtype=float))
         for place, (each, weight) in enumerate(zip(differences, weights, strict=True))
     ]
 
