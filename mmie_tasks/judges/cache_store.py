@@ -36,7 +36,6 @@ READ_HINT = "name another file"
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
 _SQLITE_HEADER = b"SQLite format 3\0"
 _WRITE_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
-_LINE_HINT = "repair that line, or export the replies again"
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 
@@ -63,33 +62,23 @@ INSERT INTO replies VALUES
 ON CONFLICT (signature, request) DO NOTHING
 """
 _SELECT = """
-SELECT signature, request, text, model, finish,
-       input_tokens, output_tokens, reasoning_tokens, cost_usd, time
-FROM replies
+SELECT * FROM replies
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
 """
-_FIND = """
-SELECT signature, request, text, model, finish,
-       input_tokens, output_tokens, reasoning_tokens, cost_usd, time
-FROM replies
-WHERE signature = CAST(? AS TEXT) AND request = ?
-"""
-_TOTALS = """
-SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd), count(cost_usd),
-       sum(length(CAST(text AS BLOB))), min(time), max(time)
+_FIND = "SELECT * FROM replies WHERE signature = CAST(? AS TEXT) AND request = ?"
+_FROM_SELECTED = """
 FROM replies
 WHERE (:before_s IS NULL OR time < :before_s)
   AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
+"""
+_TOTALS = f"""
+SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd), count(cost_usd),
+       sum(length(CAST(text AS BLOB))), min(time), max(time)
+{_FROM_SELECTED}
 GROUP BY signature
 ORDER BY signature
 """
-_DELETE = """
-DELETE FROM replies
-WHERE (:before_s IS NULL OR time < :before_s)
-  AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
-"""
-
 _STATE = (
     *("PRAGMA application_id", "PRAGMA user_version"),
     "SELECT count(*) FROM sqlite_master",
@@ -208,9 +197,9 @@ class ReplyTable:
 
     def delete(self, selection: ReplyFilter) -> int:
         """Delete replies, shrink the file, and return their number."""
-        count = self._connection.execute(_DELETE, selection.parameters()).rowcount
+        deleted = self._connection.execute(f"DELETE {_FROM_SELECTED}", selection.parameters())
         self._connection.execute("VACUUM")
-        return count
+        return deleted.rowcount
 
     def check_writable(self) -> None:
         """Return if the file can be written now; changes nothing."""
@@ -429,21 +418,20 @@ def read_export(path: Path) -> Iterator[CachedReply]:
                 continue
             try:
                 exported = _ExportedReply.model_validate(json.loads(line))
-            except ValidationError as error:
-                problem = _first_problem(error)
-                raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
             except (ValueError, RecursionError) as error:
-                problem = str(error) or "it is nested too deeply"
-                raise DataBroken(f"{path}, line {number}: {problem}.", hint=_LINE_HINT) from error
-            usage = Usage(**exported.usage.model_dump())
-            reply = JudgeReply(
-                text=exported.text, model=exported.model, usage=usage, finish=exported.finish
-            )
+                raise DataBroken(
+                    f"{path}, line {number}: {_problem_of(error)}.",
+                    hint="repair that line, or export the replies again",
+                ) from error
+            fields = exported.model_dump(include={"text", "model", "finish"})
+            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()))
             yield CachedReply(exported.signature, exported.request, reply, exported.time)
 
 
-def _first_problem(error: ValidationError) -> str:
-    """The first problem of a line: field, content and expectation."""
+def _problem_of(error: ValueError | RecursionError) -> str:
+    """What is wrong with a line; of several problems, the first one."""
+    if not isinstance(error, ValidationError):
+        return str(error) or "it is nested too deeply"
     detail = error.errors(include_url=False)[0]
     field_name = f"`{detail['loc'][-1]}`" if detail["loc"] else "it"
     if detail["type"] == "missing":

@@ -1,4 +1,4 @@
-"""A judging session: the judge of a benchmark, the samples that wait for it, and their verdicts.
+"""A judging session: a benchmark's judge, the samples that wait for it, verdicts and progress.
 
 A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one
 object of it, and so its budget and its check. `judge_all` is the only function that turns the
@@ -12,12 +12,14 @@ import re
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from loguru import logger
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict
@@ -38,7 +40,6 @@ from mmie_tasks.judges.base import (
 )
 from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
-from mmie_tasks.judging.progress import Progress
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
 CHECK_VALID_S = 900.0
@@ -160,6 +161,94 @@ def unscored(error: JudgeError) -> Unscored:
     return Unscored(next(reasons, "unavailable"), str(error).partition("\n")[0])
 
 
+class Progress:
+    """A progress bar (failed, cached, tokens per second, US dollars), and a final log line.
+
+    The rate counts the input and output tokens of replies that arrived since judging began, over
+    the time since then; replies from the cache do not count. The remaining time is tqdm's, from
+    samples per second. A judge that computes its longest samples first becomes faster, so the
+    remaining time is then over- rather than underestimated.
+
+    Args:
+        title: Name of the benchmark; with an empty title nothing is shown or logged.
+        total: Number of samples.
+        on_outcome: Called with every outcome as well.
+        clock: Seconds, from any origin.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        on_outcome: Callable[[Outcome], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._title = title
+        self._total = total
+        self._on_outcome = on_outcome
+        self._clock = clock
+        self._began_s = clock()
+        self._bar: tqdm[None] | None = None
+        self._counts: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._cost_usd: float | None = 0.0  # None as soon as the price of a reply is unknown
+
+    def __enter__(self) -> Progress:
+        self._began_s = self._clock()
+        if self._title:
+            is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
+            title = f"Judging {self._title}"
+            self._bar = tqdm(total=self._total, desc=title, unit="sample", disable=is_other_rank)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        if self._title:
+            logger.info(f"Judged {self._title}: {self.summary()}")
+
+    def update(self, outcome: Outcome) -> None:
+        """Count an outcome."""
+        self._on_outcome(outcome)
+        self._counts["requests"] += 1
+        match outcome:
+            case JudgeReply(cached=True):
+                self._counts["cached"] += 1
+            case JudgeReply(usage=usage):
+                self._counts["input"] += usage.input_tokens
+                self._counts["output"] += usage.output_tokens
+                if self._cost_usd is not None:
+                    cost_usd = usage.cost_usd
+                    self._cost_usd = None if cost_usd is None else self._cost_usd + cost_usd
+            case JudgeError():
+                self._counts["failed"] += 1
+                self._failures[str(outcome).partition("\n")[0]] += 1
+        if self._bar is not None:
+            self._bar.total = max(self._total, self._counts["requests"])  # some are sent twice
+            counts = (f"failed {self._counts['failed']}", f"cached {self._counts['cached']}")
+            self._bar.set_postfix_str(self._joined(*counts), refresh=False)
+            self._bar.update()
+
+    def summary(self) -> str:
+        """The counts, and the most frequent failures on lines of their own."""
+        counts = self._counts
+        text = self._joined(
+            f"{counts['requests']} requests, {counts['cached']} of them answered from the cache, "
+            f"{counts['failed']} failed; {counts['input']} tokens in, {counts['output']} out"
+        )
+        failures = self._failures.most_common(5)
+        return text + "".join(f"\n  {count} x {failure}" for failure, count in failures)
+
+    def _joined(self, *parts: str) -> str:
+        """The parts, the tokens per second after the first token, and the cost unless it is 0."""
+        tokens = self._counts["input"] + self._counts["output"]
+        elapsed_s = self._clock() - self._began_s
+        rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
+        cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
+        cost = "cost unknown" if self._cost_usd is None else cost
+        return ", ".join(part for part in (*parts, rate, cost) if part)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingSample:
     """A sample that waits for its judge.
@@ -173,44 +262,6 @@ class PendingSample:
     request: CheckedRequest
     make_rows: Callable[[JudgeResult], MetricRows]
     metrics: Sequence[str]
-
-
-def _judge_batch(
-    batch: Sequence[tuple[PendingSample, DeferredRows]],
-    open_judge: Callable[[], Judge],
-    progress: Progress,
-) -> None:
-    """Fill in every row, whatever the judge raises.
-
-    A judge may be code of another package. It runs as the only job of a thread: the future holds
-    any exception, which then costs the samples without a result, not the run.
-    """
-    unjudged = dict(enumerate(batch))
-    stop = threading.Event()
-
-    def judge_until_stopped() -> None:
-        requests = [sample.request for sample, _ in batch]
-        with progress:
-            for index, result in judge_all(open_judge(), requests, progress.update):
-                sample, rows = unjudged[index]
-                rows.fill(sample.make_rows(result))
-                del unjudged[index]
-                if stop.is_set():
-                    return
-
-    with ThreadPoolExecutor(1, thread_name_prefix="judging") as thread:
-        job = thread.submit(judge_until_stopped)
-        try:
-            error = job.exception()
-        finally:
-            stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
-    if error is not None:
-        logger.opt(exception=error).error(
-            "The judge ended early; {} samples left without a score.", len(unjudged)
-        )
-    for sample, rows in unjudged.values():
-        detail = f"the judge ended early: {type(error).__name__}: {error}"
-        rows.fill(sample.make_rows(JudgeResult(failure=Unscored("unavailable", detail))))
 
 
 @dataclass(slots=True)
@@ -349,8 +400,7 @@ class BenchmarkJudge:
         """
         if self.sync or is_sync(os.environ):  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)
-            progress = Progress("", 1, self.on_outcome)
-            _judge_batch([(sample, deferred_rows)], self.judge, progress)
+            self._judge_batch([(sample, deferred_rows)], title="")
             rows = {name: row for name, row in deferred_rows.items() if isinstance(row, dict)}
             return {**plain(rows), **rows}
         deferred_rows = DeferredRows(sample.metrics, self.judge_pending)
@@ -367,8 +417,40 @@ class BenchmarkJudge:
             with self._queue_lock:
                 batch, self._queue = self._queue, []
             if batch:
-                progress = Progress(self._title, len(batch), self.on_outcome)
-                _judge_batch(batch, self.judge, progress)
+                self._judge_batch(batch, self._title)
+
+    def _judge_batch(self, batch: Sequence[tuple[PendingSample, DeferredRows]], title: str) -> None:
+        """Fill in every row, whatever the judge raises.
+
+        A judge may be code of another package. It runs as the only job of a thread: the future
+        holds any exception, which then costs the samples without a result, not the run.
+        """
+        unjudged = dict(enumerate(batch))
+        stop = threading.Event()
+
+        def judge_until_stopped() -> None:
+            requests = [sample.request for sample, _ in batch]
+            with Progress(title, len(batch), self.on_outcome) as progress:
+                for index, result in judge_all(self.judge(), requests, progress.update):
+                    sample, rows = unjudged[index]
+                    rows.fill(sample.make_rows(result))
+                    del unjudged[index]
+                    if stop.is_set():
+                        return
+
+        with ThreadPoolExecutor(1, thread_name_prefix="judging") as thread:
+            job = thread.submit(judge_until_stopped)
+            try:
+                error = job.exception()
+            finally:
+                stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
+        if error is not None:
+            logger.opt(exception=error).error(
+                "The judge ended early; {} samples left without a score.", len(unjudged)
+            )
+        for sample, rows in unjudged.values():
+            detail = f"the judge ended early: {type(error).__name__}: {error}"
+            rows.fill(sample.make_rows(JudgeResult(failure=Unscored("unavailable", detail))))
 
 
 def is_sync(environment: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ from loguru import logger
 from support.judges import reply
 
 from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, Usage
-from mmie_tasks.judging.progress import Progress
+from mmie_tasks.judging.session import Progress
 
 
 def priced(usd: float | None) -> JudgeReply:

@@ -446,10 +446,15 @@ class Provider:
 
         None if there is none, or if the server cannot list batches.
         """
-        after: str | None = None
+        client, query = self._client.batches.with_raw_response, dict[str, str]()
+
+        def page_of_batches() -> Mapping[str, object]:
+            response = client.list(limit=100, extra_query=query)
+            return json_object(parse_json(response.content))
+
         for _ in range(_MAX_PAGES):
             try:
-                page = self._page(after)
+                page = self._retry(page_of_batches, self._settings.patience_s)
             except Rejected as rejected:
                 if rejected.error.status in (404, 405, 501):
                     return None
@@ -462,16 +467,8 @@ class Provider:
                     return batch
             if not batches or page.get("has_more") is not True:
                 return None
-            after = batches[-1].name
+            query["after"] = batches[-1].name
         return None
-
-    def _page(self, after: str | None) -> Mapping[str, object]:
-        batches = self._client.batches.with_raw_response
-        query = {"after": after} if after else None
-        return self._retry(
-            lambda: json_object(parse_json(batches.list(limit=100, extra_query=query).content)),
-            self._settings.patience_s,
-        )
 
     def _read(self, content: bytes) -> Batch:
         return read_batch(parse_json(content), self._settings.secrets)

@@ -79,25 +79,19 @@ RETIREMENTS: Mapping[str, date] = {
 }
 
 # They reason before they reply, take `max_completion_tokens` and only their own temperature.
-REASONING_FAMILIES = ("gpt-5", "gpt-6", "o1", "o3", "o4")
-
-_REASONING = re.compile(rf"(?:{'|'.join(map(re.escape, REASONING_FAMILIES))})(?:[-.:_].*)?")
-
-
-def is_reasoning(model: str) -> bool:
-    """Whether a model belongs to a family that reasons before it replies.
-
-    A gateway's prefix is ignored.
-
-    >>> [is_reasoning(model) for model in ("gpt-6-luna", "openai/o3-mini", "gpt-4o", "o12")]
-    [True, True, False, False]
-    """
-    return _REASONING.fullmatch(_without_prefix(model)) is not None
+_REASONING = re.compile(r"(?:gpt-5|gpt-6|o1|o3|o4)(?:[-.:_].*)?")
 
 
 def dialect_of(model: str) -> Dialect:
-    """The parameters that a model accepts, as far as its name shows."""
-    return REASONING if is_reasoning(model) else PLAIN
+    """The parameters that a model accepts, as far as its name shows.
+
+    A gateway's prefix is ignored.
+
+    >>> models = ("gpt-6-luna", "openai/o3-mini", "gpt-4o", "o12")
+    >>> [dialect_of(model) is REASONING for model in models]
+    [True, True, False, False]
+    """
+    return REASONING if _REASONING.fullmatch(_without_prefix(model)) else PLAIN
 
 
 def price_of(model: str) -> Price | None:
