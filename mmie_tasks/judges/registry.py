@@ -182,7 +182,9 @@ def option_types(name: str) -> dict[str, object]:
     for key in ("return", ENVIRONMENT):  # may be importable by type checkers only
         annotations.pop(key, None)
     namespace = getattr(inspect.unwrap(function), "__globals__", {})
-    hints = typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace)
+    hints = typing.get_type_hints(
+        SimpleNamespace(__annotations__=annotations), namespace, include_extras=True
+    )
     return {
         key: hints.get(key, str)
         for key, parameter in inspect.signature(factory).parameters.items()
@@ -195,14 +197,10 @@ def _parsed(name: str, key: str, text: str, hint: Any) -> object:  # noqa: ANN40
         return None
     try:
         return TypeAdapter(hint).validate_python(text)
-    except ValidationError:
-        expected = f"a value of type {getattr(hint, '__name__', None) or hint}".replace(
-            " | None", ""
-        )
-        if typing.get_origin(hint) is typing.Literal:
-            expected = f"one of {', '.join(typing.get_args(hint))}"
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
         raise SettingWrong(
-            f"The judge `{name}` has the option `{key}={text}`, and `{key}` is {expected}.",
+            f"The judge `{name}` cannot use the option `{key}={text}`. {problem}.",
             hint=f"`{key}=` with such a value, or leave it out",
         ) from None
 

@@ -59,7 +59,7 @@ def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
         pytest.param("opnai", {}, "no judge `opnai`.\n\nhint: one of `openai`", id="name"),
         pytest.param("word", {"wrod": "a"}, "no option `wrod`.\n\nhint: its opt", id="option"),
         pytest.param("word", {"word": "a", "times": "many"}, "`times=many`", id="type"),
-        pytest.param("word", {"word": "a", "times": "1.5"}, "type int", id="not-whole"),
+        pytest.param("word", {"word": "a", "times": "1.5"}, "valid integer", id="not-whole"),
         pytest.param("word", {}, "needs `word=...`", id="missing"),
         pytest.param("word", {"environment": "x"}, "no option `environment`", id="environment"),
         pytest.param("absent", {}, "cannot be loaded from `no_such_package:Judge`", id="absent"),

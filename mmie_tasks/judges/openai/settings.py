@@ -9,8 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
+
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import cache_dir
@@ -38,22 +40,23 @@ def open_judge(
     environment: Mapping[str, str],
     model: str | None = None,
     base_url: str | None = None,
-    api_type: str | None = None,
+    api_type: ApiType | None = None,
     api_version: str | None = None,
     api_key_env: str | None = None,
-    temperature: str = "0",
-    max_tokens: int | None = None,
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0,
+    max_tokens: PositiveInt | None = None,
     detail: str | None = None,
-    timeout: float = 120.0,
-    patience: float = 120.0,
-    max_concurrency: int = 100,
+    timeout: PositiveFloat = 120.0,
+    patience: PositiveFloat = 120.0,
+    max_concurrency: PositiveInt = 100,
     price: str | None = None,
-    max_cost: float | None = None,
+    max_cost: PositiveFloat | None = None,
     batch: bool = False,
 ) -> Judge:
     """Open a judge; no request is sent yet.
 
-    An option wins over the environment; an empty variable counts as unset.
+    An option wins over the environment; an empty variable counts as unset. `registry.create` parses
+    the options as the user typed them and checks their ranges.
 
     Args:
         environment: Holds the API key, and settings that no option gives.
@@ -62,7 +65,7 @@ def open_judge(
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
-        temperature: From 0 to 2, or ``none`` for the server's default.
+        temperature: From 0 to 2, or None for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
         timeout: Seconds that one attempt may take.
@@ -75,25 +78,9 @@ def open_judge(
     Raises:
         SettingWrong: An option or variable has an invalid value, or one is missing.
     """
-    numbers = {
-        "timeout": timeout,
-        "max_concurrency": max_concurrency,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-        "patience": patience,
-    }
-    for name, number in numbers.items():
-        if number is not None and not number > 0:
-            raise SettingWrong(
-                f"The judge option `{name}` is `{number}`.", hint="it must be more than 0"
-            )
     model = model or _first_of(environment, registry.model_variables("openai"))
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
-    if api_type not in (None, "openai", "azure"):
-        raise SettingWrong(
-            f"The judge option `api_type` is `{api_type}`.", hint="`api_type=openai` or `azure`"
-        )
     # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
     is_azure = (api_type or environment.get("API_TYPE")) == "azure"
     service: ApiType = "azure" if is_azure else "openai"
@@ -109,7 +96,7 @@ def open_judge(
         key_variables=key_variables,
         timeout_s=timeout,
         max_concurrency=max_concurrency,
-        temperature=_temperature(temperature),
+        temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
         price=token_price,
@@ -260,21 +247,6 @@ def _base_url(text: str, api_type: ApiType) -> str:
     if api_type == "azure":
         return url.partition("/openai")[0]
     return url.removesuffix("/chat/completions").rstrip("/")
-
-
-def _temperature(option: str) -> float | None:
-    if option.strip().lower() in ("none", ""):
-        return None
-    try:
-        temperature = float(option)
-    except ValueError:
-        temperature = -1.0
-    if not 0 <= temperature <= 2:
-        raise SettingWrong(
-            f"The judge option `temperature` is `{option}`.",
-            hint="a number from 0 to 2, or `none` for the server's default",
-        )
-    return temperature
 
 
 def _price(option: str | None, model: str) -> Price | None:

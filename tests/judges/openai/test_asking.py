@@ -236,7 +236,7 @@ def test_a_model_gets_the_parameters_it_accepts_from_then_on(server):
 
 def test_a_server_that_accepts_no_dialect_is_a_refusal(server):
     server.says(lambda body: error(400, code="unsupported_parameter", param=[*body][2]))
-    (refused,) = ask(judge_at(server.url, temperature="none"))
+    (refused,) = ask(judge_at(server.url, temperature=None))
     assert isinstance(refused, JudgeRefused)
     assert len(server) == 3
 

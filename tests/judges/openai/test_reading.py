@@ -5,6 +5,7 @@ import pytest
 from support.judge_asking import settings_of
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.judges import registry
 from mmie_tasks.judges.openai import open_judge
 
 
@@ -94,16 +95,16 @@ def test_an_option_wins_over_the_environment():
         pytest.param({"temperature": "warm"}, "temperature", id="temperature"),
         pytest.param({"temperature": "nan"}, "temperature", id="temperature-nan"),
         pytest.param({"price": "2.5"}, "price=2.5/10", id="price"),
-        pytest.param({"max_tokens": 0}, "max_tokens", id="max-tokens"),
-        pytest.param({"max_concurrency": -1}, "max_concurrency", id="max-concurrency"),
-        pytest.param({"timeout": float("nan")}, "timeout", id="timeout"),
-        pytest.param({"patience": 0.0}, "patience", id="patience"),
-        pytest.param({"max_cost": -1.0}, "max_cost", id="max-cost"),
+        pytest.param({"max_tokens": "0"}, "max_tokens", id="max-tokens"),
+        pytest.param({"max_concurrency": "-1"}, "max_concurrency", id="max-concurrency"),
+        pytest.param({"timeout": "nan"}, "timeout", id="timeout"),
+        pytest.param({"patience": "0.0"}, "patience", id="patience"),
+        pytest.param({"max_cost": "-1.0"}, "max_cost", id="max-cost"),
     ],
 )
 def test_an_invalid_option_is_rejected_by_name(options, words):
     with pytest.raises(SettingWrong, match="hint: ") as caught:
-        open_judge(environment={"OPENAI_API_KEY": "k"}, **{"model": "m", **options})
+        registry.create("openai", {"model": "m", **options}, {"OPENAI_API_KEY": "k"})
     assert words in str(caught.value)
 
 
@@ -112,12 +113,12 @@ def test_an_invalid_option_is_rejected_by_name(options, words):
     [
         pytest.param({"temperature": "none"}, "judge:openai|model:m|t:none", id="none"),
         pytest.param({"temperature": "0.7"}, "judge:openai|model:m|t:0.7", id="number"),
-        pytest.param({"max_tokens": 9}, "judge:openai|model:m|t:0|max:9", id="max"),
+        pytest.param({"max_tokens": "9"}, "judge:openai|model:m|t:0|max:9", id="max"),
         pytest.param({"detail": "low"}, "judge:openai|model:m|t:0|detail:low", id="detail"),
     ],
 )
 def test_the_signature_holds_what_moves_a_score(options, signature):
-    assert settings_of(model="m", **options).signature == signature
+    assert registry.create("openai", {"model": "m", **options}, {}).signature == signature
 
 
 def test_the_signature_holds_nothing_else():

@@ -108,7 +108,7 @@ def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
     image = tmp_path / "a.gif"
     image.write_bytes(b"GIF89a")
     request = JudgeRequest(parts=("a", image, "b"), max_tokens=9)
-    plain = wire.chat_body(request, settings_of(temperature="none"), PLAIN)
+    plain = wire.chat_body(request, settings_of(temperature=None), PLAIN)
     options = {"temperature": "none", "detail": "low", "max_tokens": 3}
     low = wire.chat_body(request, settings_of(**options), PLAIN)
     kinds = [part["type"] for part in plain["messages"][0]["content"]]
