@@ -174,8 +174,8 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
     [
         pytest.param({"max_rows": "0"}, "max_rows=0", id="rows"),
         pytest.param({"max_memory": "much"}, "max_memory=much", id="memory"),
-        pytest.param({"dtype": "int8"}, "one of auto, bfloat16, float16, float32", id="dtype"),
-        pytest.param({"attention": "magic"}, "one of auto, flash, sdpa", id="attention"),
+        pytest.param({"dtype": "int8"}, "'auto', 'bfloat16', 'float16' or 'float32'", id="dtype"),
+        pytest.param({"attention": "magic"}, "'auto', 'flash' or 'sdpa'", id="attention"),
         pytest.param({"no_such": "1"}, "no option `no_such`", id="unknown"),
         pytest.param({"graphs": "perhaps"}, "graphs=perhaps", id="bool"),
     ],
