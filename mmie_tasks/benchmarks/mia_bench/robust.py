@@ -1,32 +1,46 @@
 """The robust reader: the marks that a judge evidently gave, in whatever form it wrote them.
 
-It stands beside the official reader; the README lists the differences. `fold` makes many spellings
-one, quotations of somebody else are blanked, each name of a component or of the total is paired
-with its mark, and the verdict is chosen among the pairs. What two careful people could read
-differently is `Unscored`, never a guess.
+It stands beside the official reader; the README lists the differences. The stages: `fold` replaces
+many spellings by one; quotations of somebody else are blanked; marks (``6/6``) and labels
+(``component 1``, ``total``) are located and paired to entries; the verdict is chosen among the
+entries, and its scales and sums are checked. What two careful people could read differently is
+`Unscored`, never a guess.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
-from mmie_tasks.benchmarks.mia_bench.marks import (
-    FRACTION,
-    TOTAL,
-    Mark,
-    Span,
-    Spans,
-    find_marks,
-    fold,
-)
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 
+LONGEST = 100_000
+"""Characters of a reply that is read: many times what fits in the tokens it may have."""
+
 _REQUESTED_SCALE = 10  # the official prompt requests a total out of 10, whatever the weights
+
+
+class Mark(NamedTuple):
+    """Points out of a maximum, as written: neither clamped nor checked."""
+
+    points: float
+    out_of: float
+
+    @property
+    def possible(self) -> bool:
+        """Whether it lies between none and full marks."""
+        return 0 <= self.points <= self.out_of and self.out_of > 0
+
+    @property
+    def share(self) -> float:
+        """Fraction of full marks, 0 to 1 for a `possible` mark."""
+        return self.points / self.out_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +48,40 @@ class ParsedReply:
     """The marks of a reply as they are written, nothing clamped; None where it gives none.
 
     Attributes:
+        weights: The full marks of each component.
         components: The mark of each component.
         total: The stated total.
-        recomputed: The total that the components make with their weights, as a fraction of full
-            marks; None unless every component has a possible mark.
-        agrees: Whether total and `recomputed`, if both exist, are within half a point of a scale.
         doubt: Why the reply is no verdict; None where it is one.
     """
 
+    weights: tuple[int, ...]
     components: tuple[Mark | None, ...]
     total: Mark | None = None
-    recomputed: float | None = None
-    agrees: bool = True
     doubt: Unscored | None = None
+
+    @property
+    def recomputed(self) -> float | None:
+        """Total of the components with their weights, as a fraction of full marks.
+
+        None unless every component has a possible mark.
+        """
+        shares = [mark.share for mark in self.components if mark is not None and mark.possible]
+        if len(shares) < len(self.weights):
+            return None
+        points = sum(share * weight for share, weight in zip(shares, self.weights, strict=True))
+        return points / sum(self.weights)
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether total and `recomputed` exist and are within half a point of the total's scale."""
+        if self.total is None or self.recomputed is None or not self.total.possible:
+            return False
+        return abs(self.total.share - self.recomputed) <= 0.5 / self.total.out_of + 1e-9
+
+    @property
+    def agrees(self) -> bool:
+        """Whether total and `recomputed`, if both exist, are `confirmed`."""
+        return self.confirmed or self.total is None or self.recomputed is None
 
 
 def read_robust(sample: Sample, reply: object) -> Verdict:
@@ -78,64 +113,287 @@ def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
     >>> parsed.components, parsed.total, round(parsed.recomputed, 2)
     ((Mark(points=6, out_of=6), Mark(points=1.5, out_of=4)), None, 0.75)
     """
-    folded = fold(text)
+    nothing = ParsedReply(weights=tuple(weights), components=(None,) * len(weights))
+    if len(text) > LONGEST:
+        return _doubted(nothing, f"the reply has {len(text):,} characters")
+    folded = _BEHIND.sub(r"\g<label>: \g<mark>", fold(text))
     own_text, quotations = _without_quotations(folded)
-    entries = _without_attributed(own_text, _entries(own_text))
-    named = any(entry.number != TOTAL for entry in entries)
-    if not named and quotations and _is_trusted(folded, quotations):
-        own_text, entries = folded, _without_attributed(folded, _entries(folded))
-    if any(entry.number != TOTAL for entry in entries):
-        return _chosen(own_text, entries, weights)
-    return _by_position(folded, weights)
+    entries = _own(own_text, _entries(own_text))
+    if not _names_component(entries) and quotations and _is_trusted(folded, quotations):
+        own_text, entries = folded, _own(folded, _entries(folded))
+    if _names_component(entries):
+        return _checked(_verdict_by_name(own_text, entries, nothing))
+    return _checked(_verdict_by_position(folded, nothing))
 
 
-# Labels: the names of components and of the total.
+def _doubted(parsed: ParsedReply, detail: str) -> ParsedReply:
+    return replace(parsed, doubt=Unscored("unparsed", detail))
 
-_NAMES = "one first 1st a two second 2nd b three third 3rd c four fourth 4th d five fifth 5th e"
+
+# Stage 1, fold: one spelling for each character and mark-up.
+
+_SPELLINGS = {
+    "/": "\u2044\u2215\u29f8\u00f7",
+    "-": "\u2010\u2011\u2012\u2013\u2212",
+    " - ": "\u2014\u2015",  # dashes: no minus
+    "->": "\u2192\u21d2",
+    ",": "\u3001\u060c",
+    ".": "\u3002\u066b",
+    "\n": "\u2028\u2029\u0085\v\f\r",
+    " ": "\t",
+    '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f",
+    "'": "\u2018\u2019\u201a\u201b",
+    "": "\u20e3\ufe0f",  # the frames of keycaps
+}
+_CHARACTERS = str.maketrans({c: plain for plain, chars in _SPELLINGS.items() for c in chars})
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_VULGAR = re.compile("(\\d?) ?([\u00bc-\u00be])")  # 1½
+_QUARTERS = {"\u00bc": ".25", "\u00bd": ".5", "\u00be": ".75"}
+_NUMBER = r"-?(?:\d{1,6}(?:[.,]\d{1,6})?|\.\d{1,6})"
+_MARKUP = (
+    (re.compile(r"~~[^~\n]*~~"), ""),  # struck out
+    (re.compile(r"</?(?:b|i|em|strong|span|p|div|li|ul|ol|table|tbody|thead)\b[^<>]*>"), " "),
+    (re.compile(r"<(?:br|/?tr)\b[^<>]*>"), "\n"),
+    (re.compile(r"</?t[dh]\b[^<>]*>"), " | "),
+    (re.compile(r"\\[dt]?frac\s?\{\s?(-?[\d.]{1,9})\s?\}\s?\{\s?(-?[\d.]{1,9})\s?\}"), r"\1/\2"),
+    (re.compile(r"\\(?:text\w*|math\w+|boxed|left|right|[()\[\],;!])|\$"), " "),
+    (re.compile(r"\\([^\w\s])"), r"\1"),
+    (re.compile(r"\*+"), ""),
+    (re.compile(r"(?<!\d)_+|_+(?!\d)"), " "),
+    (  # "score": 6, "max": 6
+        re.compile(
+            rf"(?i)\b(score|points?|awarded|earned)[\"']?\s{{0,3}}:\s{{0,3}}[\"']?({_NUMBER})[\"']?"
+            r"\s{0,9},\s{0,9}[\"']?(?:max\w{0,4}(?: (?:score|points?))?|out ?of|of|possible|weight)"
+            r"[\"']?\s{0,3}:\s{0,3}[\"']?(-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])[\"']?"
+        ),
+        r"\1: \2/\3",
+    ),
+    (  # 6/6 + 2/4 = 8/10
+        re.compile(
+            r"(?:[\d.]{1,6} ?/ ?\d{1,4} ?\+ ?){1,9}[\d.]{1,6} ?/ ?\d{1,4} ?= ?(?=[\d.]+ ?/)"
+        ),
+        "",
+    ),
+)
+_EQUAL = re.compile(r"(\d{1,4})/(\d{1,4}) ?= ?(\d{1,4})/(\d{1,4})(?![\d.])")
+
+
+def fold(text: str) -> str:
+    r"""A reply in plain characters, without thoughts, emphasis, LaTeX and struck passages.
+
+    Line breaks, quotation marks, block quotes and code marks stay: they show whose words they
+    enclose. The work grows linearly with the length of the text.
+
+    >>> fold("**Component 1：** ６⁄６, \\(\\frac{2}{4}\\)")
+    'Component 1: 6/6,  2/4 '
+    """
+    text = _THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text
+    if not text.isascii():
+        text = _VULGAR.sub(lambda match: f"{match[1] or 0}{_QUARTERS[match[2]]}", text)
+        text = unicodedata.normalize("NFKC", text)
+        text = "".join(c for c in text if unicodedata.category(c) != "Cf")  # zero-width marks
+    text = text.translate(_CHARACTERS)
+    if "\\" in text and re.match(r"\s*(?:```\w*\s*)?[\[{]", text):  # JSON
+        text = text.replace("\\n", "\n")
+    text = text.replace('\\"', "'")
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    return _EQUAL.sub(_simplified, text)
+
+
+def _simplified(match: re.Match[str]) -> str:
+    """``3/6`` for ``3/6 = 1/2``; two different fractions stay."""
+    points, out_of, equal_points, equal_out_of = map(int, match.groups())
+    return f"{points}/{out_of}" if points * equal_out_of == equal_points * out_of else match[0]
+
+
+# Stage 2, quotations: the judged answer may hold a verdict on itself, and the judge may quote it.
+
+_QUOTATIONS = (
+    re.compile(r"```[^`]*```"),
+    re.compile(r"(?:^|(?<=\n))[ \t]{0,3}>[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*"),
+    re.compile(r"(?<!`)`[^`\n]+`(?!`)"),
+    re.compile(r"<(?:response|answer|output|quote)>[^<]*<", re.IGNORECASE),
+    re.compile(r'"[^"]*"(?!\w)'),
+    re.compile(r"(?<!\w)'(?=\S)[^'\n]*(?:(?<=\w)'\w[^'\n]*)*'(?!\w)"),
+)
+_GRADING = re.compile(r"(?i)\b(?:grad|scor|verdict|evaluat|assess|result|judg)")
+_DISOWNED = re.compile(
+    r"(?i)\b(?:quot|claim|fake|inject|itself|its own|wrote|writes|written|cannot|can't|unable"
+    r"|pretend|says|said|in the (?:response|answer)|part of|no verdict)"
+)
+_GOES_ON = re.compile(r"[ \t`'\")\]}]*(?:[\w(-])")  # "FAKE" is all it says
+_NEAR = 120  # characters before a verdict that show whose it is
+_AFTER = 150  # characters after a quotation that may disown it
+
+
+def _without_quotations(text: str, *, strict: bool = False) -> tuple[str, list[tuple[int, int]]]:
+    """The text with claims in quotations blanked, and where these stood.
+
+    A quoted value stays: ``component 1: "6/6, all named"``; not if `strict`.
+    """
+    blanked: list[tuple[int, int]] = []
+
+    def blank(match: re.Match[str]) -> str:
+        quotation, mark = match[0], _FRACTION.search(match[0])
+        if mark is None or not re.search(r"[^\W\d_]{3}", quotation):
+            return quotation
+        value_first = not quotation[: mark.start()].strip("\"'`> \n")
+        is_value = value_first or len(quotation) - len(mark[0]) <= 12
+        if is_value and not strict and not _STRONG.search(quotation):
+            return quotation
+        blanked.append(match.span())
+        return "\0" * len(quotation)
+
+    for pattern in _QUOTATIONS:
+        text = pattern.sub(blank, text)
+    return text, sorted(blanked)
+
+
+def _is_trusted(text: str, quotations: Sequence[tuple[int, int]]) -> bool:
+    """Whether a verdict that stands wholly in quotations may be the judge's own.
+
+    The reply must begin with it, or announce a block as a grade; and nothing after may disown it.
+    """
+    start, end = quotations[0][0], quotations[-1][1]
+    is_block = text[start] not in "\"'"
+    after = text[end : end + _AFTER]
+    if _DISOWNED.search(after) or (not is_block and _GOES_ON.match(after)):
+        return False
+    outside = re.sub(r'"[^"]*"|```(?:json|python|text|yaml|xml)?', " ", text[:start])
+    before = text[max(0, start - _NEAR) : start]
+    announced = _GRADING.search(before) is not None and _DISOWNED.search(before) is None
+    return not re.search(r"[^\W\d_]", outside) or (is_block and announced)
+
+
+# Stage 3, marks and labels: the names of components and of the total.
+
+
+_TOTAL = 0  # the number of the total; components count from 1
+
+
+@dataclass(frozen=True, slots=True)
+class _LocatedMark:
+    start: int
+    end: int
+    mark: Mark | None  # None where it cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class _Label:
+    start: int
+    end: int
+    number: int  # -1 for a component that cannot exist
+    adjacent: bool  # it names only the mark beside it: "total" is also a word of titles
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    start: int
+    end: int
+    number: int
+    mark: Mark | None
+
+
+_OUT_OF = r"out[ -]of(?:\s+(?:a|the|possible|maximum|total|of)){0,4}"
+_FRACTION_TEXT = (  # "6/6", "6 points out of a maximum of 6", "6 of 6", "6 (max 6)"
+    rf"(?<![A-Za-z0-9_.])(?P<n>{_NUMBER})(?:\s?(?:points?|pts?\.?|marks?))?"
+    rf"(?:\s{{0,3}}/\s{{0,3}}|\s{{1,3}}{_OUT_OF}\s{{1,3}}|\s{{0,3}}(?P<bare>\bof)\s{{1,3}}"
+    rf"|\s{{0,3}}[(\[]\s?(?:{_OUT_OF}|of|max(?:imum)?\.?)\s?:?\s?)"
+    r"(?P<d>-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])"
+)
+_FRACTION = re.compile(_FRACTION_TEXT, re.IGNORECASE)
+_WINDOW = 24  # characters around a fraction that can change its meaning
+_PROPORTION = re.compile(  # "2/3 of the text", "6/6 would be too much"
+    r"(?i)[ \t]+(?:of\b(?![ \t]+\d)"
+    r"|(?:would|could|might|may|should|if|unless|were|possible|available|requires?|needs?)\b)"
+)
+_ENDS = re.compile(
+    r"(?i)[ \t]*(?:points?|marks?)?[ \t]*(?:[.,;:)\]|\"']|\n|$)"
+)  # no "2 of 3 words"
+_NO_MARK_BEFORE = re.compile(  # "more than 6/6"
+    r"(?i)\b(?:between|from|not|never|than|instead of|at least|at most|up to|max(?:imum)?)\s+a?\s?$"
+)
+_UNREADABLE_AFTER = re.compile(  # 6/6/6, 6/6.5.1, 6/6,5, 6/6 or 5/6, 3/6 = 2/6, 6/6 + 2
+    r"(?i)\s{0,3}/\s{0,3}\d|\.\d|,(?!0*(?!\d))\d{1,6}(?!\d|\s{0,3}/|[.,]\d|\s{1,3}out[ -]of)"
+    r"|\s{0,3}(?:->|=>|or|to|and/or|but|then|~)\s{0,3}-?\d|\s?=\s?\d+/|\s{0,2}[+*]\s{0,2}[\d(]"
+)
+_UNREADABLE_BEFORE = re.compile(r"\d(?:[-~]|\s{0,2}[)\]]?\s{0,2}[+*]\s{0,2})$")  # 5-6/6, 6 + 2/10
+
+
+def _marks(text: str) -> list[_LocatedMark]:
+    marks = []
+    for match in _FRACTION.finditer(text):
+        start, end = match.span()
+        before, after = text[max(0, start - _WINDOW) : start], text[end : end + _WINDOW]
+        count = _PROPORTION.match(after) or (match["bare"] and not _ENDS.match(after))
+        if not count and not _NO_MARK_BEFORE.search(before):
+            unreadable = _UNREADABLE_AFTER.match(after) or _UNREADABLE_BEFORE.search(before)
+            mark = None if unreadable else Mark(_number(match["n"]), _number(match["d"]))
+            marks.append(_LocatedMark(start, end, mark))
+    return marks
+
+
+def _number(digits: str) -> float:
+    digits = digits.replace(",", ".")
+    return float(digits) if "." in digits else int(digits)
+
+
 _ORDINAL = "first|second|third|fourth|fifth|1st|2nd|3rd|[45]th"
+_NAMES = ("one first 1st a", "two second 2nd b", "three third 3rd c", "four fourth 4th d")
+_NUMBERS = {
+    name: number
+    for number, names in enumerate((*_NAMES, "five fifth 5th e"), 1)
+    for name in names.split()
+}
 _COMPONENT = (
     r"(?:[ck]omponent\w{0,2}|comp\.?|criteri(?:on|a)|sub-?instructions?|requirements?|parts?|aspects?"
     r"|items?|组件|部分)"
 )
-_STRONG = re.compile(
-    rf"(?i)(?<![A-Za-z-])(?:{_COMPONENT}[\s#.:(\[\"'=>-]{{0,4}}"
+_STRONG_TEXT = (  # "component #1", "Criterion (B)", "second component", "total"
+    rf"(?<![A-Za-z-])(?:{_COMPONENT}[\s#.:(\[\"'=>-]{{0,4}}"
     r"(?:(?:no|nr|number|num|id|index)[\s.:\"'=>]{0,5})?"
-    r"(?P<number>[0-9]{1,3}(?![0-9A-Za-z]|[.,][0-9]|\s{0,3}/|\s+out of\s)"
+    r"(?P<number>\d{1,3}(?![0-9A-Za-z]|[.,]\d|\s{0,3}/|\s+out of\s)"
     r"|(?:one|two|three|four|five|(?-i:[A-E]))(?![A-Za-z]))[)\]\"']{0,2}"
     rf"|(?P<named>{_ORDINAL})\s+{_COMPONENT}(?![A-Za-z]))"
     r"|(?<![A-Za-z])(?<!sub-)(?<!max )(?<!maximum )(?<!possible )"
     r"(?P<total>total|gesamt\w{0,12}|over-?all|final|sum|总分|总计)(?![A-Za-z])"
 )
-_WEAK = re.compile(  # a list number, a table cell, "id": 1, "First"
-    r"(?i)(?:^|(?<=\n)|(?<=[!:] ))[ \t]*(?:[-\u2022>#|][ \t]*){0,4}[(\[]?(?P<list>[0-9]{1,2})"
-    r"[ \t]?[.)\]:|](?![0-9])"
+_STRONG = re.compile(_STRONG_TEXT, re.IGNORECASE)
+_BEHIND = re.compile(  # 6/6 for component 1, 6/6 (component 1), 8/10 total.
+    rf"(?i)(?P<mark>{_FRACTION_TEXT})(?:\]|\))?[ \t]+"
+    rf"(?:(?P<bracket>\()|(?P<preposition>(?:for|on|to|in|as)[ \t]+))?(?:the |a )?(?:score of )?"
+    rf"(?P<label>{_STRONG_TEXT})"
+    r"(?(bracket)\)|(?(preposition)(?![ \t]*(?:score[ \t]*)?(?:of\b|[:=]|is\b))"
+    r"|(?=[ \t]*(?:[;,.\n]|$))))"
+)
+_WEAK = re.compile(  # a list number, a table cell, "C1", "id": 1, "First"
+    r"(?i)(?:^|(?<=\n)|(?<=[!:] ))[ \t]*(?:[-\u2022>#|][ \t]*){0,4}[(\[]?(?P<list>\d{1,2})"
+    r"[ \t]?[.)\]:|](?!\d)"
     r"|(?<![A-Za-z0-9])(?-i:C)(?P<letter>[1-9])(?!\w)"
     r"|\b(?:id|index|number|no)[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<id>[1-9])(?![\w/.])"
     rf"|(?<![A-Za-z])(?P<ordinal>{_ORDINAL})(?![A-Za-z])"
 )
 
 
-def _labels(text: str, *, weak: bool) -> list[Span]:
-    matches = [*_STRONG.finditer(text), *(_WEAK.finditer(text) if weak else ())]
+def _labels(text: str, *, weak: bool) -> list[_Label]:
     labels = []
-    for match in matches:
+    for match in [*_STRONG.finditer(text), *(_WEAK.finditer(text) if weak else ())]:
         kind = str(match.lastgroup)
         word = match[kind].lower()
-        names = _NAMES.split()
-        number = names.index(word) // 4 + 1 if word in names else word.isdigit() and int(word)
-        number = TOTAL if kind == "total" else number or -1
-        adjacent = kind in ("total", "ordinal")
-        labels.append(Span(match.start(), match.end(), number=number, adjacent=adjacent))
+        number = _TOTAL if kind == "total" else _NUMBERS.get(word) or int(word) or -1
+        labels.append(_Label(match.start(), match.end(), number, kind in ("total", "ordinal")))
     return sorted(labels, key=lambda label: label.start)
 
 
-# Entries: which mark belongs to which label.
+# Stage 4, entries: which mark belongs to which label.
+
 
 _SCORE = (
     r"scor\w{1,3}|rat(?:ed?|ing)|grade[ds]?|marks?|points?|value|gets?|got|earn(?:s|ed)?"
     r"|receive[sd]?|deserves?|award(?:s|ed)?|given?|gives?|assign(?:ed)?"
 )
-_FILLER = re.compile(
+_FILLER = re.compile(  # words without a meaning between a label and its mark
     r"(?i)(?:[\s:=|(\[{\"'`>)\]}~#-]"
     rf"|,[\s\"']{{0,4}}(?=(?:(?:the|its|my|i|it)\s+)?(?:{_SCORE})\b)"
     r"|[(\[](?:out of|of|max(?:imum)?|worth|weight)?:?\s?\d{1,3}(?:\s?(?:points?|marks?|%))?[)\]]"
@@ -148,75 +406,48 @@ _LEADS = re.compile(
     rf"(?i)(?:[:=|(\[>\"'`-]|\b(?:{_SCORE}|is|with|at)(?:\s+(?:an?|the|it|of|is)){{0,2}})\s{{0,3}}$"
 )
 _STOP = re.compile(r"[.!?](?=\s)|\n")
-_MORE_NUMBERS = re.compile(r"\s{0,3}(?:and|&|,|to|-|/)\s{0,3}(?:component\s)?\d")
-_BACKWARD = re.compile(
-    r"(?i)[ \t(-]{0,4}(?P<preposition>(?:for|on|to|in|as)\s)?(?:the\s|a\s)?(?:score of\s)?[(]?"
-)
+_MORE_NUMBERS = re.compile(r"\s{0,3}(?:and|&|,|to|-|/)\s{0,3}(?:component\s)?\d")  # 1 and 2
 _LONGEST_TITLE = 400  # characters between the name of a component and its mark
-_TRIES = 4  # marks after a name that may be its own
 
 
-def _entries(text: str) -> list[Span]:
+def _entries(text: str) -> list[_Entry]:
     """The entries of a folded text; list numbers name components only where nothing else does."""
-    for weak in (False, True):
-        labels = _labels(text, weak=weak)
-        marks = find_marks(text)
-        entries = list(_pairs(text, labels, marks))
-        if any(entry.number != TOTAL for entry in entries):
-            break
+    marks = _marks(text)
+    strong = _pairs(text, _labels(text, weak=False), marks)
+    return strong if _names_component(strong) else _pairs(text, _labels(text, weak=True), marks)
+
+
+def _names_component(entries: Sequence[_Entry]) -> bool:
+    return any(entry.number != _TOTAL for entry in entries)
+
+
+def _pairs(text: str, labels: Sequence[_Label], marks: Sequence[_LocatedMark]) -> list[_Entry]:
+    starts = [mark.start for mark in marks]
+    naming: list[tuple[_Label, Sequence[_LocatedMark]]] = []
+    for label in labels:
+        first = bisect_left(starts, label.end)
+        near = marks[first : first + 4]
+        if not label.adjacent or (near and _FILLER.fullmatch(text, label.end, near[0].start)):
+            naming.append((label, near))
+    entries = []
+    for (label, near), following in zip_longest(naming, naming[1:]):
+        limit = min(following[0].start if following else len(text), label.end + _LONGEST_TITLE + 1)
+        mark = _ahead(text, label, [mark for mark in near if mark.start < limit])
+        if mark is not None:
+            entries.append(_Entry(label.start, mark.end, label.number, mark.mark))
     return entries
 
 
-def _pairs(text: str, labels: Spans, marks: Spans) -> Iterator[Span]:
-    starts = [mark.start for mark in marks]
-    firsts = [bisect_left(starts, label.end) for label in labels]
-    naming = [
-        (label, first)
-        for label, first in zip(labels, firsts, strict=True)
-        if not label.adjacent
-        or (first < len(marks) and _is_adjacent(text, label, marks[first]))
-        or (first > 0 and _is_behind(text, label, marks[first - 1], None))
-    ]
-    claimed = -1  # marks up to this one have a name
-    for (label, first), following in zip_longest(naming, naming[1:]):
-        limit = following[0].start if following else len(text)
-        near = [mark for mark in marks[first : first + _TRIES] if mark.start < limit]
-        mark = _ahead(text, label, near)
-        if first - 1 > claimed and _is_behind(text, label, marks[first - 1], mark):
-            claimed, mark = first - 1, marks[first - 1]
-        elif mark is not None:
-            claimed = bisect_left(starts, mark.start)
-        if mark is not None:
-            start, end = min(label.start, mark.start), max(label.end, mark.end)
-            yield Span(start, end, mark.mark, label.number)
-
-
-def _is_behind(text: str, label: Span, mark: Span, ahead: Span | None) -> bool:
-    """``6/6 for component 1``; or ``6/6 component 1`` where no mark follows on the line."""
-    between = _BACKWARD.fullmatch(text, mark.end, label.start) if mark.end <= label.start else None
-    last = ahead is None or (label.number != TOTAL and "\n" in text[label.end : ahead.start])
-    return between is not None and (last or between["preposition"] is not None)
-
-
-def _ahead(text: str, label: Span, marks: Spans) -> Span | None:
+def _ahead(text: str, label: _Label, marks: Sequence[_LocatedMark]) -> _LocatedMark | None:
     """The mark that follows a name: at once, or after the title of a component."""
-    marks = [mark for mark in marks if mark.start - label.end <= _LONGEST_TITLE]
-    if marks and _is_adjacent(text, label, marks[0]):
+    if marks and _FILLER.fullmatch(text, label.end, marks[0].start):
         return marks[0]
-    if label.number == TOTAL or _MORE_NUMBERS.match(text, label.end):
+    if label.number == _TOTAL or _MORE_NUMBERS.match(text, label.end):
         return None
     titled = [mark for mark in marks if _ends_title(text[label.end : mark.start])]
     if len({mark.mark for mark in titled}) > 1:
-        return titled[0]._replace(mark=None)
+        return replace(titled[0], mark=None)
     return titled[0] if titled else None
-
-
-def _is_adjacent(text: str, label: Span, mark: Span) -> bool:
-    """Whether only words without a meaning stand between a name and the mark after it."""
-    between = text[label.end : mark.start]
-    if text[mark.start] in "\"'" or text[mark.start].isalpha():  # "score": 6, "max": 6
-        between = between.rstrip(", ")
-    return _FILLER.fullmatch(between) is not None
 
 
 def _ends_title(title: str) -> bool:
@@ -228,17 +459,6 @@ def _ends_title(title: str) -> bool:
     return bool(_FILLER.fullmatch(tail)) and (stop[0] == "\n" or bool(tail.strip()))
 
 
-# Quotations: the judged answer may hold a verdict on itself, and the judge may quote it.
-
-_QUOTATIONS = (
-    re.compile(r"```[^`]*```"),
-    re.compile(r"(?:^|(?<=\n))[ \t]{0,3}>[^\n]*(?:\n[ \t]{0,3}>[^\n]*)*"),
-    re.compile(r"(?<!`)`[^`\n]+`(?!`)"),
-    re.compile(r"<(?:response|answer|output|quote)>[^<]*<", re.IGNORECASE),
-    re.compile(r'"[^"]*"(?!\w)'),
-    re.compile(r"(?<!\w)'(?=\S)[^'\n]*(?:(?<=\w)'\w[^'\n]*)*'(?!\w)"),
-)
-_BLANK = "\0"
 _WHO = r"\b(?:answer|response|reply|model|assistant|candidate|output|text|it|which|author)\b"
 _TELLS = (
     r"(?:sa(?:y|id)|writ|wrote|stat|claim|read|quot|assert|declar|contain|includ|end|add|append"
@@ -252,72 +472,22 @@ _ATTRIBUTED = re.compile(
     r"|\b(?:ignore|disregard)\b[^.!?\n]{0,80}$"
     r"|\b(?:would|could|might)\s(?:have\s)?(?:get|got|earn|receive|be|deserve)\w{0,3}\W{0,4}$"
 )
-_NAME_BEGINS = re.compile(r"(?:\bthe\s+)?\bscores?\s+(?:of|for)\s+(?:the\s+)?$", re.IGNORECASE)
-_GRADING = re.compile(r"(?i)\b(?:grad|scor|verdict|evaluat|assess|result|judg)")
-_DISOWNED = re.compile(
-    r"(?i)\b(?:quot|claim|fake|inject|itself|its own|wrote|writes|written|cannot|can't|unable"
-    r"|pretend|says|said|in the (?:response|answer)|part of|no verdict)"
-)
-_GOES_ON = re.compile(r"[ \t`'\")\]}]*(?:[\w(-])")
+_NAME_BEGINS = re.compile(r"(?i)(?:\bthe\s+)?\bscores?\s+(?:of|for)\s+(?:the\s+)?$")
 _SENTENCE_END = re.compile(r"[.!?](?:\s|$)|\n\s*\n")
-_NEAR = 120  # characters before a verdict that show whose it is
-_AFTER = 150  # characters after a quotation that may disown it
 
 
-def _without_quotations(text: str, *, strict: bool = False) -> tuple[str, list[tuple[int, int]]]:
-    """The text with claims in quotations blanked, and where these stood.
-
-    A quoted value stays: ``component 1: "6/6, all named"``; not if `strict`.
-    """
-    blanked: list[tuple[int, int]] = []
-
-    def blank(match: re.Match[str]) -> str:
-        if not _is_claim(match[0], strict=strict):
-            return match[0]
-        blanked.append(match.span())
-        return _BLANK * len(match[0])
-
-    for pattern in _QUOTATIONS:
-        text = pattern.sub(blank, text)
-    return text, sorted(blanked)
-
-
-def _is_claim(quotation: str, *, strict: bool) -> bool:
-    mark = FRACTION.search(quotation)
-    if mark is None or not re.search(r"[^\W\d_]{3}", quotation):
-        return False
-    value_first = not quotation[: mark.start()].strip("\"'`> \n")
-    short = len(quotation) - len(mark[0]) <= 12
-    return strict or _STRONG.search(quotation) is not None or not (value_first or short)
-
-
-def _is_trusted(text: str, quotations: Sequence[tuple[int, int]]) -> bool:
-    """Whether a verdict that stands wholly in quotations may be the judge's own.
-
-    The reply must begin with it, or announce a block as a grade; and nothing after may disown it.
-    """
-    start, end = quotations[0][0], quotations[-1][1]
-    after = text[end : end + _AFTER]
-    is_block = text[start] not in "\"'"
-    if _DISOWNED.search(after) or (not is_block and _GOES_ON.match(after)):
-        return False
-    outside = re.sub(r'"[^"]*"|```(?:json|python|text|yaml|xml)?', " ", text[:start])
-    before = text[max(0, start - _NEAR) : start]
-    announced = _GRADING.search(before) is not None and _DISOWNED.search(before) is None
-    return not re.search(r"[^\W\d_]", outside) or (is_block and announced)
-
-
-def _without_attributed(text: str, entries: Spans) -> list[Span]:
+def _own(text: str, entries: Sequence[_Entry]) -> list[_Entry]:
     """Entries that the words before them, in their sentence, do not attribute to somebody else."""
-    own: list[Span] = []
-    foreign_end = -_NEAR  # of the last entry, if it is somebody else's
+    own: list[_Entry] = []
+    foreign_end = -1  # of the last entry, if it is somebody else's
     for entry in entries:
-        near = entry.start - foreign_end <= _NEAR
-        same_sentence = near and not _SENTENCE_END.search(text, max(0, foreign_end), entry.start)
-        if (foreign_end > 0 and same_sentence) or _is_attributed(text, entry.start):
+        goes_on = 0 <= foreign_end >= entry.start - _NEAR
+        if (goes_on and not _SENTENCE_END.search(text, foreign_end, entry.start)) or _is_attributed(
+            text, entry.start
+        ):
             foreign_end = entry.end
         else:
-            foreign_end = -_NEAR
+            foreign_end = -1
             own.append(entry)
     return own
 
@@ -327,101 +497,101 @@ def _is_attributed(text: str, start: int) -> bool:
     return _ATTRIBUTED.search(before.rstrip("\"'` \n>")) is not None
 
 
-# The verdict among the entries.
+# Stage 5, the verdict among the entries.
 
 _RESTATED = re.compile(
     r"(?i)\b(?:final|revis|correct(?:ion|ed|ing)|updat|adjust|amend|on reflection|reconsider)"
 )
-_UNNAMED = re.compile(r"(?:[\n.;,]\W{0,4}(?:score|grade|rating)\W{0,5}|=\s?)$", re.IGNORECASE)
+_UNNAMED = re.compile(r"(?i)(?:[\n.;,]\W{0,4}(?:score|grade|rating)\W{0,5}|=\s?)$")
 _CLOSE = 60  # characters between the components and a total that belongs to them
 
 
-def _chosen(text: str, entries: Spans, weights: Sequence[int]) -> ParsedReply:
-    n = len(weights)
-    distinct = {(entry.number, entry.mark) for entry in entries}
-    repeated = len(distinct) > len({number for number, _ in distinct})
-    orders = ([*range(1, n + 1), TOTAL], [TOTAL, *range(1, n + 1)])  # of a verdict in full
+def _verdict_by_name(text: str, entries: Sequence[_Entry], nothing: ParsedReply) -> ParsedReply:
+    n = len(nothing.weights)
+    numbers = {entry.number for entry in entries}
+    orders = ([*range(1, n + 1), _TOTAL], [_TOTAL, *range(1, n + 1)])  # of a verdict in full
     runs = (entries[at : at + n + 1] for at in range(len(entries) - n))
     complete = [run for run in runs if [entry.number for entry in run] in orders]
-    verdicts = complete if repeated else [entries]
-    doubt = _contradiction(text, entries, verdicts, weights) if repeated else ""
-    marks = {entry.number: entry.mark for verdict in verdicts[-1:] for entry in verdict}
-    components = tuple(marks.get(number) for number in range(1, n + 1))
+    repeated = len({(entry.number, entry.mark) for entry in entries}) > len(numbers)
+    if repeated and not complete:
+        return _doubted(nothing, "one component is given two different scores")
+    verdict = complete[-1] if repeated else entries
+    marks = {entry.number: entry.mark for entry in verdict}
     attached = repeated or any(
-        (one.number == TOTAL) != (two.number == TOTAL)
+        (one.number == _TOTAL) != (two.number == _TOTAL)
         and len(text[one.end : two.start].strip()) <= _CLOSE
         for one, two in pairwise(entries)
     )
-    if TOTAL not in marks and (totals := _unnamed_totals(text, entries)):
-        attached = False
-        marks[TOTAL] = totals.pop()
-        doubt = doubt or ("a last score that may be another total" if totals else "")
-    total = marks.get(TOTAL)
+    totals = set() if _TOTAL in marks else _unnamed_totals(text, entries)
+    if totals:
+        attached, marks[_TOTAL] = False, next(iter(totals))
+    parsed = replace(
+        nothing,
+        components=tuple(marks.get(number) for number in range(1, n + 1)),
+        total=marks.get(_TOTAL),
+    )
+    if not repeated and not numbers <= {*range(n + 1)}:
+        beyond = Unscored("off_scale", f"it scores a component beyond the {n} there are")
+        return replace(parsed, doubt=beyond)
+    if doubt := _contradiction(text, entries, complete, parsed) if repeated else "":
+        return _doubted(parsed, doubt)
+    if len(totals) > 1:
+        return _doubted(parsed, "a last score that may be another total")
     if None in marks.values():
-        doubt = doubt or "one of its scores cannot be read"
-    elif total and not (attached or None in components or _agrees(total, components, weights)):
-        doubt = doubt or "a total apart from the components, and not what they make"
-    unscored = Unscored("unparsed", doubt) if doubt else None
-    if not repeated and not {*marks} <= {*range(n + 1)}:
-        unscored = Unscored("off_scale", f"it scores a component beyond the {n} there are")
-    return _checked(components, total, weights, unscored)
+        return _doubted(parsed, "one of its scores cannot be read")
+    if parsed.total and not (attached or None in parsed.components or parsed.confirmed):
+        return _doubted(parsed, "a total apart from the components, and not what they make")
+    return parsed
 
 
-def _unnamed_totals(text: str, entries: Spans) -> set[Mark | None]:
+def _unnamed_totals(text: str, entries: Sequence[_Entry]) -> set[Mark | None]:
     """``Score: 8/10`` after the components is their total, if it is what they make."""
     end = max(entry.end for entry in entries)
     return {
         mark.mark
-        for mark in find_marks(text)
+        for mark in _marks(text)
         if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
     }
 
 
 def _contradiction(
-    text: str, entries: Spans, verdicts: Sequence[Spans], weights: Sequence[int]
+    text: str, entries: Sequence[_Entry], verdicts: Sequence[Sequence[_Entry]], parsed: ParsedReply
 ) -> str:
     """Why the last complete verdict is in doubt; empty where it is not.
 
     Remarks on a component do not matter (``component 2: 4/4 is what a beginner gets``), nor does
     another total if the verdict's own is the one that its components make.
     """
-    if not verdicts:
-        return "one component is given two different scores"
     *drafts, last = [{entry.number: entry.mark for entry in verdict} for verdict in verdicts]
-    revised = _RESTATED.search(text, max(0, verdicts[-1][0].start - _CLOSE), verdicts[-1][0].end)
+    start = verdicts[-1][0].start
+    revised = _RESTATED.search(text, max(0, start - _CLOSE), verdicts[-1][0].end)
     if not revised and any(draft != last for draft in drafts):
         return "it holds two different verdicts"
-    sound = _agrees(last[TOTAL], [last[i] for i in range(1, len(weights) + 1)], weights)
     for entry in entries:
-        draft = revised and entry.start < verdicts[-1][0].start
+        draft = revised and entry.start < start
         if draft or entry.mark == last.get(entry.number, entry):
             continue
-        if not 0 <= entry.number <= len(weights) or _RESTATED.search(
-            text, max(0, entry.start - _CLOSE), entry.end
-        ):
+        retracted = _RESTATED.search(text, max(0, entry.start - _CLOSE), entry.end)
+        if entry.number not in last or retracted:
             return "it takes part of a verdict back"
-        if entry.number == TOTAL and not sound:
+        if entry.number == _TOTAL and not parsed.confirmed:
             return "it states two different totals"
     return ""
 
 
-def _by_position(text: str, weights: Sequence[int]) -> ParsedReply:
+def _verdict_by_position(text: str, nothing: ParsedReply) -> ParsedReply:
     """Marks without a name, in order: their scales, or the total they make, must fit."""
-    n = len(weights)
-    doubt = Unscored("unparsed", "no component is given a score")
-    nothing = ParsedReply(components=(None,) * n, doubt=doubt)
+    n = len(nothing.weights)
+    nothing = _doubted(nothing, "no component is given a score")
     text, _ = _without_quotations(text, strict=True)
-    named = _entries(text)
-    marks = find_marks(text)
-    if not marks or _is_attributed(text, marks[0].start):
+    entries, marks = _entries(text), _marks(text)
+    if n < 2 or not marks or _is_attributed(text, marks[0].start):
         return nothing
-    bare = [mark for mark in marks if all(mark.end != entry.end for entry in named)]
-    totals = [
-        *{entry.mark for entry in _without_attributed(text, named)},
-        *(mark.mark for mark in bare[n:]),
-    ]
+    ends = {entry.end for entry in entries}
+    bare = [mark for mark in marks if mark.end not in ends]
+    totals = {entry.mark for entry in _own(text, entries)} | {mark.mark for mark in bare[n:]}
     components = tuple(mark.mark for mark in bare[:n])
-    if n < 2 or len(components) < n or len(totals) > 1 or None in (*components, *totals):
+    if len(components) < n or len(totals) > 1 or None in (*components, *totals):
         return nothing
     at = 0
     for position, mark in enumerate(bare[:n], 1):  # a number before it may name another component
@@ -429,72 +599,42 @@ def _by_position(text: str, weights: Sequence[int]) -> ParsedReply:
         if numbers & set(range(1, n + 1)) - {position}:
             return nothing
         at = mark.end
-    total = totals[0] if totals else None
-    on_weights = [mark and mark.out_of for mark in components] == [*weights]
-    fits = _agrees(total, components, weights) if total else on_weights
-    return _checked(components, total, weights) if fits else nothing
+    total = next(iter(totals), None)
+    parsed = replace(nothing, components=components, total=total, doubt=None)
+    on_weights = [mark and mark.out_of for mark in components] == [*parsed.weights]
+    return parsed if (parsed.confirmed if total else on_weights) else nothing
 
 
-# Checks of the marks.
+# Stage 6, checks of scales and sums.
 
 
-def _checked(
-    components: tuple[Mark | None, ...],
-    total: Mark | None,
-    weights: Sequence[int],
-    doubt: Unscored | None = None,
-) -> ParsedReply:
-    """The parsed reply with its first doubt: impossible marks come before unreadable ones."""
-    recomputed = _weighted_share(components, weights)
-    agrees = _agrees(total, components, weights)
-    if any(mark is not None and not mark.possible for mark in (*components, total)):
+def _checked(parsed: ParsedReply) -> ParsedReply:
+    """The reply with its first doubt: impossible marks come before unreadable ones."""
+    missing = parsed.components.count(None)
+    doubt = parsed.doubt
+    if any(mark is not None and not mark.possible for mark in (*parsed.components, parsed.total)):
         doubt = Unscored("off_scale", "a score is negative, above full marks, or out of none")
-    elif doubt is None and None in components:
-        scored = len(weights) - components.count(None)
-        doubt = Unscored("off_scale", f"{scored} of {len(weights)} components have a score")
-    elif doubt is None and not _is_plausible(components, total, weights):
+    elif doubt is None and missing:
+        n = len(parsed.weights)
+        doubt = Unscored("off_scale", f"{n - missing} of {n} components have a score")
+    elif doubt is None and not _is_plausible(parsed):
         doubt = Unscored("unparsed", "its scales are not those of the components, nor its sums")
-    return ParsedReply(
-        components=components,
-        total=total,
-        recomputed=recomputed,
-        agrees=agrees or total is None or recomputed is None,
-        doubt=doubt,
-    )
+    return replace(parsed, doubt=doubt)
 
 
-def _is_plausible(
-    components: Sequence[Mark | None], total: Mark | None, weights: Sequence[int]
-) -> bool:
+def _is_plausible(parsed: ParsedReply) -> bool:
     """Whether the scales show that each mark is read as it was meant.
 
     Points that add up to a total on the same scale as each of them may be parts of a whole: 6/10
     and 4/10 make 10/10.
     """
-    marks = [mark for mark in components if mark is not None]
+    marks, total = [mark for mark in parsed.components if mark is not None], parsed.total
     points, scales = sum(mark.points for mark in marks), [mark.out_of for mark in marks]
-    if scales == [*weights] or _agrees(total, marks, weights):
+    if scales == [*parsed.weights] or parsed.confirmed:
         return True
-    if sorted(scales) == sorted(weights):  # the scales of other components
+    if sorted(scales) == sorted(parsed.weights):  # the scales of other components
         return False
     if total is not None and total == (points, sum(scales)):
         return True
     parts = total is not None and {*scales} == {total.out_of} and points == total.points
     return len({*scales}) == 1 and not parts
-
-
-def _weighted_share(components: Sequence[Mark | None], weights: Sequence[int]) -> float | None:
-    """Weighted share of full marks (0 to 1); None unless every component has a possible mark."""
-    shares = [mark.share for mark in components if mark is not None and mark.possible]
-    if len(shares) < len(weights):
-        return None
-    points = sum(share * weight for share, weight in zip(shares, weights, strict=True))
-    return points / sum(weights)
-
-
-def _agrees(total: Mark | None, components: Sequence[Mark | None], weights: Sequence[int]) -> bool:
-    """Whether a total is what its components make, within half a point of its own scale."""
-    share = _weighted_share(components, weights)
-    if total is None or share is None or not total.possible:
-        return False
-    return abs(total.share - share) <= 0.5 / total.out_of + 1e-9

@@ -1,4 +1,4 @@
-"""The robust reading: what a careful reader takes from a reply, and what nobody should."""
+"""The robust reader: what a careful person takes from a reply, and what nobody should."""
 
 import pytest
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from support.golden import vectors
 from support.mia_replies import DOUBTED, FAKE, OTHER_VERDICTS, SAME_VERDICT, SENTENCE
 
 from mmie_tasks.benchmarks.mia_bench.metrics import category_shares
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_reply, read_robust
+from mmie_tasks.benchmarks.mia_bench.robust import LONGEST, is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
 
@@ -22,7 +22,7 @@ PIECES = [
 ]
 
 
-def sample(weights=WEIGHTS, categories=("describe", "mention", "math", "grammar")):
+def sample_of(weights=WEIGHTS, categories=("describe", "mention", "math", "grammar")):
     return Sample(
         id="0",
         instruction="Name it in red.",
@@ -33,11 +33,11 @@ def sample(weights=WEIGHTS, categories=("describe", "mention", "math", "grammar"
     )
 
 
-def as_cases(table):
+def cases_of(table):
     return [pytest.param(value, id=name) for name, value in table.items()]
 
 
-def literal(case):
+def intended(case):
     marks = [mark and tuple(mark) for mark in case["intended"]["components"]]
     total = case["intended"]["total"]
     return marks, total and tuple(total)
@@ -45,13 +45,13 @@ def literal(case):
 
 @pytest.mark.parametrize("case", READABLE, ids=lambda case: case["id"])
 def test_a_golden_reply_is_read_as_intended_or_not_at_all(case):
-    reading = read_reply(case["reply"], case["component_weight"])
-    marks, total = literal(case)
+    parsed = read_reply(case["reply"], case["component_weight"])
+    marks, total = intended(case)
     possible = all(m and 0 <= m[0] <= m[1] and m[1] for m in [*marks, total or (0, 1)])
     too_many = case["note"].startswith("one too many")
-    if reading.doubt is None:
-        assert (list(reading.components), reading.total) == (marks, total)
-    assert (reading.doubt is None) is (possible and not too_many)
+    if parsed.doubt is None:
+        assert (list(parsed.components), parsed.total) == (marks, total)
+    assert (parsed.doubt is None) is (possible and not too_many)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_a_golden_reply_without_a_verdict_has_none(case):
     assert read_reply(case["reply"], case["component_weight"]).doubt is not None
 
 
-@pytest.mark.parametrize("reply", as_cases(SAME_VERDICT))
+@pytest.mark.parametrize("reply", cases_of(SAME_VERDICT))
 def test_one_verdict_in_many_ways(reply):
-    reading = read_reply(reply, WEIGHTS)
-    assert reading.doubt is None
-    assert (reading.components, reading.total) == (((6, 6), (2, 4)), (8, 10))
+    parsed = read_reply(reply, WEIGHTS)
+    assert parsed.doubt is None
+    assert (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_one_verdict_in_many_ways(reply):
     [pytest.param(*value, id=name) for name, value in OTHER_VERDICTS.items()],
 )
 def test_other_verdicts(reply, marks, total):
-    reading = read_reply(reply, WEIGHTS)
-    assert reading.doubt is None
-    assert (list(reading.components), reading.total) == (marks, total)
+    parsed = read_reply(reply, WEIGHTS)
+    assert parsed.doubt is None
+    assert (list(parsed.components), parsed.total) == (marks, total)
 
 
-@pytest.mark.parametrize("reply", as_cases(DOUBTED))
+@pytest.mark.parametrize("reply", cases_of(DOUBTED))
 def test_a_doubtful_reply_is_no_verdict(reply):
-    verdict = read_robust(sample(), reply)
+    verdict = read_robust(sample_of(), reply)
     assert isinstance(verdict, Unscored)
     assert verdict.reason in {"unparsed", "off_scale"}
 
@@ -89,12 +89,12 @@ def test_a_doubtful_reply_is_no_verdict(reply):
     "name", ["above", "total-above", "negative", "zero-scale", "too-many", "one-of-two"]
 )
 def test_what_cannot_be_meant_is_worth_asking_again(name):
-    assert is_impossible(sample(), DOUBTED[name])
+    assert is_impossible(sample_of(), DOUBTED[name])
 
 
 @pytest.mark.parametrize("reply", [SENTENCE, DOUBTED["refusal"], DOUBTED["two-verdicts"]])
 def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
-    assert not is_impossible(sample(), reply)
+    assert not is_impossible(sample_of(), reply)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_what_is_read_or_is_no_verdict_is_not_asked_again(reply):
     ],
 )
 def test_the_stated_total_counts_and_a_missing_one_is_what_the_components_make(reply, points):
-    assert read_robust(sample(), reply).points == pytest.approx(points)
+    assert read_robust(sample_of(), reply).points == pytest.approx(points)
 
 
-def test_a_total_that_its_components_do_not_make_is_told():
+def test_a_total_that_its_components_do_not_make_does_not_agree():
     assert not read_reply(SENTENCE.replace("8/10", "9/10"), WEIGHTS).agrees
     assert read_reply("component 1: 8/10, component 2: 5/10, total score: 7/10", WEIGHTS).agrees
 
@@ -118,27 +118,37 @@ def test_a_total_that_its_components_do_not_make_is_told():
 @pytest.mark.parametrize("total", ["8/10", "10/10", "8/8"])
 def test_weights_that_sum_to_8_have_full_marks(total):
     reply = f"component 1: 4/4, component 2: 4/4, total score: {total}"
-    assert read_robust(sample(weights=(4, 4)), reply) == Scored(1.0)
+    assert read_robust(sample_of(weights=(4, 4)), reply) == Scored(1.0)
 
 
 def test_a_category_is_the_mean_of_all_its_components():
     reply = "component 1: 4/4, component 2: 0/3, component 3: 3/3, total score: 7/10"
-    repeated = sample((4, 3, 3), ("mention", "grammar", "mention"))
-    reading = read_reply(reply, repeated.weights)
-    assert category_shares(repeated, reading) == {"mention": 1.0, "grammar": 0.0}
+    repeated = sample_of((4, 3, 3), ("mention", "grammar", "mention"))
+    parsed = read_reply(reply, repeated.weights)
+    assert category_shares(repeated, parsed) == {"mention": 1.0, "grammar": 0.0}
     assert category_shares(repeated, read_reply("no", repeated.weights)) == {}
 
 
 @pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)
 def test_a_reply_that_is_no_text_is_no_verdict(reply):
-    assert read_robust(sample(), reply).reason == "unparsed"
+    assert read_robust(sample_of(), reply).reason == "unparsed"
+
+
+def test_a_reply_beyond_the_longest_is_unparsed():
+    reply = f"{SENTENCE}. ".ljust(LONGEST)
+    verdicts = (read_robust(sample_of(), reply), read_robust(sample_of(), f"{reply} "))
+    assert verdicts[0] == Scored(0.8)
+    assert (verdicts[1].reason, verdicts[1].detail) == (
+        "unparsed",
+        "the reply has 100,001 characters",
+    )
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_any_reply_gets_a_verdict_on_the_scale(reply):
     for weights in (WEIGHTS, (4, 3, 3), (10,)):
-        verdict = read_robust(sample(weights), reply)
+        verdict = read_robust(sample_of(weights), reply)
         assert isinstance(verdict, Unscored) or 0 <= verdict.points <= 1
 
 
@@ -150,17 +160,17 @@ def test_feedback_after_the_verdict_never_changes_it(feedback):
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_hostile_feedback_makes_a_doubt_at_most(feedback):
-    reading = read_reply(f"{SENTENCE}.\n\n{feedback}", WEIGHTS)
+    parsed = read_reply(f"{SENTENCE}.\n\n{feedback}", WEIGHTS)
     restated = "final" in feedback  # then the last verdict counts
-    the_same = (reading.components, reading.total) == (((6, 6), (2, 4)), (8, 10))
-    assert restated or the_same or reading.doubt
+    unchanged = (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
+    assert restated or unchanged or parsed.doubt
 
 
 @given(st.permutations([0, 1, 2]), st.sampled_from([", ", "; ", "\n", ". ", " | "]))
 def test_the_order_of_the_parts_does_not_matter(order, separator):
     parts = ["component 1: 6/6", "component 2: 2/4", "total score: 8/10"]
-    reading = read_reply(separator.join(parts[i] for i in order), WEIGHTS)
-    assert (reading.components, reading.total) == (((6, 6), (2, 4)), (8, 10))
+    parsed = read_reply(separator.join(parts[i] for i in order), WEIGHTS)
+    assert (parsed.components, parsed.total) == (((6, 6), (2, 4)), (8, 10))
 
 
 @given(
@@ -171,13 +181,13 @@ def test_the_order_of_the_parts_does_not_matter(order, separator):
 def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator):
     weights = [weight for _, weight in marks]
     halves = [min(half, 2 * weight) / 2 for half, weight in marks]
-    said = [
+    scores = [
         form.format(i, f"{p:g}/{w}")
         for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)
     ]
-    reading = read_reply(separator.join(said), weights)
-    assert list(reading.components) == list(zip(halves, weights, strict=True))
-    assert reading.doubt is None
+    parsed = read_reply(separator.join(scores), weights)
+    assert list(parsed.components) == list(zip(halves, weights, strict=True))
+    assert parsed.doubt is None
 
 
 @pytest.mark.parametrize(
