@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
@@ -21,88 +20,7 @@ Raises a `MmieTasksError`, which ends the process with its message and status 1.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A subcommand, as ``mmie-tasks --help`` lists it.
-
-    Attributes:
-        name: The first word after ``mmie-tasks``.
-        arguments: Its arguments in short.
-        help: One line.
-        reads_runs: Whether it works on saved runs; the help lists these separately.
-    """
-
-    name: str
-    arguments: str = ""
-    help: str
-    reads_runs: bool = False
-
-    @property
-    def help_text(self) -> str:
-        """Usage and help line; the latter is in column 26."""
-        usage = f"  mmie-tasks {self.name} {self.arguments}".rstrip()
-        separator = " " * (25 - len(usage)) if len(usage) < 25 else f"\n{'':25}"
-        return f"{usage}{separator}{self.help}\n"
-
-
-COMMANDS: Mapping[str, Command] = {
-    command.name: command
-    for command in (
-        Command(name="path", help="print the folder of our task files (for `--include_path`)"),
-        Command(
-            name="doctor",
-            arguments="[--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...] [--json]",
-            help="check whether a run can start: packages, GPUs, disk, data, prompts, judges",
-        ),
-        Command(
-            name="prefetch",
-            arguments="BENCHMARK... [--judge]",
-            help="download data, prompts and a judge, for machines without internet access",
-        ),
-        Command(
-            name="cache",
-            arguments="stats|export|import|prune",
-            help="the cache of judge replies (`cache --help`)",
-        ),
-        Command(
-            name="export",
-            arguments="BENCHMARK RUN -o PATH",
-            help="convert a run to the benchmark's official formats (`export mmie --help`)",
-        ),
-        Command(
-            name="report",
-            arguments="RUN... -o report.html",
-            help="scores, charts and every sample, in one file for a browser",
-            reads_runs=True,
-        ),
-        Command(
-            name="agreement",
-            arguments="RUN_OR_CSV RUN_OR_CSV...",
-            help="whether judges agree with each other, or with human scores",
-            reads_runs=True,
-        ),
-        Command(
-            name="compare",
-            arguments="RUN RUN",
-            help="whether one tested model is significantly better than another",
-            reads_runs=True,
-        ),
-        Command(
-            name="subset",
-            arguments="RUN...",
-            help="how far the score of fewer samples deviates",
-            reads_runs=True,
-        ),
-        Command(
-            name="rescore",
-            arguments="RUN...",
-            help="score saved replies again with the readers of this version",
-            reads_runs=True,
-        ),
-    )
-}
-
-_FUNCTIONS: Mapping[str, str] = {
+COMMANDS: Mapping[str, str] = {
     "path": "cli:_path",
     "doctor": "cli:_doctor",
     "prefetch": "preflight.prefetch:run",
@@ -114,13 +32,37 @@ _FUNCTIONS: Mapping[str, str] = {
     "subset": "results.subset:run",
     "rescore": "results.rescore:run",
 }
+"""Subcommand to the module and function that run it."""
 
-_FLAGS = """\
+HELP = """\
+mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench
+and MIA-Bench.
+
+  mmie-tasks path        print the folder of our task files (for `--include_path`)
+  mmie-tasks doctor [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...] [--json]
+                         check whether a run can start: packages, GPUs, disk, data, prompts, judges
+  mmie-tasks prefetch BENCHMARK... [--judge]
+                         download data, prompts and a judge, for machines without internet access
+  mmie-tasks cache stats|export|import|prune
+                         the cache of judge replies (`cache --help`)
+  mmie-tasks export BENCHMARK RUN -o PATH
+                         convert a run to the benchmark's official formats (`export mmie --help`)
   mmie-tasks --version   print the version
   mmie-tasks --help      print this help
-"""
 
-_LMMS_EVAL = """\
+Subcommands for runs that were saved with `--output_path` and `--log_samples`:
+
+  mmie-tasks report RUN... -o report.html
+                         scores, charts and every sample, in one file for a browser
+  mmie-tasks agreement RUN_OR_CSV RUN_OR_CSV...
+                         whether judges agree with each other, or with human scores
+  mmie-tasks compare RUN RUN
+                         whether one tested model is significantly better than another
+  mmie-tasks subset RUN...
+                         how far the score of fewer samples deviates
+  mmie-tasks rescore RUN...
+                         score saved replies again with the readers of this version
+
 All other subcommands are those of lmms-eval, with our tasks and launchers:
 
   mmie-tasks tasks list                          like `lmms-eval tasks list`, with our tasks
@@ -129,20 +71,7 @@ All other subcommands are those of lmms-eval, with our tasks and launchers:
                                                  with another judge, for tasks that use one
   mmie-tasks eval --help                         the options of lmms-eval
 """
-
-
-def help_text() -> str:
-    """The text of ``mmie-tasks --help``."""
-    general, on_runs = (
-        "".join(command.help_text for command in COMMANDS.values() if command.reads_runs is flag)
-        for flag in (False, True)
-    )
-    return (
-        "mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench\n"
-        f"and MIA-Bench.\n\n{general}{_FLAGS}\n"
-        "Subcommands for runs that were saved with `--output_path` and `--log_samples`:\n\n"
-        f"{on_runs}\n{_LMMS_EVAL}"
-    )
+"""The text of ``mmie-tasks --help``."""
 
 
 def main() -> None:
@@ -153,7 +82,7 @@ def main() -> None:
     """
     match sys.argv[1:]:
         case [] | ["-h" | "--help"]:
-            print(help_text(), end="")
+            print(HELP, end="")
         case ["--version"]:
             print(f"mmie-tasks {__version__}")
         case [name, *arguments] if name in COMMANDS:
@@ -179,7 +108,7 @@ def load_command(name: str) -> Run:
     """Import the function that runs a subcommand."""
     if name not in COMMANDS:
         raise ValueError(f"no subcommand `{name}`")
-    module, _, function = _FUNCTIONS[name].partition(":")
+    module, _, function = COMMANDS[name].partition(":")
     run: Run = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 

@@ -8,7 +8,7 @@ import pytest
 from support.logged_runs import mmie_lines, write_run
 
 from mmie_tasks import __version__
-from mmie_tasks.cli import COMMANDS, help_text, load_command, main
+from mmie_tasks.cli import COMMANDS, HELP, load_command, main
 from mmie_tasks.core.paths import task_dir
 
 
@@ -43,7 +43,8 @@ def test_help_names_our_subcommands_and_those_of_the_runner(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_subcommand_in_the_table_can_be_loaded(name: str) -> None:
+def test_every_subcommand_is_in_the_help_and_can_be_loaded(name: str) -> None:
+    assert f"  mmie-tasks {name} " in HELP
     assert callable(load_command(name))
 
 
@@ -54,12 +55,11 @@ def test_path_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["prefetch", *(name for name, command in COMMANDS.items() if command.reads_runs)]
+    "name", ["prefetch", "report", "agreement", "compare", "subset", "rescore"]
 )
-def test_a_subcommand_is_in_the_help_and_prints_an_error_with_a_hint(
+def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    assert f"  mmie-tasks {name} " in help_text()
     arguments = ["not-there"] if name == "prefetch" else ["not-there", "not-there"]
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", name, *arguments])
     with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):

@@ -233,7 +233,12 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
         source = Source(path=file.path, position=entry.position, task=file.task, datasets=datasets)
         if answer := reader(require_reader(entry.value, reader, source), source):
             answers.append(answer)
-    return _without_shared_names(answers)
+    # A file name that two URLs of a file end in identifies neither; the URLs do.
+    counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
+    return [
+        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
+        for answer in answers
+    ]
 
 
 def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
@@ -251,15 +256,6 @@ def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:
     if not any(is_answer) or (strict and not all(is_answer)):
         return ()
     return [Entry({"id": k, "answer": value}, f"key {k!r}") for k, value in fields.items() if k]
-
-
-def _without_shared_names(answers: list[SavedAnswer]) -> list[SavedAnswer]:
-    """Drop a file name that two URLs of a file end in: it identifies neither; the URLs do."""
-    counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
-    return [
-        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
-        for answer in answers
-    ]
 
 
 def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:

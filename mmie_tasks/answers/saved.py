@@ -269,7 +269,10 @@ def as_answer(value: object) -> Answer:
         if all(_is_part(part) for part in value):
             value = {"content": value}
     text = replace_surrogates(json.dumps(value, ensure_ascii=False))
-    return text if _is_interleaved(value) else f"{NOT_TEXT} {text}"
+    match value:  # parts, or text and images
+        case {"content": list()} | {"text": str(), "images": [*_]}:
+            return text
+    return f"{NOT_TEXT} {text}"
 
 
 def with_absolute_images(value: object, folder: Path) -> object:
@@ -302,14 +305,6 @@ def _absolute(image: object, folder: Path) -> object:
 
 def _is_part(value: object) -> bool:
     return isinstance(value, Mapping) and bool(value) and value.keys() <= {"text", "image"}
-
-
-def _is_interleaved(value: object) -> bool:
-    """Whether a JSON object is an answer with images: parts, or text and images."""
-    match value:
-        case {"content": list()} | {"text": str(), "images": [*_]}:
-            return True
-    return False
 
 
 def _plain_ids(record: AnswerRecord, source: Source) -> tuple[str, ...]:

@@ -267,7 +267,7 @@ def _check_judges(options: Mapping[str, Any]) -> None:
     Raises:
         MmieTasksError: A judge cannot be used.
     """
-    from mmie_tasks.runner.judge_launchers import parse_launcher_args
+    from mmie_tasks.runner.launchers import parse_launcher_args
 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))

@@ -1,8 +1,9 @@
 """Launchers by name, for ``--launcher_args name=...``: all judges, and those of other packages.
 
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
-name is used (``llm_judge/launcher/__init__.py:13``), so nothing is imported here. Other packages
-register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and
+name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
+it is imported: ``launchers.openai``. It has nothing to start and only registers the choice. Other
+packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and
 launchers, which start a server, in the group ``mmie_tasks.launchers``:
 
     [project.entry-points."mmie_tasks.launchers"]
@@ -18,17 +19,23 @@ from types import ModuleType
 
 from loguru import logger
 
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.choice import JudgeChoice
+from mmie_tasks.judging.session import register_launcher
+
+SOURCE = "`--launcher_args`"
 ENTRY_POINTS = "mmie_tasks.launchers"
-JUDGES = "mmie_tasks.runner.judge_launchers"
 
 
 class Launchers(dict[str, str]):
     """Name to dotted class path. An unknown name ends the run with a list of the names."""
 
     def __missing__(self, name: str) -> str:
-        from mmie_tasks.runner.judge_launchers import refuse_unknown
-
-        refuse_unknown(name, tuple(self))
+        listed = ", ".join(f"`{launcher}`" for launcher in self)
+        raise SystemExit(
+            f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}"
+        )
 
 
 def add_launchers(launcher: ModuleType) -> None:
@@ -43,10 +50,8 @@ def add_launchers(launcher: ModuleType) -> None:
     if not isinstance(available, dict):
         logger.warning("mmie-tasks: this lmms-eval has no AVAILABLE_LAUNCHERS; none was added.")
         return
-    from mmie_tasks.judges import registry  # imported late: each start of the runner comes here
-
     registry.warn_about_name_conflicts()
-    judges = ((name, f"{JUDGES}.{name}") for name in registry.names())
+    judges = ((name, f"{__name__}.{name}") for name in registry.names())
     for name, class_path in (*judges, *_installed_launchers()):
         first_class_path = available.setdefault(name, class_path)
         if first_class_path != class_path:
@@ -66,3 +71,60 @@ def _installed_launchers() -> Iterator[tuple[str, str]]:
                 f"mmie-tasks: the launcher `{entry.name}` = `{entry.value}` was not added. "
                 f"hint: write it as `package.module:Class` in `{ENTRY_POINTS}`"
             )
+
+
+class JudgeLauncher:
+    """A launcher of the runner that selects the judge ``name``.
+
+    The runner creates it on every rank before the model is loaded, so a wrong option ends the run
+    early. Keys and servers are checked later: the runner also creates it for ``--predict_only``.
+
+    Args:
+        options: The judge's options, as the runner has parsed them.
+
+    Raises:
+        SystemExit: The judge has no such option, or the value has the wrong type.
+    """
+
+    name = ""
+
+    def __init__(self, **options: object) -> None:
+        texts = {key: str(value) for key, value in options.items()}
+        try:
+            registry.check_options(self.name, texts)
+        except MmieTasksError as error:
+            raise SystemExit(str(error)) from None
+        register_launcher(self, JudgeChoice(name=self.name, options=texts, source=SOURCE))
+
+    def launch(self, *_: object) -> None:
+        """Do nothing: there is no server to start."""
+
+    def clean(self) -> None:
+        """Do nothing: there is no server to stop."""
+
+
+def parse_launcher_args(launcher_args: object) -> JudgeChoice | None:
+    """The judge that ``--launcher_args`` names; None without one, or for another launcher.
+
+    Raises:
+        SettingWrong: The judge has no such option.
+        SystemExit: There is neither a judge nor a launcher of that name.
+    """
+    from lmms_eval.llm_judge import launcher
+    from lmms_eval.utils import simple_parse_args_string
+
+    if not isinstance(launcher_args, str):
+        return None
+    options = {key: str(value) for key, value in simple_parse_args_string(launcher_args).items()}
+    name = options.pop("name", "")
+    if name not in registry.names():
+        _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
+        return None
+    registry.check_options(name, options)
+    return JudgeChoice(name=name, options=options, source=SOURCE)
+
+
+def __getattr__(name: str) -> type[JudgeLauncher]:
+    if name not in registry.names():
+        raise AttributeError(f"there is no judge `{name}`")
+    return type(f"{name}_launcher", (JudgeLauncher,), {"name": name})

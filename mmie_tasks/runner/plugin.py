@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mmie_tasks.runner.launchers import add_launchers
 from mmie_tasks.runner.post_import import after_import
 
 if TYPE_CHECKING:
@@ -21,13 +20,20 @@ if TYPE_CHECKING:
 def install_hooks() -> None:
     """Add our tasks and launchers to the runner once it has imported its own."""
     after_import("lmms_eval.tasks", _register_tasks)
-    after_import("lmms_eval.llm_judge.launcher", add_launchers)
+    after_import("lmms_eval.llm_judge.launcher", _add_launchers)
 
 
+# Every start of the runner loads this module, so these import late.
 def _register_tasks(tasks: ModuleType) -> None:
-    from mmie_tasks.runner.registration import register_tasks  # every start loads this module
+    from mmie_tasks.runner.registration import register_tasks
 
     register_tasks(tasks)
+
+
+def _add_launchers(launcher: ModuleType) -> None:
+    from mmie_tasks.runner.launchers import add_launchers
+
+    add_launchers(launcher)
 
 
 def run_lmms_eval() -> None:

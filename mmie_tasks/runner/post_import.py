@@ -65,8 +65,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a watched module, from the other finders; None for all other modules."""
-        if self._unfinished:
-            self._notify_finished()
+        with self._lock:
+            finished = [name for name in self._unfinished if not _is_unfinished(name)]
+            self._unfinished.difference_update(finished)
+        for name in finished:
+            if (module := sys.modules.get(name)) is not None:  # None: its import failed
+                self.notify(module)
         search = (threading.get_ident(), fullname)
         if fullname not in self._functions or search in self._searches:
             return None
@@ -80,14 +84,6 @@ class _Finder(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(spec.loader, self.notify)
         return spec
-
-    def _notify_finished(self) -> None:
-        with self._lock:
-            finished = [name for name in self._unfinished if not _is_unfinished(name)]
-            self._unfinished.difference_update(finished)
-        for name in finished:
-            if (module := sys.modules.get(name)) is not None:  # None: its import failed
-                self.notify(module)
 
 
 class _Loader(importlib.abc.Loader):

@@ -205,23 +205,17 @@ def _unsupported(requests: Sequence[object], why: str) -> SystemExit:
 
 def _id_columns(docs: object) -> list[list[str]]:
     """The columns that identify a sample, as text: without gaps or repetitions."""
-    columns = [_column(docs, name) for name in _ID_COLUMNS]
-    return [
-        [str(value) for value in column]
-        for column in columns
-        if column
-        and all(isinstance(value, (str, int)) and value != "" for value in column)
-        and len(set(map(str, column))) == len(column)
-    ]
-
-
-def _column(docs: object, name: str) -> list[object]:
-    """One column of a `datasets.Dataset` or of a list of dicts; empty if it is missing."""
-    if isinstance(docs, Dataset):
-        return list(docs.select_columns([name])[name]) if name in docs.column_names else []
-    if isinstance(docs, list) and all(isinstance(row, Mapping) and name in row for row in docs):
-        return [row[name] for row in docs]
-    return []
+    id_columns = []
+    for name in _ID_COLUMNS:
+        column: list[object] = []
+        if isinstance(docs, Dataset) and name in docs.column_names:
+            column = list(docs.select_columns([name])[name])
+        elif isinstance(docs, list) and all(isinstance(d, Mapping) and name in d for d in docs):
+            column = [doc[name] for doc in docs]
+        texts = [str(value) for value in column if isinstance(value, (str, int)) and value != ""]
+        if column and len(set(texts)) == len(column):
+            id_columns.append(texts)
+    return id_columns
 
 
 def _target(request: _ParsedRequest, docs: object) -> str | None:

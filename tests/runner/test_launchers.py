@@ -9,7 +9,7 @@ from loguru import logger
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judging.session import launcher_choice
-from mmie_tasks.runner import judge_launchers, launchers
+from mmie_tasks.runner import launchers
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_ours_and_those_of_installed_packages_are_added(
 ) -> None:
     assert added(monkeypatch, theirs="package.module:Launcher") == {
         "sglang": "SGLangLauncher",
-        "of_ours": "mmie_tasks.runner.judge_launchers.of_ours",
+        "of_ours": "mmie_tasks.runner.launchers.of_ours",
         "theirs": "package.module.Launcher",
     }
     assert log == []
@@ -73,7 +73,7 @@ def test_a_name_that_is_nothing_ends_the_run_with_what_there_is(
 
 
 def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
-    launcher = judge_launchers.openai(model="m", timeout=60)  # typed by the runner
+    launcher = launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
     chosen = launcher_choice()
@@ -95,4 +95,4 @@ def test_a_wrong_option_ends_the_run_when_the_launcher_is_made(
     options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(SystemExit, match=message):
-        judge_launchers.openai(**options)
+        launchers.openai(**options)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast, get_args
+from typing import cast, get_args
 
-from mmie_tasks.benchmarks.milebench import assets
+from mmie_tasks.benchmarks.milebench import assets, task
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Verdicts
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
@@ -13,7 +13,6 @@ from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     BadRecord,
     Benchmark,
-    Doc,
     Line,
     LoggedSample,
     LoggedSegment,
@@ -21,9 +20,6 @@ from mmie_tasks.runs.benchmark import (
     Record,
     Scale,
 )
-
-if TYPE_CHECKING:
-    import datasets
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
@@ -122,8 +118,6 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
         return stored
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None
-    from mmie_tasks.benchmarks.milebench import task
-
     dataset, gold = log_line.text(record, "dataset"), record.get("gold")
     sample = Sample(
         dataset=dataset,
@@ -153,24 +147,6 @@ def _facts(
     return facts
 
 
-def _check_data(docs: datasets.Dataset) -> None:
-    from mmie_tasks.benchmarks.milebench import task
-
-    task.check_data(docs)
-
-
-def _provenance(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.milebench import task
-
-    return task.provenance(doc)
-
-
-def _signature(doc: Doc) -> str:
-    from mmie_tasks.benchmarks.milebench import task
-
-    return task.signature(doc)
-
-
 BENCHMARK = Benchmark(
     name="milebench",
     title="MileBench",
@@ -181,7 +157,7 @@ BENCHMARK = Benchmark(
     rerecord=rerecord,
     datasets=DATASETS,
     assets=assets.assets,
-    check_data=_check_data,
-    provenance=_provenance,
-    signature=_signature,
+    check_data=task.check_data,
+    provenance=task.provenance,
+    signature=task.signature,
 )

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from loguru import logger
-from PIL import Image, ImageDraw, ImageFont
 
 from mmie_tasks.benchmarks.milebench.assets import Annotation, annotation
 from mmie_tasks.benchmarks.milebench.prompts import combined
@@ -30,6 +29,7 @@ from mmie_tasks.hub.images import inside, open_bounded, open_file, open_rgb
 
 if TYPE_CHECKING:
     import datasets
+    from PIL import Image
 
 DatasetRow: TypeAlias = dict[str, object]
 
@@ -199,6 +199,8 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
 
 
 def _grid(images: Sequence[Path]) -> Image.Image:
+    from PIL import Image
+
     columns = math.ceil(math.sqrt(len(images)))
     rows = math.ceil(len(images) / columns)
     grid = Image.new("RGB", (columns * CELL_SIDE_PX, rows * CELL_SIDE_PX))
@@ -219,6 +221,8 @@ def _with_caption(cell: Image.Image, caption: str) -> Image.Image:
     The text starts as far above the bottom as its box is high, plus its own top margin: the lowest
     pixels of a ``g`` are cut off, as in the official script.
     """
+    from PIL import ImageDraw, ImageFont
+
     draw = ImageDraw.Draw(cell)
     font = ImageFont.load_default(FONT_SIZE_PX)
     left, top, right, bottom = draw.textbbox((0, 0), caption, font=font)
