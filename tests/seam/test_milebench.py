@@ -97,10 +97,11 @@ def test_logged_answers_score_the_same_again_also_one_dataset_alone(
 
 
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
-    torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
     tasks = "milebench_T-1,milebench_GPR1200_combined1,milebench_adv"
     result = workplace.run(
-        *torchrun.split(), "--model", "stub", "--tasks", tasks, MILEBENCH_DATA=str(DATA)
+        *("lmms-eval", "--model", "stub", "--tasks", tasks),
+        processes=2,
+        MILEBENCH_DATA=str(DATA),
     )
     assert rounded(result, "MileBench adv")["coverage"] == 1, result.output
     assert rounded(result, "MileBench GPR1200 combined1")["official"] == 0

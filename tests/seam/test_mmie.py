@@ -42,8 +42,7 @@ def test_a_judge_over_the_wire_is_shown_the_official_request_and_gives_the_table
 
 
 def test_two_processes_judge_their_own_halves(workplace: Workplace, judge: JudgeServer) -> None:
-    torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    result = evaluate(workplace, url=judge.url, command=tuple(torchrun.split()))
+    result = evaluate(workplace, url=judge.url, processes=2)
     assert TABLE.items() <= printed(result).items(), result.output
     assert len(judge) == N
 

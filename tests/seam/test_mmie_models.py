@@ -14,7 +14,6 @@ from support.mmie_seam import TABLE, N, evaluate, printed, samples
 from support.runner import Workplace
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-TORCHRUN = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
 
 
 def test_the_model_that_draws_is_judged_with_its_drawings(
@@ -25,7 +24,7 @@ def test_the_model_that_draws_is_judged_with_its_drawings(
     result = workplace.run("python", "-m", "pip", "install", *install, model)
     assert result.status == 0, result.output
     options = ("--model", "drawing", "--model_args", "output_dir=drawings")
-    result = evaluate(workplace, *options, url=judge.url, command=tuple(TORCHRUN.split()))
+    result = evaluate(workplace, *options, url=judge.url, processes=2)
     assert TABLE.items() <= printed(result).items(), result.output
     assert len(judge) == N
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]

@@ -16,7 +16,6 @@ from support.runner import CommandResult, Workplace
 
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
-TWO = ("torchrun", "--standalone", "--nproc_per_node", "2", "-m", "lmms_eval")
 LOADED = "Loading MMIE-Score"
 FREED = "Freed of the tested model `StubChat`: `models`."
 
@@ -27,9 +26,14 @@ def workplace(tmp_path: Path) -> Workplace:
 
 
 def judged(
-    workplace: Workplace, *more: str, model: Path = CHECKPOINT, **others: str
+    workplace: Workplace,
+    *more: str,
+    model: Path = CHECKPOINT,
+    processes: int = 1,
+    **variables: str,
 ) -> CommandResult:
-    return evaluate(workplace, *more, MMIE_SCORE_MODEL=str(model), MMIE_TASKS_JUDGE=" ", **others)
+    settings = {"MMIE_SCORE_MODEL": str(model), "MMIE_TASKS_JUDGE": " ", **variables}
+    return evaluate(workplace, *more, processes=processes, **settings)
 
 
 def replies(workplace: Workplace) -> dict[int, str]:
@@ -76,7 +80,7 @@ def test_a_judge_that_says_nothing_readable_leaves_the_samples_without_a_score(
 
 def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
     model = scripted_checkpoint.write(workplace.folder / "judge", reply="### Score: 5")
-    result = judged(workplace, model=model, command=TWO)
+    result = judged(workplace, model=model, processes=2)
     assert printed(result)["official"] == 83.33, result.output
     assert result.output.count(LOADED) == 2
 

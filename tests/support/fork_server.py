@@ -1,19 +1,24 @@
 """Runs Python scripts in forks of a process that has imported their libraries.
 
-Half of what a small evaluation costs is importing torch, transformers and the like. The server
-imports them once; each script runs in a fork of it. `lmms_eval` and `mmie_tasks` are not imported
-here: the script imports them itself, from its own ``PYTHONPATH``, so entry points and precedence
-are those of a new process. A fork has its own environment, working directory, arguments, output
-and process group, and it ends as an interpreter ends: threads are waited for, exit
-handlers run, an exception is printed.
+Most of what a small evaluation costs is importing torch, transformers and the like, and parsing
+the 3,500 task files of lmms-eval. The server does both once; each script runs in a fork of it, with
+its own environment, working directory, arguments, output and process group. A fork ends as an
+interpreter ends: threads are waited for, exit handlers run, an exception is printed.
 
-A fork differs from a new process in two things, and both are looked after:
+A script imports `mmie_tasks`, `lmms_eval.models`, `lmms_eval.tasks`, `lmms_eval.evaluator` and the
+launchers itself, from its own ``PYTHONPATH``: entry points, hooks, the index of tasks and their
+precedence are those of a new process. Shared are
 
-* The libraries read their settings from the server's environment when they were imported.
-  `ForkServer.can_run` compares the two environments, so that a script with other settings gets a
-  process of its own. ``HF_HOME`` alone may differ: to the libraries it is a symbolic link, which
-  points to the script's own folder while the script runs.
-* PyYAML parses with libyaml where it has it: `lmms_eval` reads 3,500 task files at each start.
+* the libraries, and the modules of `lmms_eval` that know neither models nor tasks (`LMMS_EVAL`).
+  They read their settings from the server's environment. `ForkServer.can_run` compares the two
+  environments, so that a script with other settings gets a process of its own. ``HF_HOME`` alone
+  may differ: to the libraries it is a symbolic link, which points to the script's own folder while
+  the script runs;
+* the parsed content of task files, as `lmms_eval` reads it for its index (`_share_task_files`). A
+  file is still looked for and read in the script; one with other content is parsed there;
+* PyYAML's parser, which is libyaml's (`startup/sitecustomize.py`).
+
+A script may run as several processes, with the variables that torchrun sets for each of them.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import runpy
 import select
 import shutil
@@ -33,7 +39,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -45,6 +51,10 @@ LIBRARIES = (  # what lmms_eval and mmie_tasks import for an evaluation or a rep
     *("scipy.stats", "sklearn.metrics", "pandas", "pytablewriter", "rich.console", "dotenv"),
     *("tabulate", "krippendorff", "jinja2", "plotly", "numexpr", "psutil", "filelock"),
 )
+LMMS_EVAL = ("lmms_eval.evaluator_utils", "lmms_eval.loggers", "lmms_eval.caching.response_cache")
+IMPORTED_BY_SCRIPTS = ("mmie_tasks", "lmms_eval.models", "lmms_eval.tasks", "lmms_eval.llm_judge")
+STARTUP = Path(__file__).parent / "startup"  # with a `sitecustomize`, for ``PYTHONPATH``
+
 READ_LATER = ("MMIE_", "MILEBENCH_", "MIA_BENCH_", "SKETCH_", "OPENAI_API_KEY", "PYTHONPATH")
 """Prefixes of variables that no library reads when it is imported."""
 
@@ -60,6 +70,7 @@ class Script:
     arguments: tuple[str, ...]
     folder: str
     environment: Mapping[str, str]
+    processes: int = 1
 
     def run(self, library_path: list[str]) -> None:
         """Run it in this process, whose output is already the script's."""
@@ -84,7 +95,7 @@ class ForkServer:
         with other_end, (self._folder / "errors").open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(other_end.fileno())],
-                env={**self._settings, "HF_HOME": str(self._home)},
+                env={**self._settings, "HF_HOME": str(self._home), "PYTHONPATH": str(STARTUP)},
                 pass_fds=[other_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -176,19 +187,53 @@ def _status(pid: int, connection: socket.socket) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _parse_yaml_with_libyaml() -> None:
-    """Give PyYAML's `full_load` its faster parser; what it constructs stays the same."""
+def _fork_processes(script: Script) -> Script:
+    """Fork once per process, as torchrun starts them. Returns in these forks only."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    count = str(script.processes)
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    pids = set()
+    for rank in map(str, range(script.processes)):
+        pid = os.fork()
+        if pid == 0:
+            numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count}
+            environment = {**script.environment, **shared, **numbers, "LOCAL_WORLD_SIZE": count}
+            return replace(script, environment=environment)
+        pids.add(pid)
+    status = 0
+    while pids:
+        pid, ended = os.wait()
+        pids.remove(pid)
+        if ended and not status:  # the others would wait for this one
+            status = 1
+            for other in pids:
+                os.kill(other, signal.SIGTERM)
+    os._exit(status)
+
+
+def _share_task_files() -> None:
+    """Parse the task files of `lmms_eval` here; a fork copies what it needs by a file's content.
+
+    Only for its index: `lmms_eval` then leaves the functions in a file unread.
+    """
     import yaml
+    from lmms_eval import utils
 
-    if not yaml.__with_libyaml__:
-        return
+    parse = yaml.full_load
+    documents: dict[bytes, bytes] = {}
 
-    class FullLoader(yaml.CFullLoader):
-        def __init__(self, stream: IO[bytes]) -> None:
-            super().__init__(stream)
-            self.name = getattr(stream, "name", "<file>")  # as PyYAML's own; lmms_eval reads it
+    def full_load(stream: IO[bytes]) -> object:
+        if yaml.FullLoader.yaml_constructors.get("!function") is not utils.ignore_constructor:
+            return parse(stream)
+        content = stream.read()
+        if content not in documents:
+            documents[content] = pickle.dumps(parse(content))
+        return pickle.loads(documents[content])  # noqa: S301 - written above
 
-    yaml.FullLoader = yaml.loader.FullLoader = FullLoader
+    yaml.full_load = full_load
+    for path in Path(utils.__file__).with_name("tasks").rglob("*.yaml"):
+        utils.load_yaml_config(str(path), mode="simple")
 
 
 def _exit_status(run: Callable[[], None]) -> int:
@@ -213,14 +258,16 @@ def _exit_status(run: Callable[[], None]) -> int:
 def _main() -> None:
     library_path = sys.path[1:]
     sys.path[:] = library_path
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *LMMS_EVAL):
         importlib.import_module(name)
-    assert not {"lmms_eval", "mmie_tasks"} & sys.modules.keys()
-    _parse_yaml_with_libyaml()
+    _share_task_files()
+    assert not [name for name in sys.modules if name.startswith(IMPORTED_BY_SCRIPTS)]
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at the libraries
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         script = _serve(connection)
+    if script.processes > 1:
+        script = _fork_processes(script)
     os._exit(_exit_status(lambda: script.run(library_path)))
 
 

@@ -57,6 +57,7 @@ def evaluate(
     url: str = "",
     tasks: str = "mmie",
     command: tuple[str, ...] = ("lmms-eval",),
+    processes: int = 1,
     **variables: str,
 ) -> CommandResult:
     """Run lmms-eval, by default on ``answers.json``; with `url`, judged by what is there."""
@@ -68,6 +69,7 @@ def evaluate(
         *command,
         *(*model, *args, "--tasks", tasks, "--output_path", "out", "--log_samples"),
         *(*judge, *more),
+        processes=processes,
         **{**settings, **variables},
     )
 

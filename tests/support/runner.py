@@ -16,7 +16,7 @@ from pathlib import Path
 
 import mmie_tasks
 from mmie_tasks.core.paths import task_dir
-from support.fork_server import ForkServer, Script
+from support.fork_server import STARTUP, ForkServer, Script
 
 TESTS = Path(__file__).resolve().parents[1]
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
@@ -84,12 +84,13 @@ class Workplace:
         """Make `support.stub_model.StubChat` known as ``--model stub``."""
         self.install_entry_point("lmms_eval.models", "stub", "support.stub_manifest:STUB")
 
-    def run(self, *command: str, **variables: str) -> CommandResult:
+    def run(self, *command: str, processes: int = 1, **variables: str) -> CommandResult:
         """Run a command to its end, here, with these variables in addition to our own.
 
         ``lmms-eval``, ``mmie-tasks`` and ``python FILE.py`` run in a fork of a process that has
         imported the libraries, where that makes no difference to them; any other command is a
-        process of its own.
+        process of its own. With several `processes`, each is such a fork, with the variables that
+        torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
         path, arguments = Path(sysconfig.get_path("scripts"), command[0]), command[1:]
@@ -98,12 +99,14 @@ class Workplace:
         elif command[0] not in CONSOLE_SCRIPTS:
             return self.run_process(*command, **variables)
         if not _server().can_run(environment):
+            assert processes == 1, "with these variables, use torchrun"
             return self.run_process(*command, **variables)
         script = Script(
             path=str(path),
             arguments=arguments,
             folder=str(self.folder),
             environment=environment,
+            processes=processes,
         )
         with tempfile.TemporaryFile() as output:
             status = _server().run(script, output, TIMEOUT_S)
@@ -141,7 +144,7 @@ class Workplace:
         return {
             **inherited_variables,
             "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),
-            "PYTHONPATH": os.pathsep.join([str(self.plugins), str(TESTS)]),
+            "PYTHONPATH": os.pathsep.join(map(str, (self.plugins, TESTS, STARTUP))),
             "PYTHONWARNINGS": "ignore",
             "ACCELERATE_USE_CPU": "true",
             "CUDA_VISIBLE_DEVICES": "",
