@@ -78,7 +78,12 @@ def _csv_rows(path: Path) -> Iterator[_CsvRow]:
     delimiter = max(_DELIMITERS, key=first_line.count)
     lines = _csv_lines(path, text, delimiter)
     number, header = next(lines, (1, []))
-    columns = _csv_columns(path, number, header)
+    columns = [name.lower() for name in header]
+    for name in ("id", "score", "rater"):
+        times = columns.count(name)
+        if times > 1 or (not times and name != "rater"):
+            names = ", ".join(_quoted(column) for column in columns[:8]) or "nothing"
+            raise _csv_error(path, number, f"the header needs one column `{name}`, and has {names}")
     for line, cells in lines:
         if len(cells) < len(columns):
             raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
@@ -88,16 +93,6 @@ def _csv_rows(path: Path) -> Iterator[_CsvRow]:
                 raise _csv_error(path, line, f"its `{name}` is empty")
         score = cell_of["score"] if delimiter == "," else cell_of["score"].replace(",", ".")
         yield _CsvRow(line=line, id=cell_of["id"], score=score, rater=cell_of.get("rater", ""))
-
-
-def _csv_columns(path: Path, line: int, header: list[str]) -> list[str]:
-    columns = [name.lower() for name in header]
-    for name in ("id", "score", "rater"):
-        times = columns.count(name)
-        if times > 1 or (not times and name != "rater"):
-            names = ", ".join(_quoted(column) for column in columns[:8]) or "nothing"
-            raise _csv_error(path, line, f"the header needs one column `{name}`, and has {names}")
-    return columns
 
 
 def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -257,13 +252,13 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
     verdicts = {sample.id: sample.verdict(score_kind) for sample in task_run.samples}
-    points = {i: float(v.points) for i, v in verdicts.items() if isinstance(v, Scored)}
+    points = {i: v.points for i, v in verdicts.items() if isinstance(v, Scored)}
     return Rater(
         name=run.name,
         kind="judge",
         party=run.name,
         source=task_run.log,
-        points={id_: round(value, _DIGITS) for id_, value in points.items()},
+        points={id_: round(float(value), _DIGITS) for id_, value in points.items()},
         unscored={i: v.reason for i, v in verdicts.items() if isinstance(v, Unscored)},
         samples=task_run.by_id,
         signatures=task_run.signatures,

@@ -74,15 +74,6 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{low:.2f} – {high:.2f}"
 
 
-def count(value: int) -> str:
-    """A whole number, in groups of three digits.
-
-    >>> count(20000)
-    '20,000'
-    """
-    return f"{value:,}"
-
-
 def dollars(value: float | None) -> str:
     """US dollars; four decimals below one dollar, since a judge's reply costs cents.
 
@@ -117,21 +108,6 @@ def _fields(signature: str) -> dict[str, str]:
     return fields
 
 
-def differing(signatures: Sequence[str]) -> str:
-    """The keys that move a score and in which the signatures differ.
-
-    >>> differing(["judge:a|t:0|pkg:1", "judge:b|t:0|pkg:2"])
-    'judge'
-    """
-    return ", ".join(mixed_keys(signatures))
-
-
-def headlines(task: Json) -> object:
-    """The rows of a task's headline table; none where it has no table."""
-    tables = task["tables"]
-    return tables[0]["rows"] if tables else ()
-
-
 def day(date: str) -> str:
     """The runner's date in ISO style; other texts unchanged.
 
@@ -145,11 +121,10 @@ def day(date: str) -> str:
 FILTERS: Mapping[str, Callable[..., object]] = {
     "percent": percent_cell,
     "interval": interval,
-    "count": count,
+    "count": "{:,}".format,
     "dollars": dollars,
     "signature_rows": signature_rows,
-    "differing": differing,
-    "headlines": headlines,
+    "mixed_keys": mixed_keys,
     "day": day,
 }
 
