@@ -17,12 +17,12 @@ def touch(folder: Path, *names: str) -> Path:
     return folder
 
 
-def logs(found):
-    return [(log.date, log.task) for log in found.logs]
+def logs(run_logs):
+    return [(log.date, log.task) for log in run_logs.logs]
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         pytest.param(f"{OLD}_samples_mmie_sa.jsonl", (OLD, "mmie_sa"), id="as-the-runner"),
         pytest.param("samples_mmie.jsonl", ("", "mmie"), id="without-a-date"),
@@ -36,53 +36,53 @@ def logs(found):
         pytest.param("samples_mmie.jsonl.part", None, id="unfinished"),
     ],
 )
-def test_a_log_is_known_by_its_name(name, found):
+def test_the_date_and_task_are_in_the_name_of_a_log(name, expected):
     log = parse_log_name(Path(name))
-    assert found == (log and (log.date, log.task))
+    assert expected == (log and (log.date, log.task))
 
 
-def test_of_each_task_the_newest_log_is_taken(tmp_path):
+def test_the_newest_log_of_a_task_is_used(tmp_path):
     touch(tmp_path, f"{OLD}_samples_mmie.jsonl", f"{NEW}_samples_mmie.jsonl")
     touch(tmp_path, f"{OLD}_samples_mia_bench.jsonl")
-    (found,) = find_runs(str(tmp_path))
-    assert logs(found) == [(OLD, "mia_bench"), (NEW, "mmie")]
-    assert found.older == 1
+    (run_logs,) = find_runs(str(tmp_path))
+    assert logs(run_logs) == [(OLD, "mia_bench"), (NEW, "mmie")]
+    assert run_logs.older == 1
 
 
 def test_every_folder_with_logs_is_a_run_at_any_depth(tmp_path):
     touch(tmp_path / "a" / "model-a", "samples_mmie.jsonl")
     touch(tmp_path / "b", "samples_mmie.jsonl")
-    assert [found.name for found in find_runs(str(tmp_path))] == ["model-a", "b"]
+    assert [run_logs.name for run_logs in find_runs(str(tmp_path))] == ["model-a", "b"]
 
 
 @pytest.mark.parametrize("name", [f"{OLD}_results.json", f"{OLD}_samples_mmie.jsonl"])
 def test_a_file_names_its_own_evaluation(tmp_path, name):
     touch(tmp_path, f"{OLD}_results.json", f"{OLD}_samples_mmie.jsonl", f"{NEW}_samples_mmie.jsonl")
-    (found,) = find_runs(str(tmp_path / name))
-    assert logs(found) == [(OLD, "mmie")]
-    assert found.logs[0].results == tmp_path / f"{OLD}_results.json"
+    (run_logs,) = find_runs(str(tmp_path / name))
+    assert logs(run_logs) == [(OLD, "mmie")]
+    assert run_logs.logs[0].results == tmp_path / f"{OLD}_results.json"
 
 
 def test_a_word_can_name_the_run(tmp_path):
     touch(tmp_path, "samples_mmie.jsonl")
-    (found,) = find_runs(f"Model A={tmp_path}")
-    assert found.name == "Model A"
+    (run_logs,) = find_runs(f"Model A={tmp_path}")
+    assert run_logs.name == "Model A"
 
 
-def test_a_path_that_holds_the_sign_is_a_path(tmp_path):
+def test_an_existing_path_with_an_equals_sign_is_a_path(tmp_path):
     folder = touch(tmp_path / "x=1", "samples_mmie.jsonl")
-    (found,) = find_runs(str(folder))
-    assert found.name == "x=1"
+    (run_logs,) = find_runs(str(folder))
+    assert run_logs.name == "x=1"
 
 
 @pytest.mark.parametrize("word", [".", "samples_mmie.jsonl", "./../here"])
-def test_a_run_in_the_folder_one_is_in_has_a_name(tmp_path, monkeypatch, word):
+def test_a_run_in_the_current_folder_has_a_name(tmp_path, monkeypatch, word):
     monkeypatch.chdir(touch(tmp_path / "here", "samples_mmie.jsonl"))
-    (found,) = find_runs(word)
-    assert found.name == "here"
+    (run_logs,) = find_runs(word)
+    assert run_logs.name == "here"
 
 
-def test_one_name_for_two_runs_is_refused(tmp_path):
+def test_one_name_for_two_runs_is_an_error(tmp_path):
     touch(tmp_path / "a", "samples_mmie.jsonl")
     touch(tmp_path / "b", "samples_mmie.jsonl")
     with pytest.raises(SettingWrong, match="names 2 runs"):
@@ -90,7 +90,7 @@ def test_one_name_for_two_runs_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "words"),
+    ("word", "message"),
     [
         pytest.param("nowhere", "`nowhere` does not exist", id="nowhere"),
         pytest.param("A=nowhere", "`nowhere` does not exist", id="named"),
@@ -101,7 +101,7 @@ def test_one_name_for_two_runs_is_refused(tmp_path):
         pytest.param("notes.txt", "contains no log", id="another-file"),
     ],
 )
-def test_what_is_no_run_is_refused_in_words(tmp_path, monkeypatch, word, words):
+def test_a_path_without_runs_is_an_error(tmp_path, monkeypatch, word, message):
     monkeypatch.chdir(touch(tmp_path, "notes.txt"))
-    with pytest.raises(AnswersUnusable, match=words):
+    with pytest.raises(AnswersUnusable, match=message):
         find_runs(word)

@@ -39,13 +39,13 @@ def test_a_run_has_its_tasks_and_their_samples(tmp_path):
     assert [task.notes for task in run.tasks.values()] == [(), (), ()]
 
 
-def test_only_the_tasks_asked_for_are_read(tmp_path):
+def test_only_the_requested_tasks_are_read(tmp_path):
     write_run(tmp_path, "mmie", LINES)
     (tmp_path / "20261121_120000_samples_mia_bench.jsonl").write_text("no JSON\n")
     assert list(open_run(str(tmp_path), ["mmie"]).tasks) == ["mmie"]
 
 
-def test_what_is_not_ours_is_noted_and_left_out(tmp_path):
+def test_a_task_of_another_package_is_ignored_with_a_note(tmp_path):
     write_run(tmp_path, "mmie", LINES)
     write_run(tmp_path, "mmmu_val", [{"doc_id": 0}])
     run = open_run(str(tmp_path))
@@ -61,13 +61,13 @@ def test_a_last_line_that_is_cut_off_is_left_out_and_noted(tmp_path):
     assert "line 6, the last, is cut off" in task.notes[0]
 
 
-def test_a_sample_that_stands_there_twice_counts_once(tmp_path):
+def test_a_sample_that_is_logged_twice_counts_once(tmp_path):
     task = opened(tmp_path, [*LINES, LINES[2], LINES[2]])
     assert len(task.samples) == 6
     assert task.notes == ("2 samples logged twice with equal results: counted once",)
 
 
-def test_a_damaged_sample_that_stands_there_twice_counts_once(tmp_path):
+def test_a_sample_off_the_scale_that_is_logged_twice_counts_once(tmp_path):
     lines = changed(2, official={"points": math.nan})
     assert len(opened(tmp_path, [*lines, lines[2]]).samples) == 6
 
@@ -102,7 +102,7 @@ def test_samples_that_were_never_scored_are_left_out_and_noted(tmp_path):
     assert "1 sample never scored" in task.notes[0]
 
 
-def test_a_run_of_answers_only_has_nothing_to_look_at(tmp_path):
+def test_a_run_of_answers_only_is_an_error(tmp_path):
     write_run(tmp_path, "mmie", [BYPASS])
     with pytest.raises(AnswersUnusable, match="--predict_only"):
         open_run(str(tmp_path))
@@ -116,7 +116,7 @@ def test_a_run_of_answers_only_has_nothing_to_look_at(tmp_path):
         pytest.param({**LINES[0], "coverage": {"id": 3}}, "line 7: `category`", id="another's"),
     ],
 )
-def test_a_line_that_is_no_sample_is_named(tmp_path, line, words):
+def test_a_line_without_a_sample_is_an_error_with_its_number(tmp_path, line, words):
     with pytest.raises(AnswersUnusable, match=words):
         opened(tmp_path, [*LINES, line])
 
@@ -138,7 +138,7 @@ def test_a_task_that_the_run_lacks_is_named(tmp_path):
         open_run(str(tmp_path), ["mmie_sa"])
 
 
-def test_runs_of_one_name_are_told_apart(tmp_path):
+def test_runs_of_one_name_are_numbered(tmp_path):
     words = [str(write_run(tmp_path / each / "model", "mmie", LINES)) for each in "ab"]
     assert [run.name for run in open_runs(words)] == ["model (1)", "model (2)"]
 
@@ -167,7 +167,7 @@ def test_one_of_several_runs_must_be_named(tmp_path):
         pytest.param([1], {}, id="a-list"),
     ],
 )
-def test_the_runners_numbers_are_those_that_are_numbers(tmp_path, results, stored):
+def test_only_numeric_scores_of_the_runner_are_stored(tmp_path, results, stored):
     assert opened(tmp_path, results=results).stored == stored
 
 
@@ -178,7 +178,7 @@ def test_results_that_cannot_be_read_are_none(tmp_path, content):
     assert open_run(str(tmp_path)).tasks["mmie"].stored == {}
 
 
-def test_every_signature_is_known_once(tmp_path):
+def test_every_signature_is_listed_once(tmp_path):
     task = opened(tmp_path, changed(3, signature="judge:other"))
     assert len(task.signatures) == 2
     assert task.signatures[1] == "judge:other"

@@ -13,11 +13,11 @@ def log(folder, content):
 
 
 def read(path):
-    return [(found.number, found.line) for found in read_lines(path)]
+    return [(numbered.number, numbered.line) for numbered in read_lines(path)]
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "expected"),
     [
         pytest.param("", [], id="empty"),
         pytest.param("\n \n\r\n", [], id="blank"),
@@ -30,8 +30,8 @@ def read(path):
         pytest.param('{"a": "\\ud800"}\n', [(1, {"a": "\ud800"})], id="half-a-letter"),
     ],
 )
-def test_lines_are_numbered_as_they_stand(tmp_path, content, found):
-    assert read(log(tmp_path, content)) == found
+def test_blank_lines_count_in_line_numbers(tmp_path, content, expected):
+    assert read(log(tmp_path, content)) == expected
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_lines_are_numbered_as_they_stand(tmp_path, content, found):
         pytest.param(b"\x00\x00\n", "line 1", id="zeros"),
     ],
 )
-def test_a_line_that_is_none_is_named(tmp_path, content, words):
+def test_an_invalid_line_is_an_error_with_its_number(tmp_path, content, words):
     with pytest.raises(AnswersUnusable, match=words) as error:
         read(log(tmp_path, content))
     assert "samples_mmie.jsonl" in str(error.value)
 
 
-def test_a_log_that_is_a_folder_is_refused_in_words(tmp_path):
+def test_a_log_that_is_a_folder_is_an_error(tmp_path):
     with pytest.raises(AnswersUnusable, match="cannot be read"):
         read(tmp_path)
