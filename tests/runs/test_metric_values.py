@@ -1,4 +1,4 @@
-"""The numbers of a run, computed from its samples."""
+"""The metrics of a run, computed from its samples."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,22 +34,22 @@ def samples(*verdicts, letter="a"):
     return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(given)]
 
 
-def of(given, number=WHOLE, **options):
-    return metric_value(given, number, "official", SCALE, **options)
+def value_of(logged, metric=WHOLE, **options):
+    return metric_value(logged, metric, "official", SCALE, **options)
 
 
-def test_a_mean_is_over_the_scored_and_says_how_many_they_are():
-    found = of(samples(*[4, 8] * 9, "unparsed"))
+def test_a_mean_is_over_the_scored_samples_and_counts_them():
+    found = value_of(samples(*[4, 8] * 9, "unparsed"))
     assert (found.percent, found.scored, found.total) == (60.0, 18, 19)
     assert found.interval.low < 60 < found.interval.high
 
 
-def test_each_reading_has_its_own_number():
+def test_official_and_robust_have_their_own_value():
     assert metric_value(samples(4), WHOLE, "robust", SCALE).percent == 10.0
 
 
 def test_a_mean_of_groups_weighs_them():
-    found = of(samples(10, 10) + samples(2, letter="b"), BOTH)
+    found = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)
     assert (found.percent, found.scored, found.total) == (80.0, 3, 3)
 
 
@@ -66,37 +66,37 @@ def test_a_mean_of_groups_weighs_them():
         pytest.param(samples(1), PART, "no sample has a score", id="no-such-part"),
     ],
 )
-def test_where_there_is_no_number_it_says_why(given, number, why):
-    found = of(given, number)
+def test_a_missing_value_has_a_reason(given, number, why):
+    found = value_of(given, number)
     assert found.percent is None
     assert found.interval is None
     assert why in found.why_not
 
 
-def test_a_number_that_no_sample_counts_for_is_none():
-    assert of([], WHOLE) is None
-    assert of(samples(1, letter="c"), BOTH) is None
+def test_a_metric_without_samples_has_no_value():
+    assert value_of([], WHOLE) is None
+    assert value_of(samples(1, letter="c"), BOTH) is None
 
 
-def test_what_the_official_script_leaves_out_is_not_held_against_the_coverage():
-    found = of(samples(5, *["left_out"] * 9))
+def test_left_out_samples_do_not_lower_the_coverage():
+    found = value_of(samples(5, *["left_out"] * 9))
     assert (found.percent, found.scored, found.total) == (50.0, 1, 10)
 
 
 def test_a_part_is_its_share_of_full_marks():
     given = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
-    assert of(given, PART).percent == 75.0
+    assert value_of(given, PART).percent == 75.0
 
 
 def test_a_part_of_an_unscored_sample_is_unscored():
     given = [sample(1, Unscored("refused"), share=0.5)]
-    assert of(given, PART).scored == 0
+    assert value_of(given, PART).scored == 0
 
 
-def test_one_sample_has_no_interval_and_none_is_drawn_if_none_is_asked_for():
-    assert of(samples(5)).interval is None
-    assert of(samples(5, 6), resamples=0).interval is None
-    assert of(samples(5, 6)).interval is not None
+def test_one_sample_or_no_resamples_give_no_interval():
+    assert value_of(samples(5)).interval is None
+    assert value_of(samples(5, 6), resamples=0).interval is None
+    assert value_of(samples(5, 6)).interval is not None
 
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
@@ -104,15 +104,15 @@ def test_the_order_of_samples_never_matters(points, lots):
     given = samples(*points) + samples(3, 4, letter="b")
     shuffled = lots.sample(given, len(given))
     for number in (WHOLE, BOTH):
-        one, other = (of(each, number, resamples=50) for each in (given, shuffled))
+        one, other = (value_of(each, number, resamples=50) for each in (given, shuffled))
         assert (one.percent, one.interval) == (other.percent, other.interval)
 
 
 @given(st.lists(st.integers(0, 10), min_size=1), st.integers(1, 9))
 def test_an_unscored_sample_moves_no_mean(points, factor):
     few = max(0, len(points) * factor // 90)
-    sound = of(samples(*points), resamples=0)
-    found = of(samples(*points, *["unparsed"] * few), resamples=0)
+    sound = value_of(samples(*points), resamples=0)
+    found = value_of(samples(*points, *["unparsed"] * few), resamples=0)
     assert found.percent == sound.percent
     assert found.total == sound.total + few
 
@@ -151,13 +151,13 @@ def task_run(task, given, numbers):
         pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
     ],
 )
-def test_a_part_of_a_benchmark_has_the_numbers_of_its_groups(task, given, expected):
+def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, given, expected):
     found = metrics_of([task_run(task, given, (HEADED, ONLY_A, ONLY_B))])
     assert [number.name for number in found] == expected
     assert found[0].kind == "headline"
 
 
-def test_the_headline_of_a_part_is_the_first_number_that_all_its_samples_count_for():
+def test_the_headline_of_a_part_is_the_first_metric_that_counts_all_samples():
     given = samples(1) + samples(2, letter="b")
     numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
     found = metrics_of([task_run("letters_ab", given, (*numbers, ONLY_A, BOTH))])
