@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from support import report_payload as made
-from support.report_browser import Open
+from support.report_browser import Open, section
 
 from mmie_tasks.results.report.page import render
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE_MS = 20_000  # for a busy machine; what is waited for comes at once on an idle one
+NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
 
 
 @pytest.fixture(scope="package")  # no longer: while it is open, an event loop runs in this thread
@@ -62,12 +63,37 @@ def context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
 
 @pytest.fixture
 def opened(context: Callable[..., BrowserContext]) -> Open:
-    """Opens a file at an address in it; settings are the browser context's."""
+    """Opens a file at an address in it; settings are the browser context's.
 
-    def open_it(path: Path, place: str = "", **settings: Any) -> Page:
-        page = context(**settings).new_page()
-        page.set_default_timeout(PATIENCE_MS)
-        page.goto(f"{path.as_uri()}{place}")
-        return page
+    Drawing charts takes longer than all else, so they are drawn only with `charts`.
+    """
+
+    def open_it(path: Path, place: str = "", *, charts: bool = False, **settings: Any) -> Page:
+        return open_page(context(**settings), f"{path.as_uri()}{place}", charts=charts)
 
     return open_it
+
+
+@pytest.fixture(scope="module")
+def shared_page(browser: Browser, hostile: Path) -> Iterator[Page]:
+    context = browser.new_context()
+    yield open_page(context, f"{hostile.as_uri()}#mmie", charts=False)
+    context.close()
+
+
+@pytest.fixture
+def unfiltered(shared_page: Page) -> Page:
+    """The hostile report with the filters as on a new page, without charts; tests share it."""
+    section(shared_page).get_by_role("button", name="Clear filters").click()
+    status = section(shared_page).get_by_role("status")
+    expect(status).to_have_text(f"{len(made.POINTS)} of {len(made.POINTS)} samples match")
+    return shared_page
+
+
+def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    if not charts:
+        page.add_init_script(NO_CHARTS)
+    page.goto(address)
+    return page

@@ -35,7 +35,7 @@ def test_it_opens_without_a_complaint_and_without_a_request(
 
 
 def test_untrusted_texts_do_not_run_and_are_shown_completely(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
+    page = opened(hostile, "#mmie", charts=True)
     draw_all(page)
     open_all(page)
     page.wait_for_timeout(200)
@@ -62,7 +62,7 @@ def test_the_policy_stops_a_script_that_is_not_ours(opened: Open, hostile: Path)
 
 
 def test_a_label_of_a_chart_is_shown_as_it_is(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
+    page = opened(hostile, "#mmie", charts=True)
     draw_all(page)
     texts = page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
     assert [text for text in texts if text.startswith("<script>window.pwned = 1</")]
@@ -96,7 +96,7 @@ def test_a_number_that_is_not_there_says_why_and_another_saved_one_is_shown(
 def test_the_theme_is_the_systems_until_the_button_is_pressed(
     opened: Open, hostile: Path, scheme: str
 ) -> None:
-    page = opened(hostile, "#mmie", color_scheme=scheme)
+    page = opened(hostile, "#mmie", charts=True, color_scheme=scheme)
     draw_all(page)
     before = colours(page)
     page.get_by_role("button", name=re.compile("theme$")).click()
@@ -149,7 +149,7 @@ def test_every_text_has_contrast(opened: Open, hostile: Path, scheme: str) -> No
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int) -> None:
-    page = opened(hostile, "#mmie", viewport={"width": width, "height": 900})
+    page = opened(hostile, "#mmie", charts=True, viewport={"width": width, "height": 900})
     draw_all(page)
     open_all(page)
     show = section(page).get_by_role("button", name="Show all")

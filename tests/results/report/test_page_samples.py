@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 from support import report_payload as made
 from support.report_browser import Open, choice_of, expect_samples, section
 
@@ -28,9 +28,9 @@ IDS: list[str] = made.hostile()["tasks"][0]["samples"]["ids"]
     ],
 )
 def test_a_choice_changes_which_samples_are_shown(
-    opened: Open, hostile: Path, label: str, choice: str, expected: str
+    unfiltered: Page, label: str, choice: str, expected: str
 ) -> None:
-    page = opened(hostile, "#mmie")
+    page = unfiltered
     choice_of(page, label).select_option(label=choice)
     expect_samples(page, expected)
     expect(section(page).get_by_role("status")).to_contain_text(f"{len(expected)} of 8 samples")
@@ -43,16 +43,14 @@ def test_a_choice_changes_which_samples_are_shown(
         pytest.param("Only where runs differ (3)", "350", id="runs"),
     ],
 )
-def test_a_box_keeps_the_samples_that_differ(
-    opened: Open, hostile: Path, words: str, expected: str
-) -> None:
-    page = opened(hostile, "#mmie")
+def test_a_box_keeps_the_samples_that_differ(unfiltered: Page, words: str, expected: str) -> None:
+    page = unfiltered
     section(page).get_by_label(words).check()
     expect_samples(page, expected)
 
 
-def test_a_sample_without_score_is_neither_worst_nor_best(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
+def test_a_sample_without_score_is_neither_worst_nor_best(unfiltered: Page) -> None:
+    page = unfiltered
     choice_of(page, "Run").select_option(label="first")
     choice_of(page, "Order").select_option(label="worst first")
     expect_samples(page, "16427503")
@@ -60,8 +58,8 @@ def test_a_sample_without_score_is_neither_worst_nor_best(opened: Open, hostile:
     expect_samples(page, "05724613")
 
 
-def test_a_range_of_points_applies_to_the_selected_run(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
+def test_a_range_of_points_applies_to_the_selected_run(unfiltered: Page) -> None:
+    page = unfiltered
     section(page).get_by_label("highest official points").fill("1")
     expect_samples(page, "516")
     choice_of(page, "Run").select_option(label="first")
@@ -82,10 +80,8 @@ def test_a_range_of_points_applies_to_the_selected_run(opened: Open, hostile: Pa
         pytest.param("a" * 50_000, "0", id="very long"),
     ],
 )
-def test_a_search_covers_the_details(
-    opened: Open, hostile: Path, words: str, expected: str
-) -> None:
-    page = opened(hostile, "#mmie")
+def test_a_search_covers_the_details(unfiltered: Page, words: str, expected: str) -> None:
+    page = unfiltered
     section(page).get_by_label("Search in all texts").fill(words)
     expect(section(page).get_by_role("status")).to_contain_text(f"{len(expected)} of 8 samples")
     expect_samples(page, expected)
