@@ -104,9 +104,7 @@ def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:
     Raises:
         SettingWrong: No such judge or option, or an unusable value; lists the valid ones.
     """
-    options = {key: text for key, text in choice.options.items() if key != "cache"}
-    registry.refuse_secrets(options)
-    judge = registry.create(choice.name, options, environment)
+    judge = registry.create(choice.name, choice.options, environment)
     path = cache_path(choice, environment)
     return judge if path is None else CachedJudge(judge=judge, file=CacheFile(path))
 
@@ -141,7 +139,7 @@ def with_launcher_args(arguments: Sequence[str]) -> list[str]:
     if judge_args is not None:
         judge += f"{',' if ':' in judge else ':'}{judge_args}"
     choice = parse_choice(judge, "`--judge`")
-    registry.check_options(choice.name, choice.options)
+    registry.parse_options(choice.name, choice.options)
     pairs = "".join(f",{key}={value}" for key, value in choice.options.items())
     return [*arguments, "--launcher_args", f"name={choice.name}{pairs}"]
 

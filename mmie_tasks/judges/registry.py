@@ -111,10 +111,10 @@ def _installed() -> dict[str, EntryPoint]:
 
 
 def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Judge:
-    """Create a judge from options as the user typed them. Sends no request.
+    """Create a judge, without its cache, from options as the user typed them. Sends no request.
 
     Raises:
-        SettingWrong: No such judge or option, a value of another type, or a missing option.
+        SettingWrong: There is no such judge, an option is missing, or as `parse_options`.
     """
     factory = factory_of(name)
     arguments = parse_options(name, options)
@@ -135,43 +135,26 @@ def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]
 
 
 def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
-    """The options of a judge in their declared types.
+    """The options of a judge in their declared types, without ``cache``, which every judge has.
 
     Raises:
-        SettingWrong: No such option, or a value of another type; lists the valid options.
+        SettingWrong: No such option, a value of another type or range, or an API key, which would
+            be written into logs and results; the message does not repeat the key.
     """
-    types = option_types(name)
-    if unknown := [key for key in options if key not in types]:
-        listed = _listed((*types, "cache"), unknown[0])
-        raise SettingWrong(
-            f"The judge `{name}` has no option `{unknown[0]}`.", hint=f"its options: {listed}"
-        )
-    return {key: _parsed(name, key, text, types[key]) for key, text in options.items()}
-
-
-def check_options(name: str, options: Mapping[str, str]) -> None:
-    """Check that a judge has these options, with values of the declared types.
-
-    ``cache`` is an option of every judge.
-
-    Raises:
-        SettingWrong: No such option, or a value of another type; lists the valid options.
-    """
-    refuse_secrets(options)
-    parse_options(name, {key: value for key, value in options.items() if key != "cache"})
-
-
-def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Refuse an API key as an option: options are written into logs and results.
-
-    Raises:
-        SettingWrong: An option is an API key; the message does not repeat its value.
-    """
-    if secret := next((name for name in _SECRETS if name in options), None):
+    if secret := next((key for key in _SECRETS if key in options), None):
         raise SettingWrong(
             f"A judge takes no `{secret}=`: its options are written into logs and results.",
             hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
         )
+    types = option_types(name)
+    if unknown := [key for key in options if key not in (*types, "cache")]:
+        listed = _listed((*types, "cache"), unknown[0])
+        raise SettingWrong(
+            f"The judge `{name}` has no option `{unknown[0]}`.", hint=f"its options: {listed}"
+        )
+    return {
+        key: _parsed(name, key, text, types[key]) for key, text in options.items() if key != "cache"
+    }
 
 
 def option_types(name: str) -> dict[str, object]:

@@ -152,7 +152,7 @@ def judge_assets(
     explicit = None
     if judge not in (None, DEFAULT):
         explicit = parse_choice(judge, "`--judge`")
-        registry.check_options(explicit.name, explicit.options)
+        registry.parse_options(explicit.name, explicit.options)
     choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
     notes: list[str] = []
     for entry in benchmarks:

@@ -91,7 +91,7 @@ class JudgeLauncher:
     def __init__(self, **options: object) -> None:
         texts = {key: str(value) for key, value in options.items()}
         try:
-            registry.check_options(self.name, texts)
+            registry.parse_options(self.name, texts)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         register_launcher(self, JudgeChoice(name=self.name, options=texts, source=SOURCE))
@@ -120,7 +120,7 @@ def parse_launcher_args(launcher_args: object) -> JudgeChoice | None:
     if name not in registry.names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
         return None
-    registry.check_options(name, options)
+    registry.parse_options(name, options)
     return JudgeChoice(name=name, options=options, source=SOURCE)
 
 

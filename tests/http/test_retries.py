@@ -56,8 +56,8 @@ def test_the_next_time_is_that_of_the_earliest_retry():
     assert [job.index for job in queue.take_all()] == [0]
 
 
-def at(number, trouble):
-    return lambda asked: trouble if asked == number else None
+def fault_of(index, failure):
+    return lambda sent_index: failure if sent_index == index else None
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_max_concurrency_is_not_exceeded():
     ],
 )
 def test_a_poisoned_request_is_given_up_after_an_exact_number_of_attempts(kind, times):
-    poison = at(1, Failure(kind=kind, reason="poisoned"))
+    poison = fault_of(1, Failure(kind=kind, reason="poisoned"))
     server, outcomes = simulate(250, fault=poison, max_concurrency=4)
     poisoned = outcomes.pop(1)
     assert isinstance(poisoned, Undelivered)
@@ -96,7 +96,7 @@ def test_a_poisoned_request_is_given_up_after_an_exact_number_of_attempts(kind, 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
 def test_a_request_that_alone_is_denied_does_not_end_the_run(at_once):
-    poison = at(1, Failure(kind="denied", reason="HTTP 403"))
+    poison = fault_of(1, Failure(kind="denied", reason="HTTP 403"))
     _, outcomes = simulate(40, fault=poison, max_concurrency=at_once)
     assert isinstance(outcomes.pop(1), Undelivered)
     assert {type(outcome) for outcome in outcomes} == {str}

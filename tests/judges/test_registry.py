@@ -76,10 +76,10 @@ def test_invalid_names_and_options_are_refused_with_the_valid_ones(
 
 def test_a_key_as_an_option_is_refused_and_not_repeated() -> None:
     with pytest.raises(SettingWrong) as error:
-        registry.check_options("openai", {"api_key": "sk-123456789"})
+        registry.parse_options("openai", {"api_key": "sk-123456789"})
     assert "123456789" not in str(error.value)
     assert "OPENAI_API_KEY" in str(error.value)
 
 
 def test_cache_is_an_option_of_every_judge() -> None:
-    registry.check_options("word", {"word": "a", "cache": "off"})
+    registry.parse_options("word", {"word": "a", "cache": "off"})

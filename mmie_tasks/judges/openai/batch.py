@@ -240,37 +240,31 @@ class BatchRun:
         return bool(self._waiting) and not (self._one_batch_at_a_time and self.running)
 
     def _submit(self) -> None:
-        """Put the waiting requests into batches: existing ones first, then new ones.
+        """Wait for batches that other processes submitted, and submit the other requests.
 
-        Only one process at a time does this, so that two do not submit the same requests.
+        Only one process at a time does this, so that two do not submit the same requests. So a
+        submission without a batch is that of a killed process.
         """
         try:
             with self._store.lock():
-                self._join_earlier()
+                for submission in self._store.load():
+                    if self._waiting.keys().isdisjoint(submission.keys):
+                        continue
+                    if submission.batch is None:
+                        batch = self._provider.find(submission)
+                        if batch is None:
+                            self._store.delete(submission)
+                            continue
+                        submission = self._store.save(replace(submission, batch=batch.name))
+                    self._start(submission)
+                    logger.info(
+                        f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
+                    )
                 while self._may_submit():
                     self._submit_file()
         except _FAULTS as error:
             self._fail([*self._waiting], self._judge_error(error))
         self._restart_timers()
-
-    def _join_earlier(self) -> None:
-        """Wait for batches that another process submitted, whether it still runs or was killed.
-
-        This process holds the lock, so a submission without a batch is that of a killed process.
-        """
-        for submission in self._store.load():
-            if self._waiting.keys().isdisjoint(submission.keys):
-                continue
-            if submission.batch is None:
-                batch = self._provider.find(submission)
-                if batch is None:
-                    self._store.delete(submission)
-                    continue
-                submission = self._store.save(replace(submission, batch=batch.name))
-            self._start(submission)
-            logger.info(
-                f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
-            )
 
     def _submit_file(self) -> None:
         """Write a file with waiting requests, upload it, and create its batch."""

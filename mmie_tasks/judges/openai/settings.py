@@ -87,6 +87,14 @@ def open_judge(
     key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
     version = api_version or _first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
     token_price = _price(price, model)
+    if max_cost is not None and token_price is None:
+        raise SettingWrong(
+            f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
+            hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
+        )
+    # Every process of a run sends its own requests.
+    world_size = environment.get("WORLD_SIZE", "")
+    processes = max(1, int(world_size) if world_size.isdecimal() else 1)
     settings = Settings(
         model=model,
         base_urls=_base_urls(base_url, service, environment),
@@ -100,7 +108,7 @@ def open_judge(
         max_tokens=max_tokens,
         detail=detail,
         price=token_price,
-        max_cost_usd=_cost_share(max_cost, token_price, model, environment),
+        max_cost_usd=None if max_cost is None else max_cost / processes,
         patience_s=patience,
         cache_dir=cache_dir(environment),
     )
@@ -260,21 +268,6 @@ def _price(option: str | None, model: str) -> Price | None:
             hint="US dollars per million tokens, in and out: `price=2.5/10`",
         )
     return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
-
-
-def _cost_share(
-    max_cost_usd: float | None, price: Price | None, model: str, environment: Mapping[str, str]
-) -> float | None:
-    """This process's share of the cost limit: every process of a run sends its own requests."""
-    if max_cost_usd is None:
-        return None
-    if price is None:
-        raise SettingWrong(
-            f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
-            hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
-        )
-    processes = environment.get("WORLD_SIZE", "")
-    return max_cost_usd / max(1, int(processes) if processes.isdecimal() else 1)
 
 
 def _first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:

@@ -11,9 +11,9 @@ from mmie_tasks.judges.openai.check import check
 
 
 def problem(judge):
-    with pytest.raises(JudgeMisconfigured) as caught:
+    with pytest.raises(JudgeMisconfigured) as raised:
         judge.check()
-    return str(caught.value)
+    return str(raised.value)
 
 
 def test_a_listed_model_passes_the_check(server):
@@ -39,24 +39,24 @@ def test_a_short_request_decides_if_the_list_has_no_such_model(server, models):
 def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     server.models = ["Qwen3-VL-8B", "Qwen3-VL-32B", "whisper"]
     server.says(error(404, code="model_not_found", message="no such model"))
-    said = problem(judge_at(server.url, model="Qwen3-VL-8b"))
-    assert "It has `Qwen3-VL-8B`" in said
-    assert "hint: `model=Qwen3-VL-8B`" in said
-    assert "whisper" not in said
+    message = problem(judge_at(server.url, model="Qwen3-VL-8b"))
+    assert "It has `Qwen3-VL-8B`" in message
+    assert "hint: `model=Qwen3-VL-8B`" in message
+    assert "whisper" not in message
 
 
 def test_a_wrong_key_names_the_variables_and_not_the_key():
     with judge_server(key="another") as server:
-        said = problem(judge_at(server.url))
-    assert "HTTP 401" in said
-    assert "`OPENAI_API_KEY`" in said
-    assert KEY not in said
+        message = problem(judge_at(server.url))
+    assert "HTTP 401" in message
+    assert "`OPENAI_API_KEY`" in message
+    assert KEY not in message
 
 
 def test_an_unreachable_server_is_named_by_its_address(server):
     server.stop()
-    said = problem(judge_at(server.url))
-    assert f"{server.url} is not reachable: no connection" in said
+    message = problem(judge_at(server.url))
+    assert f"{server.url} is not reachable: no connection" in message
 
 
 def test_a_timeout_is_not_retried(server):
@@ -67,7 +67,7 @@ def test_a_timeout_is_not_retried(server):
 
 
 @pytest.mark.parametrize(
-    ("sent", "words"),
+    ("sent", "expected"),
     [
         pytest.param(error(429, code="insufficient_quota"), "top it up", id="quota"),
         pytest.param(error(403), "correct the key", id="403"),
@@ -77,10 +77,10 @@ def test_a_timeout_is_not_retried(server):
         pytest.param(error(400, message="no vision"), "no vision", id="400"),
     ],
 )
-def test_an_error_of_the_short_request_has_a_hint(server, sent, words):
+def test_an_error_of_the_short_request_has_a_hint(server, sent, expected):
     server.models = None
     server.says(sent)
-    assert words in problem(judge_at(server.url))
+    assert expected in problem(judge_at(server.url))
 
 
 def test_a_server_that_is_starting_is_retried(server):
@@ -117,24 +117,24 @@ def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):
 
 
 def test_a_missing_key_is_an_error_before_anything_is_sent():
-    said = problem(judge_at("https://api.openai.com/v1", key=None))
-    assert "needs a key" in said
-    assert "hint: `export OPENAI_API_KEY=...`" in said
+    message = problem(judge_at("https://api.openai.com/v1", key=None))
+    assert "needs a key" in message
+    assert "hint: `export OPENAI_API_KEY=...`" in message
 
 
 @pytest.mark.parametrize(
-    ("today", "words"),
+    ("today", "expected"),
     [
         pytest.param(date(2026, 11, 14), None, id="long-before"),
         pytest.param(date(2026, 11, 15), "is shut down on 2027-01-14", id="60-days-before"),
         pytest.param(date(2027, 1, 14), "was shut down on 2027-01-14", id="on-the-day"),
     ],
 )
-def test_a_retiring_model_is_announced_with_its_successor(server, log, today, words):
+def test_a_retiring_model_is_announced_with_its_successor(server, log, today, expected):
     server.models = ["gpt-4o-2024-11-20"]
     options = {"model": "gpt-4o-2024-11-20", "base_url": server.url}
     check(settings_of({"OPENAI_API_KEY": KEY}, **options), today=today)
-    assert any("gpt-6-luna" in line and words in line for line in log) if words else log == []
+    assert any("gpt-6-luna" in line and expected in line for line in log) if expected else log == []
 
 
 def test_azure_gets_its_deployment_path_and_header(server):

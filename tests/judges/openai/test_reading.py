@@ -36,10 +36,10 @@ def test_with_only_a_key_the_providers_own_server_is_used():
     ],
 )
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
-    environment = {name: f"http://h/{place}" for place, name in enumerate(names)}
-    for place, name in enumerate(names):
-        value = getattr(settings_of(environment), field)
-        assert value == (f"http://h/{place}" if field != "base_urls" else (f"http://h/{place}",))
+    environment = {name: f"http://h/{index}" for index, name in enumerate(names)}
+    for index, name in enumerate(names):
+        setting = getattr(settings_of(environment), field)
+        assert setting == (f"http://h/{index}" if field != "base_urls" else (f"http://h/{index}",))
         environment[name] = " "
 
 
@@ -63,7 +63,7 @@ def test_api_types_of_other_tasks_are_ignored():
 
 
 @pytest.mark.parametrize(
-    ("written", "urls"),
+    ("text", "urls"),
     [
         pytest.param("http://h:8000/v1/", ("http://h:8000/v1",), id="slash"),
         pytest.param("http://h/v1/chat/completions", ("http://h/v1",), id="whole"),
@@ -72,8 +72,8 @@ def test_api_types_of_other_tasks_are_ignored():
         pytest.param("http://a/v1;http://a/v1/", ("http://a/v1",), id="twice-the-same"),
     ],
 )
-def test_an_address_may_be_written_in_several_ways(written, urls):
-    assert settings_of(base_url=written).base_urls == urls
+def test_an_address_may_be_written_in_several_ways(text, urls):
+    assert settings_of(base_url=text).base_urls == urls
 
 
 def test_an_option_wins_over_the_environment():
@@ -84,7 +84,7 @@ def test_an_option_wins_over_the_environment():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         pytest.param({"base_url": "h:8000/v1"}, "no address", id="no-scheme"),
         pytest.param({"base_url": "http://h:x/v1"}, "no address", id="odd-port"),
@@ -102,10 +102,10 @@ def test_an_option_wins_over_the_environment():
         pytest.param({"max_cost": "-1.0"}, "max_cost", id="max-cost"),
     ],
 )
-def test_an_invalid_option_is_rejected_by_name(options, words):
-    with pytest.raises(SettingWrong, match="hint: ") as caught:
+def test_an_invalid_option_is_rejected_by_name(options, message):
+    with pytest.raises(SettingWrong, match="hint: ") as raised:
         registry.create("openai", {"model": "m", **options}, {"OPENAI_API_KEY": "k"})
-    assert words in str(caught.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_the_signature_holds_what_moves_a_score(options, signature):
 
 
 def test_the_signature_holds_nothing_else():
-    one = settings_of({"OPENAI_API_KEY": "k"}, model="m")
-    other = settings_of(
+    first = settings_of({"OPENAI_API_KEY": "k"}, model="m")
+    second = settings_of(
         model="m", base_url="http://h", timeout=1.0, max_concurrency=1, patience=9.0
     )
-    assert one.signature == other.signature
+    assert first.signature == second.signature
 
 
 def test_opening_a_judge_does_not_load_the_sdk():
@@ -134,8 +134,10 @@ def test_opening_a_judge_does_not_load_the_sdk():
         "import sys; from mmie_tasks.judges.openai import open_judge;"
         "open_judge(environment={}, model='m'); print('openai' in sys.modules)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout == "False\n"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "False\n"
 
 
 def test_there_is_no_default_model():

@@ -40,9 +40,9 @@ def test_a_key_in_a_servers_message_is_redacted(server, log, caplog, key, fault)
             judge.check()
         except JudgeMisconfigured as error_of_check:
             outcomes.append(error_of_check)
-    seen = [*map(repr, outcomes), *map(str, outcomes), *log, caplog.text, repr(judge)]
+    texts = [*map(repr, outcomes), *map(str, outcomes), *log, caplog.text, repr(judge)]
     assert server.headers[0]["authorization"] == f"Bearer {key}"
-    assert not [text for text in seen if key in text]
+    assert not [text for text in texts if key in text]
 
 
 def test_a_password_in_an_address_is_sent_and_redacted(server, log, caplog):
@@ -52,32 +52,32 @@ def test_a_password_in_an_address_is_sent_and_redacted(server, log, caplog):
         judge.check()
         assert ask(judge)[0].text == "5"
         server.stop()
-        with pytest.raises(JudgeMisconfigured) as caught:
+        with pytest.raises(JudgeMisconfigured) as raised:
             judge.check()
-    seen = [str(caught.value), str(ask(judge)[0]), *log, caplog.text, repr(judge)]
+    texts = [str(raised.value), str(ask(judge)[0]), *log, caplog.text, repr(judge)]
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
-    assert not [text for text in seen if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
-    assert server.url in seen[0]
+    assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
+    assert server.url in texts[0]
 
 
 def test_a_key_is_no_option():
-    with pytest.raises(SettingWrong) as caught:
+    with pytest.raises(SettingWrong) as raised:
         choosing.open_judge(JudgeChoice(name="openai", options={"api_key": KEY}), {})
-    assert KEY not in str(caught.value)
+    assert KEY not in str(raised.value)
     assert "api_key" not in registry.option_types("openai")
 
 
 @pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "AbCdEf0123456789"])
 def test_a_key_instead_of_a_variables_name_is_rejected_and_not_repeated(key):
-    with pytest.raises(SettingWrong) as caught:
+    with pytest.raises(SettingWrong) as raised:
         open_judge(environment={}, api_key_env=key)
-    assert key not in str(caught.value)
+    assert key not in str(raised.value)
 
 
 def test_a_key_that_cannot_be_sent_is_rejected_and_not_repeated():
-    with pytest.raises(SettingWrong) as caught:
+    with pytest.raises(SettingWrong) as raised:
         open_judge(environment={"OPENAI_API_KEY": "“sk-quoted”"})
-    assert "sk-quoted" not in str(caught.value)
+    assert "sk-quoted" not in str(raised.value)
 
 
 def test_the_key_is_sent_in_the_servers_header():

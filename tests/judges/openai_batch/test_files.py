@@ -45,7 +45,7 @@ def test_every_request_is_in_one_file_or_too_large_and_no_file_is(
     tmp_path_factory, texts, number, size_bytes
 ):
     requests = {
-        str(place): JudgeRequest(parts=(text,), max_tokens=1) for place, text in enumerate(texts)
+        str(index): JudgeRequest(parts=(text,), max_tokens=1) for index, text in enumerate(texts)
     }
     limits = Limits(requests=number, size_bytes=size_bytes)
     files, broken = parts(tmp_path_factory.mktemp("files"), requests, limits)
@@ -98,8 +98,8 @@ def test_any_bytes_are_lines(content):
 
 @given(st.lists(st.text(), max_size=4), st.permutations(range(4)))
 def test_a_digest_does_not_depend_on_the_order(keys, order):
-    mixed = [keys[place] for place in order if place < len(keys)]
-    assert digest_of("judge:x", keys) == digest_of("judge:x", mixed)
+    shuffled = [keys[index] for index in order if index < len(keys)]
+    assert digest_of("judge:x", keys) == digest_of("judge:x", shuffled)
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_two_submissions_of_the_same_requests_have_different_nonces():
 @given(JSON)
 def test_a_record_of_any_json_is_read_or_a_value_error(value):
     try:
-        found = parse_submission(json.dumps(value))
+        submission = parse_submission(json.dumps(value))
     except ValueError:
         return
-    assert isinstance(found, Submission)
+    assert isinstance(submission, Submission)
 
 
 def test_a_record_of_an_earlier_version_is_read():
