@@ -30,11 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.judge_floor import Floor, Peaks, floor, measured_peaks
 from support.judge_workload import REAL_TILE_TOKENS, SIZES, Size, requests
 from support.random_checkpoint import write
-from support.stock_internvl import generate
+from support.stock_internvl import generate, load
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
@@ -72,7 +71,7 @@ class Setup:
 
     @property
     def builder(self) -> InputBuilder:
-        return InputBuilder(facts=self.checkpoint.facts, tokenizer=self.checkpoint.tokenizer)
+        return InputBuilder(self.checkpoint)
 
     def synchronize(self) -> None:
         if self.device.type == "cuda":
@@ -81,8 +80,7 @@ class Setup:
 
 def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Measurement:
     """As the official code: prepare a request, generate, decode; then the next."""
-    facts = setup.checkpoint.facts
-    model = load_model(setup.checkpoint, device=setup.device, dtype=setup.dtype)
+    model = load(setup.checkpoint, device=setup.device, dtype=setup.dtype)
 
     def generated(key: int, request: JudgeRequest) -> tuple[Prompt, list[int]]:
         prompt = setup.builder.prompt(key, request)
@@ -90,7 +88,9 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
         if prompt.tiles is not None:
             tiles = normalized(torch.from_numpy(prompt.tiles).to(setup.device), setup.dtype)
         limit = prompt.max_new_tokens
-        (ids,) = generate(model, [(prompt.ids, tiles)], max_new_tokens=limit, facts=facts)
+        (ids,) = generate(
+            model, [(prompt.ids, tiles)], max_new_tokens=limit, checkpoint=setup.checkpoint
+        )
         return prompt, ids
 
     generated(0, JudgeRequest(parts=numbered[0][1].parts, max_tokens=2))  # one-time set-up
@@ -252,18 +252,17 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
         peaks = Peaks(flops=chosen.tflops * 1e12, bytes_s=chosen.tb_s * 1e12)
     else:
         peaks = measured_peaks(size.shape)
-    least = floor(setup.checkpoint.facts, dtype.itemsize, prompts, rows, peaks)
+    least = floor(setup.checkpoint.config, dtype.itemsize, prompts, rows, peaks)
     print_floor(judged, least, rows, peaks)
 
 
 def print_setup(setup: Setup, size: Size, prompts: Sequence[Prompt], seconds: float) -> None:
-    facts = setup.checkpoint.facts
     lengths = [len(prompt.ids) for prompt in prompts]
     replies = [prompt.max_new_tokens for prompt in prompts]
     tiles = sum(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)
     name = torch.cuda.get_device_name(setup.device) if setup.device.type == "cuda" else "CPU"
     print(
-        f"MMIE-Score with random weights, {facts.weight_bytes / 2e9:.2f} B of them, as "
+        f"MMIE-Score with random weights, {setup.checkpoint.weight_bytes / 2e9:.2f} B of them, as "
         f"{setup.dtype} on {name}, {torch.get_num_threads()} threads"
     )
     print(

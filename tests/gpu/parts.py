@@ -277,7 +277,7 @@ def compared_figures(
 
     peaks = Peaks(flops=context.tflops * 1e12, bytes_s=context.tb_s * 1e12)
     rows = min(rows, len(prompts))
-    least = floor(setup.checkpoint.facts, setup.dtype.itemsize, prompts, rows, peaks)
+    least = floor(setup.checkpoint.config, setup.dtype.itemsize, prompts, rows, peaks)
     per_token = single.seconds / single.reply_tokens
     ratio = per_token * judged.reply_tokens / judged.seconds
     same = sum(judged.replies[key] == reply for key, reply in single.replies.items())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from mmie_tasks.judges.mmie_score.checkpoint import Facts
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.memory import kv_token_bytes
 from support.random_checkpoint import Shape
@@ -55,23 +55,23 @@ class Floor:
 
 
 def floor(
-    facts: Facts, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks
+    config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks
 ) -> Floor:
     """Computed from the model's sizes. The common start of the prompts counts once.
 
     Args:
-        facts: Sizes of the model.
+        config: Sizes of the model.
         dtype_bytes: Of a number.
         prompts: Of all requests.
         rows: How many are computed at once.
         peaks: Of the device.
     """
-    layer = facts.hidden_size * (
-        facts.head_dim * (2 * facts.heads + 2 * facts.kv_heads) + 3 * facts.intermediate_size
-    )
-    text = facts.layers * layer
-    head = facts.vocab_size * facts.hidden_size
-    pair_flops = 4 * facts.heads * facts.head_dim * facts.layers  # of a query and a key
+    sizes = config.llm_config
+    heads = 2 * sizes.num_attention_heads + 2 * sizes.kv_heads
+    layer = sizes.hidden_size * (sizes.head_dim * heads + 3 * sizes.intermediate_size)
+    text = sizes.num_hidden_layers * layer
+    head = sizes.vocab_size * sizes.hidden_size
+    pair_flops = 4 * sizes.hidden_size * sizes.num_hidden_layers  # of a query and a key
     count, lengths = len(prompts), [len(prompt.ids) for prompt in prompts]
     by_position = zip(*(prompt.ids for prompt in prompts), strict=False)
     shared = next((n for n, ids in enumerate(by_position) if len(set(ids)) > 1), 0)
@@ -84,21 +84,22 @@ def floor(
     )
     steps = max(generated / rows, max(replies) - 1)
     bytes_moved = steps * (text + head) * dtype_bytes + keys_read * kv_token_bytes(
-        facts, dtype_bytes
+        config, dtype_bytes
     )
     decode_flops = 2 * generated * (text + head) + pair_flops * keys_read
     tiles = sum(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)
     return Floor(
-        vision=tiles * tile_flops(facts) / peaks.flops,
+        vision=tiles * tile_flops(config) / peaks.flops,
         prefill=(2 * tokens * text + pair_flops * pairs) / peaks.flops,
         decode=max(bytes_moved / peaks.bytes_s, decode_flops / peaks.flops),
     )
 
 
-def tile_flops(facts: Facts) -> float:
+def tile_flops(config: Config) -> float:
     """Operations of vision tower and projector for a tile."""
-    hidden, inner = facts.vision_hidden_size, facts.vision_intermediate_size
-    patches = 4 * facts.tokens_per_tile + 1
+    vision, text_hidden = config.vision_config, config.llm_config.hidden_size
+    hidden, inner = vision.hidden_size, vision.intermediate_size
+    patches = 4 * config.tokens_per_tile + 1
     layer = 2 * patches * (4 * hidden**2 + 2 * hidden * inner) + 4 * patches**2 * hidden
-    projector = 2 * facts.tokens_per_tile * facts.hidden_size * (4 * hidden + facts.hidden_size)
-    return facts.vision_layers * layer + projector
+    projector = 2 * config.tokens_per_tile * text_hidden * (4 * hidden + text_hidden)
+    return vision.num_hidden_layers * layer + projector

@@ -69,7 +69,7 @@ def model() -> Any:
 @cache
 def golden_prompts() -> tuple[Prompt, ...]:
     """Prompts of the golden cases, built from requests; the key is the number of the case."""
-    builder = InputBuilder(facts=checkpoint().facts, tokenizer=checkpoint().tokenizer)
+    builder = InputBuilder(checkpoint())
     return tuple(
         builder.prompt(key, JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens))
         for key, case in enumerate(golden.cases())
@@ -107,7 +107,7 @@ def _stock_text_output(ids: tuple[int, ...], limit: int) -> tuple[list[int], tor
 def _stock_output(inputs: stock.Prompt, limit: int) -> tuple[list[int], torch.Tensor]:
     with one_thread():
         [generated] = stock.generate_with_logits(
-            _stock_model(), [inputs], max_new_tokens=limit, facts=checkpoint().facts
+            _stock_model(), [inputs], max_new_tokens=limit, checkpoint=checkpoint()
         )
     return generated.ids, generated.logits
 
@@ -239,7 +239,7 @@ def build_engine(
     pages = plan.pages or -(-9000 // size) + 24
     text = TextModel(model(), pages=pages + 1, page_tokens=size)
     attention, pool = SdpaAttention(size), PagePool(pages)
-    image_token_id = checkpoint().facts.image_token_id
+    image_token_id = checkpoint().image_token_id
     prefixes = PrefixCache(pool, size, image_token_id) if plan.sharing else None
     prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
@@ -251,13 +251,13 @@ def build_engine(
             pool=pool,
             prefixes=prefixes,
             page_tokens=size,
-            long_after=checkpoint().facts.long_after,
+            long_after=text.rotary.long_after,
             max_rows=plan.rows,
         ),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=CheckedPart(wrap("prefill", prefill), check),  # type: ignore[arg-type]
         decoder=CheckedPart(wrap("decoder", PlainDecoder(text, attention)), check),
-        end_token_id=checkpoint().facts.end_token_id,
+        end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),
         fixed=plan.fixed,
     )

@@ -137,7 +137,7 @@ def write(
     for path in TINY.iterdir():
         if path.suffix != ".safetensors" and not path.name.endswith("index.json"):
             shutil.copyfile(path, folder / path.name)
-    content = _config(shape, dtype)
+    content = config_content(shape, dtype)
     (folder / "config.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
     shapes = expected_shapes(read_config(content, folder / "config.json"))
     tensors = _Weights(shape, seed, _never_generated(folder, shape, ends=ends))
@@ -162,8 +162,8 @@ def _never_generated(folder: Path, shape: Shape, *, ends: bool) -> list[int]:
     return [*range(len(tokenizer), shape.vocab_size), *([] if ends else [end])]
 
 
-def _config(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
-    """The config of the golden set with other sizes."""
+def config_content(shape: Shape, dtype: torch.dtype) -> dict[str, Any]:
+    """``config.json`` of the golden set with other sizes."""
     content: dict[str, Any] = json.loads((TINY / "config.json").read_bytes())
     text, vision = shape.text, shape.vision
     factors = text.hidden_size // text.heads // 2

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
-from transformers import GenerationConfig, InternVLForConditionalGeneration
+from torch import nn
+from transformers import GenerationConfig, InternVLForConditionalGeneration, Phi3Config
 
-from mmie_tasks.judges.mmie_score.checkpoint.config import Facts
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
+from mmie_tasks.judges.mmie_score.engine.attention import Rotary
 
 Prompt: TypeAlias = "tuple[list[int], torch.Tensor | None]"
 """Token ids, and the tiles of all its images in order, (tiles, 3, side, side), if it has any."""
@@ -28,25 +31,37 @@ class Continuation:
     logits: torch.Tensor
 
 
+def load(
+    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
+) -> InternVLForConditionalGeneration:
+    """The model of a checkpoint, with the rotary embedding that its own forward pass needs."""
+    model = load_model(checkpoint, device=device, dtype=dtype)
+    text = model.model.language_model
+    text.rotary_emb = RowRope(text.config)
+    return model
+
+
 def generate(
     model: InternVLForConditionalGeneration,
     prompts: Sequence[Prompt],
     *,
     max_new_tokens: int,
-    facts: Facts,
+    checkpoint: Checkpoint,
 ) -> list[list[int]]:
     """Decode greedily, all prompts in one batch padded on the left; only ``<|end|>`` stops.
 
     Args:
-        model: A model that `load_model` returned, with its rotary embedding for each row.
+        model: A model that `load` returned.
         prompts: One or more.
         max_new_tokens: Most new tokens of a row.
-        facts: The checkpoint's.
+        checkpoint: The model's.
 
     Returns:
         The new ids of each prompt, up to and including the end token.
     """
-    outputs = generate_with_logits(model, prompts, max_new_tokens=max_new_tokens, facts=facts)
+    outputs = generate_with_logits(
+        model, prompts, max_new_tokens=max_new_tokens, checkpoint=checkpoint
+    )
     return [output.ids for output in outputs]
 
 
@@ -56,11 +71,11 @@ def generate_with_logits(
     prompts: Sequence[Prompt],
     *,
     max_new_tokens: int,
-    facts: Facts,
+    checkpoint: Checkpoint,
 ) -> list[Continuation]:
     """As `generate`, with the logits of every step."""
     width = max(len(ids) for ids, _ in prompts)
-    padded = [[facts.pad_token_id] * (width - len(ids)) + ids for ids, _ in prompts]
+    padded = [[_pad_token_id(checkpoint)] * (width - len(ids)) + ids for ids, _ in prompts]
     mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids, _ in prompts]
     tiles = [images for _, images in prompts if images is not None]
     # generate() fails on `pixel_values=None`, so the argument is left out.
@@ -69,24 +84,63 @@ def generate_with_logits(
     output = untyped.generate(
         input_ids=torch.tensor(padded, device=model.device),
         attention_mask=torch.tensor(mask, device=model.device),
-        generation_config=_greedy(max_new_tokens, facts),
+        generation_config=_greedy(max_new_tokens, checkpoint),
         **pixels,
     )
     rows = zip(output.sequences[:, width:].tolist(), torch.stack(output.logits, 1), strict=True)
-    return [_until_the_end(ids, logits, facts.end_token_id) for ids, logits in rows]
+    return [_until_the_end(ids, logits, checkpoint.end_token_id) for ids, logits in rows]
 
 
-def _greedy(max_new_tokens: int, facts: Facts) -> GenerationConfig:
+def _greedy(max_new_tokens: int, checkpoint: Checkpoint) -> GenerationConfig:
     return GenerationConfig(  # type: ignore[no-untyped-call]
         max_new_tokens=max_new_tokens,
         do_sample=False,
-        eos_token_id=facts.end_token_id,
-        pad_token_id=facts.pad_token_id,
+        eos_token_id=checkpoint.end_token_id,
+        pad_token_id=_pad_token_id(checkpoint),
         return_dict_in_generate=True,
         output_logits=True,
     )
 
 
+def _pad_token_id(checkpoint: Checkpoint) -> int:
+    """Fills up the shorter prompts of a batch; it is masked."""
+    pad = checkpoint.config.llm_config.pad_token_id
+    return checkpoint.end_token_id if pad is None else pad
+
+
 def _until_the_end(ids: list[int], logits: torch.Tensor, end_token_id: int) -> Continuation:
     length = ids.index(end_token_id) + 1 if end_token_id in ids else len(ids)
     return Continuation(ids=ids[:length], logits=logits[:length])
+
+
+class RowRope(nn.Module):
+    """The rotary embedding of transformers' own forward pass, with factors for each row.
+
+    Replaces ``Phi3RotaryEmbedding``, in which the longest row of a batch decides for all. The
+    frequencies are not buffers: casting the model to bf16 would round them, and a model built on
+    the meta device would have none.
+    """
+
+    def __init__(self, config: Phi3Config) -> None:
+        super().__init__()
+        self.config = config
+        self._by_device: dict[torch.device, Rotary] = {}
+
+    @torch.no_grad()
+    def forward(
+        self, x: torch.Tensor, position_ids: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
+
+        Args:
+            x: A tensor of the requested device and type.
+            position_ids: From 0, (rows, tokens); a row that ends above the original length uses
+                the long factors, as the official model does for one sample per call.
+        """
+        if x.device not in self._by_device:
+            self._by_device[x.device] = Rotary(self.config, x.device)
+        rotary = self._by_device[x.device]
+        is_long = position_ids.amax(-1, keepdim=True) + 1 > rotary.long_after
+        positions, flags = position_ids.flatten(), is_long.expand_as(position_ids).flatten()
+        cos, sin = rotary(positions, flags, x.dtype)
+        return cos.view(*position_ids.shape, -1), sin.view(*position_ids.shape, -1)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from loguru import logger
 
@@ -21,11 +21,12 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 if TYPE_CHECKING:
     import torch
 
-    from mmie_tasks.judges.mmie_score.checkpoint import Facts
+    from mmie_tasks.judges.mmie_score.checkpoint.config import TextConfig
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
 
-DTYPES = ("auto", "bfloat16", "float16", "float32")
-ATTENTIONS = ("auto", "flash", "sdpa")
+DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
+AttentionOption: TypeAlias = Literal["auto", "flash", "sdpa"]
+
 _GROUP_FILES = {  # of control groups, version 2 and 1: where they are, limit and usage
     "": ("sys/fs/cgroup", "memory.max", "memory.current"),
     "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -95,23 +96,13 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     return torch.device("cuda", number)
 
 
-def choose_dtype(option: str, device: torch.device) -> torch.dtype:
+def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
     """The dtype of the computation.
 
-    Args:
-        option: ``auto``, ``bfloat16``, ``float16`` or ``float32``. ``auto`` is bfloat16, as in the
-            official code, on a GPU that supports it, else float32.
-        device: Device of the computation.
-
-    Raises:
-        JudgeMisconfigured: The option is none of these.
+    ``auto`` is bfloat16, as in the official code, on a GPU that supports it, else float32.
     """
     import torch
 
-    if option not in DTYPES:
-        raise JudgeMisconfigured(
-            f"`dtype={option}` is not known.", hint=f"one of {', '.join(DTYPES)}"
-        )
     if option == "auto":
         modern = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
         option = "bfloat16" if modern else "float32"
@@ -120,7 +111,7 @@ def choose_dtype(option: str, device: torch.device) -> torch.dtype:
 
 
 def choose_attention(
-    option: str, *, device: torch.device, dtype: torch.dtype, facts: Facts
+    option: AttentionOption, *, device: torch.device, dtype: torch.dtype, config: TextConfig
 ) -> Attention:
     """The attention implementation.
 
@@ -129,23 +120,22 @@ def choose_attention(
             on this device, else sdpa, with a log line that says why.
         device: Device of the computation.
         dtype: Of keys and values.
-        facts: Of the checkpoint: number and size of its heads.
+        config: Number and size of the heads.
 
     Raises:
-        JudgeMisconfigured: ``flash`` cannot be used here, or the option is none of these.
+        JudgeMisconfigured: ``flash`` cannot be used here.
     """
     from mmie_tasks.judges.mmie_score.engine import flash
     from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
-    if option not in ATTENTIONS:
-        raise JudgeMisconfigured(
-            f"`attention={option}` is not known.", hint=f"one of {', '.join(ATTENTIONS)}"
-        )
     if option == "sdpa":
         return SdpaAttention()
-    heads, kv_heads, head_dim = facts.heads, facts.kv_heads, facts.head_dim
-    reason = flash.available(device, dtype, head_dim) or flash.self_check(
-        device, dtype, heads=heads, kv_heads=kv_heads, head_dim=head_dim
+    reason = flash.available(device, dtype, config.head_dim) or flash.self_check(
+        device,
+        dtype,
+        heads=config.num_attention_heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
     )
     if reason is None:
         return flash.FlashAttention()

@@ -15,26 +15,23 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import size_px
 from mmie_tasks.judges.base import JudgeError, JudgeRequest
 from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.checkpoint import Facts
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.images import read_tiles, tiles
-from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 _MAX_AHEAD = 24  # prompts prepared in advance: at most about 0.75 GB of tiles
 _MAX_THREADS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class InputBuilder:
     """Builds the model's inputs of a request, as MMIE's script and ``model.chat()`` build them.
 
     Attributes:
-        facts: Of the checkpoint.
-        tokenizer: Of the checkpoint.
+        checkpoint: With tokenizer, system message and sizes.
     """
 
-    facts: Facts
-    tokenizer: SlowLlamaTokenizer
+    checkpoint: Checkpoint
 
     def prompt(self, key: int, request: JudgeRequest) -> Prompt:
         """Token ids and tiles of a request.
@@ -44,11 +41,11 @@ class InputBuilder:
             RequestUnfit: The prompt is too long, or control strings in the text do not match the
                 images.
         """
-        image_tiles = [read_tiles(path, self.facts.image_px) for path in _images(request)]
+        image_tiles = [read_tiles(path, self._tile_px) for path in _images(request)]
         counts = [len(image) for image in image_tiles]
         return Prompt(
             key=key,
-            ids=prompt.ids_of(self._query(request, counts), counts, self.tokenizer, self.facts),
+            ids=prompt.ids_of(self._query(request, counts), counts, self.checkpoint),
             tiles=np.concatenate(image_tiles) if image_tiles else None,
             max_new_tokens=request.max_tokens,
         )
@@ -57,23 +54,29 @@ class InputBuilder:
         """Tokens of the prompt, by the headers of its images; 0 if it cannot be prepared."""
         try:
             sizes = [size_px(path) for path in _images(request)]
-            counts = [tiles(*size, tile_px=self.facts.image_px) for size in sizes]
-            text_tokens = len(self.tokenizer.encode(self._query(request, [0] * len(counts))))
+            counts = [tiles(*size, tile_px=self._tile_px) for size in sizes]
+            text_tokens = len(
+                self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts)))
+            )
         except (DataMissing, DataBroken, ValueError):
             return 0
-        return text_tokens + sum(counts) * self.facts.tokens_per_tile
+        return text_tokens + sum(counts) * self.checkpoint.config.tokens_per_tile
 
     def control_strings(self, request: JudgeRequest) -> tuple[str, ...]:
         """Control strings of the judge in the request's text; see `prompt.control_strings`."""
         texts = [part for part in request.parts if isinstance(part, str)]
-        return prompt.control_strings(texts, self.tokenizer.added)
+        return prompt.control_strings(texts, self.checkpoint.tokenizer.added)
+
+    @property
+    def _tile_px(self) -> int:
+        return self.checkpoint.config.vision_config.image_size
 
     def _query(self, request: JudgeRequest, counts: Sequence[int]) -> str:
         return prompt.query(
             prompt.question_of(request.parts),
             counts,
-            system_message=self.facts.system_message,
-            tokens_per_tile=self.facts.tokens_per_tile,
+            system_message=self.checkpoint.system_message,
+            tokens_per_tile=self.checkpoint.config.tokens_per_tile,
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
@@ -17,11 +17,12 @@ from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import (
     DEFAULT_MODEL,
     Checkpoint,
-    Facts,
     locate,
     open_checkpoint,
 )
 from mmie_tasks.judges.mmie_score.devices import (
+    AttentionOption,
+    DtypeOption,
     Placement,
     choose_attention,
     choose_device,
@@ -71,8 +72,8 @@ class MmieScoreJudge:
         model: str | None = None,
         revision: str | None = None,
         device: str = "auto",
-        dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto",
-        attention: Literal["auto", "flash", "sdpa"] = "auto",
+        dtype: DtypeOption = "auto",
+        attention: AttentionOption = "auto",
         max_memory: str | None = None,
         max_rows: int = 64,
         graphs: bool = True,
@@ -117,9 +118,9 @@ class MmieScoreJudge:
 
     @cached_property
     def _placement(self) -> Placement:
-        return self.placement(self._checkpoint.facts)
+        return self.placement(self._checkpoint)
 
-    def placement(self, facts: Facts) -> Placement:
+    def placement(self, checkpoint: Checkpoint) -> Placement:
         """Where and how a checkpoint is computed.
 
         Raises:
@@ -131,7 +132,9 @@ class MmieScoreJudge:
             device=device,
             dtype=dtype,
             attention=self._attention_override
-            or choose_attention(self.attention, device=device, dtype=dtype, facts=facts),
+            or choose_attention(
+                self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config
+            ),
             max_memory_bytes=self.max_memory_bytes,
             graphs=self.graphs,
         )
@@ -201,9 +204,9 @@ class MmieScoreJudge:
             return
         with self._open_lock:
             checkpoint = self._checkpoint
-        builder = InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
+        builder = InputBuilder(checkpoint)
         lengths = [builder.length(request) for request in requests]
-        max_positions = builder.facts.max_positions
+        max_positions = checkpoint.config.llm_config.max_position_embeddings
         with exact_fp32(), closing(PromptPreparer(builder, requests, lengths)) as prompts:
             engine = self._load().engine(
                 rows=min(self.max_rows, len(requests)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
@@ -25,7 +26,7 @@ from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.memory import GIB, TWO_STEPS, Budget, plan
+from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, Budget, plan
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration
@@ -83,7 +84,7 @@ class LoadedJudge:
         loaded = self._model.parameters() if self._model is not None else ()
         usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
         usable = min(usable, self._placement.max_memory_bytes or usable)
-        planned = partial(plan, self._checkpoint.facts, self._placement)
+        planned = partial(plan, self._checkpoint, self._placement)
         ordered = sorted(lengths)
         usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
         try:
@@ -96,14 +97,14 @@ class LoadedJudge:
         return budget
 
     def _load(self) -> InternVLForConditionalGeneration:
-        name, placement = self._checkpoint.location.name, self._placement
-        size = self._checkpoint.facts.weight_bytes / GIB
+        checkpoint, placement = self._checkpoint, self._placement
         logger.info(
-            f"Loading MMIE-Score, {name}: {size:.1f} GiB, as {placement.dtype_name} on "
+            f"Loading MMIE-Score, {checkpoint.location.name}: "
+            f"{readable_size(checkpoint.weight_bytes)}, as {placement.dtype_name} on "
             f"{placement.device}."
         )
         try:
-            return load_model(self._checkpoint, device=placement.device, dtype=placement.dtype)
+            return load_model(checkpoint, device=placement.device, dtype=placement.dtype)
         except RuntimeError as error:
             raise self._no_memory("its weights", error) from error
 
@@ -124,12 +125,18 @@ class LoadedJudge:
     def _build(
         self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
     ) -> Engine:
-        facts, placement = self._checkpoint.facts, self._placement
+        checkpoint, placement = self._checkpoint, self._placement
         attention, on_gpu = placement.attention, placement.on_gpu
         text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
         pool = PagePool(budget.pages)
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
+        decoder: Decoder = PlainDecoder(text, attention)
+        if on_gpu and isinstance(attention, FlashAttention):  # can be planned once for all steps
+            capture = cuda_capture(placement.device) if placement.graphs else None
+            decoder = StaticDecoder(
+                text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture
+            )
         logger.info(
             f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention "
             f"{attention.name}."
@@ -137,18 +144,18 @@ class LoadedJudge:
         return Engine(
             schedule=Schedule(
                 pool=pool,
-                prefixes=PrefixCache(pool, attention.page_tokens, facts.image_token_id),
+                prefixes=PrefixCache(pool, attention.page_tokens, checkpoint.image_token_id),
                 page_tokens=attention.page_tokens,
-                long_after=facts.long_after,
+                long_after=text.rotary.long_after,
                 max_rows=budget.rows,
                 max_tokens=longest_tokens if on_gpu else capacity,
             ),
             vision=Vision(model, fixed=on_gpu),
             prefill=Prefill(
-                text, attention, facts.image_token_id, fixed_rows=budget.rows if on_gpu else None
+                text, attention, checkpoint.image_token_id, budget.rows if on_gpu else None
             ),
-            decoder=_decoder(text, placement, budget.rows, longest_tokens),
-            end_token_id=facts.end_token_id,
+            decoder=decoder,
+            end_token_id=checkpoint.end_token_id,
             budget=budget,
             fixed=on_gpu,
         )
@@ -171,16 +178,3 @@ class LoadedJudge:
             f"`{self._placement.device}` ran out of memory for {purpose}: {first}",
             hint=f"{TWO_STEPS}; or `device=`",
         )
-
-
-def _decoder(text: TextModel, placement: Placement, rows: int, max_tokens: int) -> Decoder:
-    """With a fixed number of rows on a GPU, if its attention can be planned for them once."""
-    if not placement.on_gpu or not isinstance(placement.attention, FlashAttention):
-        return PlainDecoder(text, placement.attention)
-    return StaticDecoder(
-        text,
-        placement.attention,
-        rows=rows,
-        max_tokens=max_tokens,
-        capture=cuda_capture(placement.device) if placement.graphs else None,
-    )

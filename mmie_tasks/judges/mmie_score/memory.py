@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 if TYPE_CHECKING:
     import torch
 
-    from mmie_tasks.judges.mmie_score.checkpoint import Facts
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+    from mmie_tasks.judges.mmie_score.checkpoint.config import Config
     from mmie_tasks.judges.mmie_score.devices import Placement
 
 TWO_STEPS = (
@@ -81,50 +83,57 @@ def parse_bytes(text: str | int) -> int:
     return size
 
 
-def kv_token_bytes(facts: Facts, dtype_bytes: int) -> int:
+def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
     """Bytes of key and value of one token, in all layers."""
-    return 2 * facts.layers * facts.kv_heads * facts.head_dim * dtype_bytes
+    text = config.llm_config
+    return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype_bytes
 
 
-def weight_bytes(facts: Facts, dtype_bytes: int) -> int:
+def weight_bytes(checkpoint: Checkpoint, dtype_bytes: int) -> int:
     """Bytes of the weights in the dtype of the computation."""
-    stored_bytes = 4 if facts.dtype == "float32" else 2
-    return facts.weight_bytes * dtype_bytes // stored_bytes
+    stored_bytes = 4 if checkpoint.dtype == "float32" else 2
+    return checkpoint.weight_bytes * dtype_bytes // stored_bytes
 
 
 def text_step_bytes(
-    facts: Facts, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool
+    config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool
 ) -> int:
     """Bytes that one step needs at its peak, in the feed-forward part of a layer.
 
     Args:
-        facts: Of the checkpoint.
+        config: Of the checkpoint.
         dtype_bytes: Of a number.
         chunk_tokens: Tokens in the step.
         longest_tokens: Of the longest sequence.
         plain: Whether attention has no kernel for pages, so that a row's keys are gathered and
             masked.
     """
-    numbers = 4 * facts.hidden_size + 4 * facts.intermediate_size
-    norm = 2 * 4 * facts.hidden_size  # computed in fp32
+    text = config.llm_config
+    numbers = 4 * text.hidden_size + 4 * text.intermediate_size
+    norm = 2 * 4 * text.hidden_size  # computed in fp32
     needed = chunk_tokens * (numbers * dtype_bytes + norm)
     if plain:
-        gathered = 2 * facts.heads * facts.head_dim * dtype_bytes
+        gathered = 2 * text.hidden_size * dtype_bytes
         needed += longest_tokens * (gathered + chunk_tokens * (1 + dtype_bytes))
     return needed
 
 
-def vision_bytes(facts: Facts, dtype_bytes: int, *, tiles: int) -> int:
+def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
     """Bytes that the vision tower needs at its peak, with pixels and features."""
-    patches = 4 * facts.tokens_per_tile + 1  # four patches become one token; one for the class
-    numbers = patches * (2 * facts.vision_hidden_size + 2 * facts.vision_intermediate_size)
-    features = 2 * facts.tokens_per_tile * facts.hidden_size
-    pixels = 3 * facts.image_px**2
+    vision = config.vision_config
+    patches = vision.side_patches**2 + 1  # one for the class
+    numbers = patches * (2 * vision.hidden_size + 2 * vision.intermediate_size)
+    features = 2 * config.tokens_per_tile * config.llm_config.hidden_size
+    pixels = 3 * vision.image_size**2
     return tiles * ((numbers + features) * dtype_bytes + pixels * (1 + 4 + dtype_bytes))
 
 
 def plan(
-    facts: Facts, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int
+    checkpoint: Checkpoint,
+    placement: Placement,
+    max_rows: int,
+    longest_tokens: int,
+    free_bytes: int,
 ) -> Budget:
     """The best budget that fits.
 
@@ -134,7 +143,7 @@ def plan(
     fit.
 
     Args:
-        facts: Of the checkpoint.
+        checkpoint: The model.
         placement: Where and how the model is computed.
         max_rows: The most sequences at once, at least 1.
         longest_tokens: Of the longest request, with its longest reply.
@@ -143,6 +152,7 @@ def plan(
     Raises:
         JudgeMisconfigured: Not even one request fits; the message says how much it needs.
     """
+    config = checkpoint.config
     on_gpu, dtype_bytes = placement.on_gpu, placement.dtype.itemsize
     page_tokens = placement.attention.page_tokens
     longest_pages = -(-longest_tokens // page_tokens)
@@ -153,21 +163,21 @@ def plan(
         rows=max_rows,
         chunk_tokens=4096 if on_gpu else 2048,  # a CPU gains nothing from more
         vision_tiles=64 if on_gpu else 8,
-        weight_bytes=weight_bytes(facts, dtype_bytes),
-        page_bytes=page_tokens * kv_token_bytes(facts, dtype_bytes),
+        weight_bytes=weight_bytes(checkpoint, dtype_bytes),
+        page_bytes=page_tokens * kv_token_bytes(config, dtype_bytes),
         step_bytes=0,
     )
     reserve = CUDA_RESERVE_BYTES if on_gpu else CPU_RESERVE_BYTES
     candidates: list[Budget] = []
     while step is not None:
         text = text_step_bytes(
-            facts,
+            config,
             dtype_bytes,
             chunk_tokens=step.chunk_tokens,
             longest_tokens=longest_tokens,
             plain=not on_gpu or dtype_bytes > 2,
         )
-        vision = vision_bytes(facts, dtype_bytes, tiles=step.vision_tiles)
+        vision = vision_bytes(config, dtype_bytes, tiles=step.vision_tiles)
         sized = replace(step, step_bytes=text + vision + reserve)
         candidates.append(_fill_pages(sized, free_bytes, on_gpu=on_gpu))
         step = shrink(step, min_rows=max_rows)
@@ -207,13 +217,10 @@ def _too_little(
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
     work = smallest.step_bytes
     return JudgeMisconfigured(
-        f"MMIE-Score needs {_gib(smallest.weight_bytes + pages + work)} free on `{device}` for its "
-        f"weights ({_gib(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens "
-        f"({_gib(pages)}) and its work ({_gib(work)}), and {_gib(free_bytes)} are free.",
+        f"MMIE-Score needs {readable_size(smallest.weight_bytes + pages + work)} free on "
+        f"`{device}` for its weights ({readable_size(smallest.weight_bytes)}), one request of "
+        f"{longest_tokens:,} tokens ({readable_size(pages)}) and its work ({readable_size(work)}), "
+        f"and {readable_size(free_bytes)} are free.",
         hint=f"{TWO_STEPS}; or choose another device with `device=`; or, where `max_memory=` "
         "says less than the device has, allow more",
     )
-
-
-def _gib(size_bytes: int) -> str:
-    return f"{size_bytes / GIB:.1f} GiB"

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from mmie_tasks.judges.base import RequestUnfit
 
 if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.checkpoint import Facts
-    from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 
 IMAGE = "<image>"
 IMAGE_START = "<img>"
@@ -100,9 +99,7 @@ def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ..
     )
 
 
-def ids_of(
-    text: str, tiles: Sequence[int], tokenizer: SlowLlamaTokenizer, facts: Facts
-) -> list[int]:
+def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]:
     """The tokens of a query, with as many ``<IMG_CONTEXT>`` as its images need.
 
     Without images an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
@@ -111,24 +108,25 @@ def ids_of(
     Args:
         text: Result of `query`.
         tiles: The same as in the call of `query`.
-        tokenizer: Of the judge.
-        facts: Of the checkpoint.
+        checkpoint: Of the judge.
 
     Raises:
         RequestUnfit: Images and image tokens do not match, the prompt is longer than the model's
             positions, or the text is not Unicode.
     """
     try:
-        ids = tokenizer.encode(text)
+        ids = checkpoint.tokenizer.encode(text)
     except ValueError as error:
         raise RequestUnfit(f"the judge cannot read the text: {error}") from error
-    count, needed = ids.count(facts.image_token_id), sum(tiles) * facts.tokens_per_tile
+    count = ids.count(checkpoint.image_token_id)
+    needed = sum(tiles) * checkpoint.config.tokens_per_tile
     if tiles and count != needed:
         raise RequestUnfit(
             f"the prompt has {count:,} `{IMAGE_CONTEXT}` and its {len(tiles)} images need "
             f"{needed:,}: fewer `{IMAGE}` than images, or control strings in the text"
         )
-    if len(ids) > facts.max_positions:
-        limit = f"the model reads {facts.max_positions:,} at most"
-        raise RequestUnfit(f"the prompt has {len(ids):,} tokens, and {limit}")
+    if len(ids) > (limit := checkpoint.config.llm_config.max_position_embeddings):
+        raise RequestUnfit(
+            f"the prompt has {len(ids):,} tokens, and the model reads {limit:,} at most"
+        )
     return ids

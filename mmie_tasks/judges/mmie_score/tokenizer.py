@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    MAX_JSON_BYTES,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    read_bytes,
+    unusable,
+)
 from mmie_tasks.judges.mmie_score.prompt import MARKS
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-MODEL_FILE = "tokenizer.model"
-CONFIG_FILE = "tokenizer_config.json"
-
 _MAX_ID_DIGITS = 9
+_MAX_MODEL_BYTES = 64 * 1024 * 1024  # the official file has 500 KB
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
 _SPACE = "\u2581"  # sentencepiece's mark for a space
 _REPLACEMENT = "\ufffd"
@@ -80,22 +84,12 @@ class TokenizerConfig(BaseModel):
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:
-    raise JudgeMisconfigured(
-        f"The tokenizer of the judge model cannot be used: `{path}`: {problem}.",
-        hint="download the whole repository of the judge model again, and point at that folder",
-    )
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        _refuse(path, f"it cannot be read: {error.strerror}")
+    raise unusable(f"The tokenizer of the judge model cannot be used: `{path}`: {problem}.")
 
 
 def _read_config(path: Path) -> TokenizerConfig:
     try:
-        config = TokenizerConfig.model_validate_json(_read_bytes(path))
+        config = TokenizerConfig.model_validate_json(read_bytes(path, MAX_JSON_BYTES))
     except ValidationError as error:
         detail = error.errors()[0]
         key = ".".join(map(str, detail["loc"]))
@@ -166,6 +160,7 @@ class SlowLlamaTokenizer:
             transformers reads the flag: true if it is absent or null.
         listed: Added tokens by id, as in the config.
         added: The texts of all added tokens, in the order of their ids.
+        mark_ids: The ids of `MARKS`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -179,19 +174,27 @@ class SlowLlamaTokenizer:
             JudgeMisconfigured: A file is missing, broken or of another tokenizer, has a setting
                 that cannot be reproduced exactly, or does not fit the other; names the file.
         """
-        model, config_path = _read_bytes(folder / MODEL_FILE), folder / CONFIG_FILE
+        model, config_path = (
+            read_bytes(folder / TOKENIZER, _MAX_MODEL_BYTES),
+            folder / TOKENIZER_CONFIG,
+        )
         self.config = config = _read_config(config_path)
         self.legacy = config.legacy is not False
         self.listed = _added_tokens(config_path, config.added_tokens_decoder)
         special = _special_tokens(config, {token.content: token for token in self.listed.values()})
-        self._processor = _processor(folder / MODEL_FILE, model, self.legacy)
+        self._processor = _processor(folder / TOKENIZER, model, self.legacy)
         size = self._processor.get_piece_size()
         self._pieces = [self._processor.id_to_piece(i) for i in range(size)]
         self._id_of_piece = {piece: i for i, piece in enumerate(self._pieces)}
         self._by_id, self._length = _with_ids(self.listed, special, self._pieces)
         self._by_content = {token.content: i for i, token in self._by_id.items()}
         self.added = tuple(self._by_id[i].content for i in sorted(self._by_id))
-        self._check(config_path)
+        if self._by_id and max(self._by_id) >= len(self):
+            problem = f"it adds the id {max(self._by_id)}, and there are {len(self)} tokens"
+            _refuse(config_path, f"{problem} with `{TOKENIZER}`")
+        if missing := [mark for mark in MARKS if mark not in self._by_content]:
+            _refuse(config_path, f"it does not add the token {missing[0]!r}")
+        self.mark_ids = {mark: self._by_content[mark] for mark in MARKS}
         self._special = {token.content for token in special}
         self._special_ids = {self._by_content[content] for content in self._special}
         longest_first = sorted(self.added, key=len, reverse=True)
@@ -252,14 +255,6 @@ class SlowLlamaTokenizer:
         for mark in _ATTACHED if self.config.clean_up_tokenization_spaces else ():
             text = text.replace(*(mark, "'") if mark == " ' " else (f" {mark}", mark))
         return text
-
-    def _check(self, config: Path) -> None:
-        if self._by_id and max(self._by_id) >= len(self):
-            problem = f"it adds the id {max(self._by_id)}, and there are {len(self)} tokens"
-            _refuse(config, f"{problem} with `{MODEL_FILE}`")
-        missing = [mark for mark in MARKS if mark not in self._by_content]
-        if missing:
-            _refuse(config, f"it does not add the token {missing[0]!r}")
 
     def _tokens(self, text: str) -> list[str]:
         if not self.legacy and text:

@@ -22,7 +22,7 @@ IMAGE = golden.IMAGES / "vga.png"
 
 
 def builder() -> InputBuilder:
-    return InputBuilder(facts=checkpoint().facts, tokenizer=checkpoint().tokenizer)
+    return InputBuilder(checkpoint())
 
 
 def request_of(*parts: str | Path) -> JudgeRequest:

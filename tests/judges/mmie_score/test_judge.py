@@ -174,8 +174,14 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
     [
         pytest.param({"max_rows": "0"}, "max_rows=0", id="rows"),
         pytest.param({"max_memory": "much"}, "max_memory=much", id="memory"),
-        pytest.param({"dtype": "int8"}, "'auto', 'bfloat16', 'float16' or 'float32'", id="dtype"),
-        pytest.param({"attention": "magic"}, "'auto', 'flash' or 'sdpa'", id="attention"),
+        *(
+            pytest.param({"dtype": dtype}, "'auto', 'bfloat16', 'float16' or 'float32'", id=dtype)
+            for dtype in ("int8", "bf16", "Tensor", "")
+        ),
+        *(
+            pytest.param({"attention": attention}, "'auto', 'flash' or 'sdpa'", id=attention)
+            for attention in ("magic", "eager")
+        ),
         pytest.param({"no_such": "1"}, "no option `no_such`", id="unknown"),
         pytest.param({"graphs": "perhaps"}, "graphs=perhaps", id="bool"),
     ],

@@ -1,14 +1,16 @@
 """Memory plans for the sizes of the real model, against figures computed by hand."""
 
-from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from support.random_checkpoint import REAL, config_content
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import Facts
+from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
 from mmie_tasks.judges.mmie_score.devices import Placement
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.memory import (
@@ -23,28 +25,8 @@ from mmie_tasks.judges.mmie_score.memory import (
 )
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-FACTS = Facts(
-    system_message="",
-    image_px=448,
-    tokens_per_tile=256,
-    image_token_id=32013,
-    end_token_id=32007,
-    pad_token_id=32000,
-    max_positions=131072,
-    long_after=4096,
-    weight_bytes=8_294_000_000,
-    dtype="bfloat16",
-    hidden_size=3072,
-    layers=32,
-    heads=32,
-    kv_heads=32,
-    head_dim=96,
-    intermediate_size=8192,
-    vocab_size=32020,
-    vision_hidden_size=1024,
-    vision_layers=24,
-    vision_intermediate_size=4096,
-)
+CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))
+CHECKPOINT = SimpleNamespace(config=CONFIG, weight_bytes=8_294_000_000, dtype="bfloat16")
 
 
 def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256):
@@ -55,7 +37,7 @@ def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, pa
         max_memory_bytes=None,
         graphs=True,
     )
-    return plan(FACTS, placement, rows, tokens, int(free_bytes))
+    return plan(CHECKPOINT, placement, rows, tokens, int(free_bytes))
 
 
 @pytest.mark.parametrize(
@@ -81,28 +63,29 @@ def test_a_text_that_is_no_amount_of_memory_is_refused(text):
 
 
 def test_a_token_has_393216_bytes_of_keys_and_values():
-    assert kv_token_bytes(FACTS, 2) == 393_216
-    assert kv_token_bytes(FACTS, 4) == 2 * 393_216
+    assert kv_token_bytes(CONFIG, 2) == 393_216
+    assert kv_token_bytes(CONFIG, 4) == 2 * 393_216
 
 
 def test_weights_are_counted_in_the_dtype_of_the_computation():
-    assert weight_bytes(FACTS, 2) == FACTS.weight_bytes
-    assert weight_bytes(FACTS, 4) == 2 * FACTS.weight_bytes
-    assert weight_bytes(replace(FACTS, dtype="float32"), 2) == FACTS.weight_bytes // 2
+    assert weight_bytes(CHECKPOINT, 2) == CHECKPOINT.weight_bytes
+    assert weight_bytes(CHECKPOINT, 4) == 2 * CHECKPOINT.weight_bytes
+    in_fp32 = SimpleNamespace(weight_bytes=CHECKPOINT.weight_bytes, dtype="float32")
+    assert weight_bytes(in_fp32, 2) == CHECKPOINT.weight_bytes // 2
 
 
 def test_a_step_of_16k_tokens_and_64_tiles_takes_two_to_four_gigabytes():
-    text = text_step_bytes(FACTS, 2, chunk_tokens=16384, longest_tokens=16384, plain=False)
-    assert 2e9 < text + vision_bytes(FACTS, 2, tiles=64) < 4e9
+    text = text_step_bytes(CONFIG, 2, chunk_tokens=16384, longest_tokens=16384, plain=False)
+    assert 2e9 < text + vision_bytes(CONFIG, 2, tiles=64) < 4e9
 
 
 def test_attention_without_pages_needs_more():
     sizes = {"chunk_tokens": 2048, "longest_tokens": 5900}
-    more = text_step_bytes(FACTS, 4, **sizes, plain=True)
-    assert more > text_step_bytes(FACTS, 4, **sizes, plain=False)
+    more = text_step_bytes(CONFIG, 4, **sizes, plain=True)
+    assert more > text_step_bytes(CONFIG, 4, **sizes, plain=False)
     budget = planned(140e9, tokens=5900, dtype_bytes=4)  # fp32 on a GPU has no kernel for pages
-    assert budget.step_bytes > vision_bytes(FACTS, 4, tiles=64) + text_step_bytes(
-        FACTS, 4, chunk_tokens=budget.chunk_tokens, longest_tokens=5900, plain=False
+    assert budget.step_bytes > vision_bytes(CONFIG, 4, tiles=64) + text_step_bytes(
+        CONFIG, 4, chunk_tokens=budget.chunk_tokens, longest_tokens=5900, plain=False
     )
 
 

@@ -30,9 +30,11 @@ def tokenizer() -> SlowLlamaTokenizer:
     return SlowLlamaTokenizer(golden.CHECKPOINT)
 
 
-def facts(max_positions: int = 8192) -> Any:
-    """The facts of a checkpoint that a prompt needs."""
-    return SimpleNamespace(image_token_id=993, tokens_per_tile=4, max_positions=max_positions)
+def checkpoint(tokenizer: SlowLlamaTokenizer, max_positions: int = 8192) -> Any:
+    """The part of a checkpoint that a prompt needs."""
+    text = SimpleNamespace(max_position_embeddings=max_positions)
+    config = SimpleNamespace(tokens_per_tile=4, llm_config=text)
+    return SimpleNamespace(image_token_id=993, tokenizer=tokenizer, config=config)
 
 
 def judge_query(question: str, tiles: Sequence[int] = (), system: str = "Judge.") -> str:
@@ -57,7 +59,7 @@ def test_a_golden_prompt_has_the_official_tokens(
         system_message=golden.system_message(),
         tokens_per_tile=golden.TOKENS_PER_TILE,
     )
-    assert ids_of(text, case.tiles, tokenizer, facts()) == list(case.input_ids)
+    assert ids_of(text, case.tiles, checkpoint(tokenizer)) == list(case.input_ids)
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
@@ -75,7 +77,7 @@ def test_a_request_that_ends_the_official_run_is_refused(
     cut = [tiles[image.name] for image in case.images]
     text = query(case.prompt, cut, system_message="", tokens_per_tile=golden.TOKENS_PER_TILE)
     with pytest.raises(RequestUnfit, match=f"need {sum(cut) * 4:,}: fewer"):
-        ids_of(text, cut, tokenizer, facts())
+        ids_of(text, cut, checkpoint(tokenizer))
 
 
 @pytest.mark.parametrize(
@@ -180,22 +182,22 @@ def test_listed_strings_are_those_that_the_judge_reads_as_tokens(
     mark: str, tokenizer: SlowLlamaTokenizer
 ) -> None:
     assert control_strings([f"I say {mark} now"], tokenizer.added) == (mark,)
-    assert tokenizer.id_of(mark) in ids_of(f"I say {mark} now", [], tokenizer, facts())
+    assert tokenizer.id_of(mark) in ids_of(f"I say {mark} now", [], checkpoint(tokenizer))
 
 
 def test_a_context_string_in_the_text_is_a_token_without_images(
     tokenizer: SlowLlamaTokenizer,
 ) -> None:
-    assert ids_of(judge_query("a <IMG_CONTEXT> b"), [], tokenizer, facts()).count(993) == 1
+    assert ids_of(judge_query("a <IMG_CONTEXT> b"), [], checkpoint(tokenizer)).count(993) == 1
 
 
 def test_the_longest_prompt_fills_all_positions_of_the_model(tokenizer: SlowLlamaTokenizer) -> None:
     length = len(tokenizer.encode("Why?"))
-    assert len(ids_of("Why?", [], tokenizer, facts(length))) == length
+    assert len(ids_of("Why?", [], checkpoint(tokenizer, length))) == length
     with pytest.raises(RequestUnfit, match=rf"{length} tokens, and the model reads {length - 1}"):
-        ids_of("Why?", [], tokenizer, facts(length - 1))
+        ids_of("Why?", [], checkpoint(tokenizer, length - 1))
 
 
 def test_text_that_is_not_unicode_is_refused(tokenizer: SlowLlamaTokenizer) -> None:
     with pytest.raises(RequestUnfit, match="surrogates not allowed"):
-        ids_of("a \ud83d b", [], tokenizer, facts())
+        ids_of("a \ud83d b", [], checkpoint(tokenizer))

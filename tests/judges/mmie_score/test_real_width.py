@@ -18,12 +18,11 @@ import pytest
 import torch
 from PIL import Image
 from support.random_checkpoint import REAL_WIDTH, write
-from support.stock_internvl import generate
+from support.stock_internvl import generate, load
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.prompt import finish
@@ -74,7 +73,7 @@ def checkpoint(folder: Path) -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def inputs(checkpoint: Checkpoint) -> InputBuilder:
-    return InputBuilder(facts=checkpoint.facts, tokenizer=checkpoint.tokenizer)
+    return InputBuilder(checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +110,7 @@ def expected(
     checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[JudgeRequest]
 ) -> list[Reply]:
     """Replies of transformers to each request alone."""
-    model = load_model(checkpoint, device=torch.device("cpu"), dtype=torch.float32)
+    model = load(checkpoint, device=torch.device("cpu"), dtype=torch.float32)
     replies = []
     for key, request in enumerate(requests):
         prompt = inputs.prompt(key, request)
@@ -122,10 +121,10 @@ def expected(
             model,
             [(prompt.ids, tiles)],
             max_new_tokens=prompt.max_new_tokens,
-            facts=checkpoint.facts,
+            checkpoint=checkpoint,
         )
         text = finish(checkpoint.tokenizer.decode(ids))
-        ended = ids[-1] == checkpoint.facts.end_token_id
+        ended = ids[-1] == checkpoint.end_token_id
         replies.append(Reply(text, len(prompt.ids), len(ids), ended))
     return replies
 

@@ -263,7 +263,7 @@ def error_of(folder: Path) -> str:
 def test_a_missing_file_is_named(name: str, tmp_path: Path) -> None:
     folder = golden.tokenizer_folder(tmp_path)
     (folder / name).unlink()
-    assert f"`{folder / name}`: it cannot be read: No such file" in error_of(folder)
+    assert f"`{folder / name}` does not exist, or is not a file" in error_of(folder)
 
 
 @pytest.mark.parametrize("name", ["tokenizer.model", "tokenizer_config.json"])
@@ -271,7 +271,7 @@ def test_a_folder_instead_of_a_file_is_named(name: str, tmp_path: Path) -> None:
     folder = golden.tokenizer_folder(tmp_path)
     (folder / name).unlink()
     (folder / name).mkdir()
-    assert f"`{folder / name}`: it cannot be read: Is a directory" in error_of(folder)
+    assert f"`{folder / name}` does not exist, or is not a file" in error_of(folder)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from mmie_tasks.judges.mmie_score.checkpoint import files
 from mmie_tasks.judges.mmie_score.checkpoint.config import (
     MMIE_TILES,
     Config,
-    Facts,
     check_architecture,
     message_file,
     read_config,
@@ -26,7 +25,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.config import (
 from mmie_tasks.judges.mmie_score.checkpoint.files import Shards, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.names import Weight, expected_shapes, weights_of
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
-from mmie_tasks.judges.mmie_score.prompt import END, IMAGE_CONTEXT, MARKS
+from mmie_tasks.judges.mmie_score.prompt import END, IMAGE_CONTEXT
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
@@ -35,7 +34,6 @@ __all__ = [
     "DEFAULT_MODEL",
     "Checkpoint",
     "CheckpointLocation",
-    "Facts",
     "locate",
     "open_checkpoint",
 ]
@@ -50,20 +48,28 @@ class Checkpoint:
     Attributes:
         location: Its folder and name.
         digest: 12 hex digits that identify its content; see `files.digest_of`.
-        facts: Its dimensions and token ids.
-        tokenizer: Its tokenizer.
         config: The fields of ``config.json`` that matter.
-        message_file: The file with the default system message.
+        tokenizer: Its tokenizer.
+        system_message: The default system message; may be empty.
+        message_file: The file with that message.
+        image_token_id: Id of ``<IMG_CONTEXT>``.
+        end_token_id: Id of ``<|end|>``, the only stop token.
+        weight_bytes: Size of all tensors, as stored.
+        dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
         weights: The stored tensors of each weight, by its official name.
         notes: Harmless differences from the official model, as clauses.
     """
 
     location: CheckpointLocation
     digest: str
-    facts: Facts
-    tokenizer: SlowLlamaTokenizer = field(repr=False)
     config: Config = field(repr=False)
+    tokenizer: SlowLlamaTokenizer = field(repr=False)
+    system_message: str
     message_file: str
+    image_token_id: int
+    end_token_id: int
+    weight_bytes: int
+    dtype: str
     weights: Mapping[str, Weight] = field(repr=False)
     notes: tuple[str, ...] = ()
 
@@ -92,18 +98,28 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     weights = weights_of(tensors.values(), ranks)
     _check_weights(folder, config, weights)
     tokenizer = SlowLlamaTokenizer(folder)
-    ids = _token_ids(folder, config, tokenizer)
-    small_files = [files.CONFIG, *files.TOKENIZER_FILES]
-    if message_file(content) != files.CONFIG:
-        small_files.append(message_file(content))
+    if len(tokenizer) > config.llm_config.vocab_size:
+        raise unusable(
+            f"The tokenizer in `{folder}` has {len(tokenizer)} tokens, and `llm_config.vocab_size` "
+            f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same "
+            "model."
+        )
+    small_files = dict.fromkeys((files.CONFIG, *files.TOKENIZER_FILES, message_file(content)))
     existing = [folder / name for name in small_files if (folder / name).is_file()]
+    bytes_by_dtype: Counter[str] = Counter()
+    for tensor in tensors.values():
+        bytes_by_dtype[_DTYPES[tensor.dtype]] += tensor.n_bytes
     return Checkpoint(
         location=location,
         digest=files.digest_of(existing, shards.paths),
-        facts=_facts(config, tensors.values(), ids, message),
-        tokenizer=tokenizer,
         config=config,
+        tokenizer=tokenizer,
+        system_message=message,
         message_file=message_file(content),
+        image_token_id=tokenizer.mark_ids[IMAGE_CONTEXT],
+        end_token_id=tokenizer.mark_ids[END],
+        weight_bytes=bytes_by_dtype.total(),
+        dtype=bytes_by_dtype.most_common(1)[0][0],
         weights=weights,
         notes=tuple(_notes(config, shards, tensors.values(), weights, tokenizer)),
     )
@@ -144,49 +160,6 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
                 f"`{name}` in `{stored.path}` is {list(stored.shape)}, and by `{files.CONFIG}` it "
                 f"is {list(shape)}{rows}."
             )
-
-
-def _token_ids(folder: Path, config: Config, tokenizer: SlowLlamaTokenizer) -> dict[str, int]:
-    """The ids of the prompt's special tokens; checks that every token has an embedding."""
-    rows, tokens = config.llm_config.vocab_size, len(tokenizer)
-    if tokens > rows:
-        raise unusable(
-            f"The tokenizer in `{folder}` has {tokens} tokens, and `llm_config.vocab_size` in "
-            f"`{files.CONFIG}` is {rows}: they are not of the same model."
-        )
-    return {mark: number for mark in MARKS if (number := tokenizer.id_of(mark)) is not None}
-
-
-def _facts(
-    config: Config, tensors: Iterable[Tensor], ids: Mapping[str, int], message: str
-) -> Facts:
-    text, vision = config.llm_config, config.vision_config
-    bytes_by_dtype: Counter[str] = Counter()
-    for tensor in tensors:
-        bytes_by_dtype[_DTYPES[tensor.dtype]] += tensor.n_bytes
-    pad = text.pad_token_id
-    return Facts(
-        system_message=message,
-        image_px=vision.image_size,
-        tokens_per_tile=config.tokens_per_tile,
-        image_token_id=ids[IMAGE_CONTEXT],
-        end_token_id=ids[END],
-        pad_token_id=ids[END] if pad is None else pad,
-        max_positions=text.max_position_embeddings,
-        long_after=text.original_max_position_embeddings,
-        weight_bytes=bytes_by_dtype.total(),
-        dtype=bytes_by_dtype.most_common(1)[0][0],
-        hidden_size=text.hidden_size,
-        layers=text.num_hidden_layers,
-        heads=text.num_attention_heads,
-        kv_heads=text.kv_heads,
-        head_dim=text.head_dim,
-        intermediate_size=text.intermediate_size,
-        vocab_size=text.vocab_size,
-        vision_hidden_size=vision.hidden_size,
-        vision_layers=vision.num_hidden_layers,
-        vision_intermediate_size=vision.intermediate_size,
-    )
 
 
 def _notes(

@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -143,55 +142,6 @@ class Config(_Section):
     def tokens_per_tile(self) -> int:
         """Four patches become one token: 256 at 448 px and patches of 14."""
         return (self.vision_config.side_patches // 2) ** 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Dimensions and token ids of a checkpoint, checked against its files.
-
-    Attributes:
-        system_message: The default system message; may be empty.
-        image_px: Side of a tile.
-        tokens_per_tile: Tokens of the prompt that a tile becomes.
-        image_token_id: Id of ``<IMG_CONTEXT>``.
-        end_token_id: Id of ``<|end|>``, the only stop token.
-        pad_token_id: Fills up the shorter prompts of a padded batch; it is masked.
-        max_positions: The longest sequence, in tokens: 131072.
-        long_after: Prompts with more tokens use the long rotary factors: 4096.
-        weight_bytes: Size of all tensors, as stored.
-        dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
-        hidden_size: Of the text model, as all fields without ``vision`` in their name.
-        layers: Number of layers.
-        heads: Query heads of a layer.
-        kv_heads: Key/value heads of a layer.
-        head_dim: Dimension of a head.
-        intermediate_size: Width of the feed-forward part.
-        vocab_size: Rows of the embeddings and of the head; the tokenizer may have fewer tokens.
-        vision_hidden_size: Of the vision tower.
-        vision_layers: Of the vision tower.
-        vision_intermediate_size: Width of the vision tower's feed-forward part.
-    """
-
-    system_message: str
-    image_px: int
-    tokens_per_tile: int
-    image_token_id: int
-    end_token_id: int
-    pad_token_id: int
-    max_positions: int
-    long_after: int
-    weight_bytes: int
-    dtype: str
-    hidden_size: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    vision_hidden_size: int
-    vision_layers: int
-    vision_intermediate_size: int
 
 
 def check_architecture(content: dict[str, object], path: Path) -> None:

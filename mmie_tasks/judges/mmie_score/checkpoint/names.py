@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config
 from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Tensor, unusable
 
 LORA_SCALE = 2.0
@@ -83,48 +83,46 @@ def native_names(official: str) -> tuple[str, ...]:
 def expected_shapes(config: Config) -> dict[str, Shape]:
     """Every weight of the official model, by its official name, with its shape."""
     vision, text = config.vision_config, config.llm_config
-    shuffled = 4 * vision.hidden_size  # of the four patches that become one token
-    projector = {
-        **_pair("mlp1.0", shuffled),
-        **_pair("mlp1.1", text.hidden_size, shuffled),
-        **_pair("mlp1.3", text.hidden_size, text.hidden_size),
+    wide, inner = vision.hidden_size, vision.intermediate_size
+    vision_layer = {
+        "ls1": (wide,),
+        "ls2": (wide,),
+        **_pair("norm1", wide),
+        **_pair("norm2", wide),
+        **_pair("attn.qkv", 3 * wide, wide),
+        **_pair("attn.proj", wide, wide),
+        **_pair("mlp.fc1", inner, wide),
+        **_pair("mlp.fc2", wide, inner),
     }
-    return {**dict(_vision_shapes(vision)), **dict(_text_shapes(text)), **projector}
+    shuffled = 4 * wide  # of the four patches that become one token
+    hidden, inner = text.hidden_size, text.intermediate_size
+    heads = text.num_attention_heads + 2 * text.kv_heads
+    text_layer = {
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,),
+        "self_attn.qkv_proj.weight": (heads * text.head_dim, hidden),
+        "self_attn.o_proj.weight": (hidden, hidden),
+        "mlp.gate_up_proj.weight": (2 * inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
+    patch = (vision.num_channels, vision.patch_size, vision.patch_size)
+    return {
+        "vision_model.embeddings.class_embedding": (1, 1, wide),
+        "vision_model.embeddings.position_embedding": (1, vision.side_patches**2 + 1, wide),
+        **_pair("vision_model.embeddings.patch_embedding", wide, *patch),
+        **_layers("vision_model.encoder.layers", vision.num_hidden_layers, vision_layer),
+        "language_model.lm_head.weight": (text.vocab_size, hidden),
+        "language_model.model.embed_tokens.weight": (text.vocab_size, hidden),
+        "language_model.model.norm.weight": (hidden,),
+        **_layers("language_model.model.layers", text.num_hidden_layers, text_layer),
+        **_pair("mlp1.0", shuffled),
+        **_pair("mlp1.1", hidden, shuffled),
+        **_pair("mlp1.3", hidden, hidden),
+    }
 
 
-def _vision_shapes(config: VisionConfig) -> Iterator[tuple[str, Shape]]:
-    hidden, inner = config.hidden_size, config.intermediate_size
-    stem = "vision_model.embeddings"
-    yield f"{stem}.class_embedding", (1, 1, hidden)
-    yield f"{stem}.position_embedding", (1, config.side_patches**2 + 1, hidden)
-    patch = (config.num_channels, config.patch_size, config.patch_size)
-    yield from _pair(f"{stem}.patch_embedding", hidden, *patch).items()
-    for number in range(config.num_hidden_layers):
-        layer = f"vision_model.encoder.layers.{number}"
-        yield f"{layer}.ls1", (hidden,)
-        yield f"{layer}.ls2", (hidden,)
-        yield from _pair(f"{layer}.norm1", hidden).items()
-        yield from _pair(f"{layer}.norm2", hidden).items()
-        yield from _pair(f"{layer}.attn.qkv", 3 * hidden, hidden).items()
-        yield from _pair(f"{layer}.attn.proj", hidden, hidden).items()
-        yield from _pair(f"{layer}.mlp.fc1", inner, hidden).items()
-        yield from _pair(f"{layer}.mlp.fc2", hidden, inner).items()
-
-
-def _text_shapes(config: TextConfig) -> Iterator[tuple[str, Shape]]:
-    hidden, inner = config.hidden_size, config.intermediate_size
-    fused = (config.num_attention_heads + 2 * config.kv_heads) * config.head_dim
-    yield "language_model.lm_head.weight", (config.vocab_size, hidden)
-    yield "language_model.model.embed_tokens.weight", (config.vocab_size, hidden)
-    yield "language_model.model.norm.weight", (hidden,)
-    for number in range(config.num_hidden_layers):
-        layer = f"language_model.model.layers.{number}"
-        yield f"{layer}.input_layernorm.weight", (hidden,)
-        yield f"{layer}.post_attention_layernorm.weight", (hidden,)
-        yield f"{layer}.self_attn.qkv_proj.weight", (fused, hidden)
-        yield f"{layer}.self_attn.o_proj.weight", (hidden, hidden)
-        yield f"{layer}.mlp.gate_up_proj.weight", (2 * inner, hidden)
-        yield f"{layer}.mlp.down_proj.weight", (hidden, inner)
+def _layers(stem: str, count: int, layer: Mapping[str, Shape]) -> dict[str, Shape]:
+    return {f"{stem}.{n}.{name}": shape for n in range(count) for name, shape in layer.items()}
 
 
 def _pair(stem: str, *shape: int) -> dict[str, Shape]:

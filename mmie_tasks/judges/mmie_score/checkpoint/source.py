@@ -20,10 +20,16 @@ from loguru import logger
 
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.hub.asset import DownloadPlan, hub_cache
 from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    CONFIG,
+    TOKENIZER,
+    find_shards,
+    require,
+)
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
 LOCAL_NAME = "local folder"
@@ -149,14 +155,15 @@ def _downloaded(repo: str, revision: str) -> CheckpointLocation:
 
 
 def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
-    """The snapshot in the Hub's cache; None without one.
-
-    `huggingface_hub` refuses a snapshot in which it knows that files are missing; it may not know.
-    """
+    """The complete snapshot in the Hub's cache; None without one."""
+    failures: tuple[type[BaseException], ...] = (*download_errors(), JudgeMisconfigured)
     try:
-        return _snapshot(repo, revision, local_files_only=True)
-    except download_errors():
+        location = _snapshot(repo, revision, local_files_only=True)
+        require(location.folder, (CONFIG, TOKENIZER))  # `huggingface_hub` may not know them all
+        find_shards(location.folder)
+    except failures:
         return None
+    return location
 
 
 def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
@@ -167,26 +174,30 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Checkpoint
     return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
-def missing_files(repo: str, revision: str) -> tuple[str, dict[str, int | None]]:
-    """The Hub's commit of a revision, and the files of it that this machine does not have.
+def download_plan(repo: str, revision: str) -> DownloadPlan:
+    """The files of a revision that this machine does not have.
 
     Requests one file, so that a gated repository is noticed.
 
-    Returns:
-        The commit, and the size by file name in bytes; None if the Hub does not give it.
-
     Raises:
-        OSError: One of `download_errors`: the Hub refuses or does not answer.
+        JudgeMisconfigured: The Hub refuses or does not answer.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
 
-    metadata = get_hf_file_metadata(
-        hf_hub_url(repo, CONFIG, revision=revision), timeout=_METADATA_TIMEOUT_S
-    )
-    files = snapshot_download(repo, revision=revision, dry_run=True, **_SELECTION)
+    url = hf_hub_url(repo, CONFIG, revision=revision)
+    try:
+        metadata = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S)
+        files = snapshot_download(repo, revision=revision, dry_run=True, **_SELECTION)
+    except download_errors() as error:
+        raise hub_failure(repo, revision, error, is_downloading=False) from error
     listed = files if isinstance(files, list) else []
-    sizes = {file.filename: file.file_size for file in listed if file.will_download}
-    return metadata.commit_hash or revision, sizes
+    sizes = [file.file_size for file in listed if file.will_download]
+    folder = hub_cache() / f"models--{repo.replace('/', '--')}"
+    return DownloadPlan(
+        source=f"{repo}@{metadata.commit_hash or revision}",
+        file_bytes=tuple(sizes) or (0,),
+        disk_bytes={folder: sum(size or 0 for size in sizes)},
+    )
 
 
 def hub_failure(

@@ -22,35 +22,27 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, native_names
-from mmie_tasks.judges.mmie_score.engine.attention import Rotary
 
 
 def load_model(
-    checkpoint: Checkpoint,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-    attention: str = "sdpa",
+    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
 ) -> InternVLForConditionalGeneration:
     """Build the model and load its weights one at a time, so that none is in memory twice.
 
     The model is built without memory, and each weight is rounded once from the stored one (a
-    fine-tune's update is added in fp32 before). The rotary embedding is replaced by `RowRope`, so
-    that the model can be cast and moved, and selects its factors for each row of a batch.
+    fine-tune's update is added in fp32 before). It has no rotary embedding: the engine computes
+    positions itself, with `Rotary`.
 
     Args:
         checkpoint: A checkpoint that `open_checkpoint` returned.
         device: The device of the weights.
         dtype: The type of all weights.
-        attention: The kernel of transformers' own forward pass: ``sdpa`` or ``eager``.
 
     Raises:
         JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
-        torch.OutOfMemoryError: The device has less memory than `Facts.weight_bytes`.
+        torch.OutOfMemoryError: The device has less memory than `Checkpoint.weight_bytes`.
     """
-    config = native_config(
-        checkpoint.config, image_token_id=checkpoint.facts.image_token_id, attention=attention
-    )
+    config = native_config(checkpoint.config, image_token_id=checkpoint.image_token_id)
     with torch.device("meta"):
         model = InternVLForConditionalGeneration(config)
     state = {
@@ -58,8 +50,7 @@ def load_model(
         for name, tensor in _weights(checkpoint)
     }
     model.load_state_dict(state, strict=True, assign=True)
-    text = model.model.language_model
-    text.rotary_emb = RowRope(text.config)
+    model.model.language_model.rotary_emb = nn.Identity()
     model.requires_grad_(False)
     model.eval()  # type: ignore[no-untyped-call]
     return model
@@ -91,13 +82,12 @@ def _tensor(tensor: Tensor) -> torch.Tensor:
     return content
 
 
-def native_config(config: Config, *, image_token_id: int, attention: str) -> InternVLConfig:
+def native_config(config: Config, *, image_token_id: int) -> InternVLConfig:
     """The configuration of transformers' own model that computes what the official one does.
 
     Args:
         config: The checkpoint's configuration.
         image_token_id: Id of ``<IMG_CONTEXT>``.
-        attention: The kernel, as transformers names it: ``sdpa`` or ``eager``.
     """
     native = InternVLConfig(
         vision_config=_vision_config(config.vision_config),
@@ -110,7 +100,7 @@ def native_config(config: Config, *, image_token_id: int, attention: str) -> Int
         vision_feature_select_strategy="default",
         tie_word_embeddings=False,  # transformers ties them by default
     )
-    native._attn_implementation = attention  # of its parts as well
+    native._attn_implementation = "sdpa"  # of its parts as well
     return native
 
 
@@ -159,36 +149,3 @@ def _text_config(config: TextConfig) -> Phi3Config:
         embd_pdrop=0.0,
         resid_pdrop=0.0,
     )
-
-
-class RowRope(nn.Module):
-    """The rotary embedding of transformers' own forward pass, with factors for each row.
-
-    Replaces ``Phi3RotaryEmbedding``, in which the longest row of a batch decides for all. The
-    frequencies are not buffers: casting the model to bf16 would round them, and a model built on
-    the meta device would have none.
-    """
-
-    def __init__(self, config: Phi3Config) -> None:
-        super().__init__()
-        self.config = config
-        self._by_device: dict[torch.device, Rotary] = {}
-
-    @torch.no_grad()
-    def forward(
-        self, x: torch.Tensor, position_ids: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, each (rows, tokens, head_dim), in the type of `x`.
-
-        Args:
-            x: A tensor of the requested device and type.
-            position_ids: From 0, (rows, tokens); a row that ends above the original length uses
-                the long factors, as the official model does for one sample per call.
-        """
-        if x.device not in self._by_device:
-            self._by_device[x.device] = Rotary(self.config, x.device)
-        rotary = self._by_device[x.device]
-        is_long = position_ids.amax(-1, keepdim=True) + 1 > rotary.long_after
-        positions, flags = position_ids.flatten(), is_long.expand_as(position_ids).flatten()
-        cos, sin = rotary(positions, flags, x.dtype)
-        return cos.view(*position_ids.shape, -1), sin.view(*position_ids.shape, -1)

@@ -91,7 +91,7 @@ def test_only_the_language_model_may_be_wrapped(tiny, merged_checkpoint):
 @pytest.mark.parametrize("rank", [0, RANK])
 def test_the_rank_in_the_config_may_be_left_out(tiny, rank):
     tiny.set_field("use_llm_lora", rank)
-    assert open_tiny(tiny).facts.layers == 2
+    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
 
 
 def test_another_rank_than_in_the_config_is_refused(tiny):

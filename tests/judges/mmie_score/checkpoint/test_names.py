@@ -55,9 +55,7 @@ def config_of(content):
 def test_the_expected_weights_are_those_of_the_model(content):
     config = config_of(content)
     with torch.device("meta"):
-        model = InternVLForConditionalGeneration(
-            native_config(config, image_token_id=7, attention="sdpa")
-        )
+        model = InternVLForConditionalGeneration(native_config(config, image_token_id=7))
     expected = {}
     for official, shape in expected_shapes(config).items():
         names = native_names(official)
@@ -75,7 +73,7 @@ def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
 
 
 def test_the_real_rope_is_scaled_as_the_official_one():
-    text = native_config(config_of(REAL), image_token_id=7, attention="sdpa").text_config
+    text = native_config(config_of(REAL), image_token_id=7).text_config
     short, scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"))
     long, long_scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"), seq_len=4097)
     assert round(scale, 6) == round(long_scale, 6) == 1.190238
@@ -83,9 +81,9 @@ def test_the_real_rope_is_scaled_as_the_official_one():
 
 
 def test_no_weights_are_tied_and_all_parts_have_the_attention_kernel():
-    native = native_config(config_of(GOLDEN), image_token_id=993, attention="eager")
+    native = native_config(config_of(GOLDEN), image_token_id=993)
     assert not native.tie_word_embeddings
     assert not native.text_config.tie_word_embeddings
     assert native.text_config.sliding_window is None
     parts = (native, native.text_config, native.vision_config)
-    assert {part._attn_implementation for part in parts} == {"eager"}
+    assert {part._attn_implementation for part in parts} == {"sdpa"}

@@ -38,18 +38,23 @@ def error_of(tiny):
     return str(caught.value)
 
 
-def test_the_golden_checkpoint_has_no_notes_and_these_facts(tiny):
+def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
     checkpoint = open_tiny(tiny)
-    facts = checkpoint.facts
+    text, vision = checkpoint.config.llm_config, checkpoint.config.vision_config
     assert checkpoint.notes == ()
-    assert facts.system_message == "Look, then give a number."
-    assert (facts.image_px, facts.tokens_per_tile, facts.dtype) == (56, 4, "bfloat16")
-    assert (facts.image_token_id, facts.end_token_id, facts.pad_token_id) == (993, 987, 980)
-    assert (facts.max_positions, facts.long_after, facts.weight_bytes) == (8192, 256, 699392)
-    assert (facts.hidden_size, facts.layers, facts.heads, facts.kv_heads) == (64, 2, 4, 4)
-    assert (facts.head_dim, facts.vocab_size, facts.intermediate_size) == (16, 1000, 160)
-    vision = (facts.vision_hidden_size, facts.vision_layers, facts.vision_intermediate_size)
-    assert vision == (64, 2, 128)
+    assert checkpoint.system_message == "Look, then give a number."
+    assert (checkpoint.weight_bytes, checkpoint.dtype) == (699392, "bfloat16")
+    assert (checkpoint.image_token_id, checkpoint.end_token_id, text.pad_token_id) == (
+        993,
+        987,
+        980,
+    )
+    assert (vision.image_size, checkpoint.config.tokens_per_tile) == (56, 4)
+    assert (text.max_position_embeddings, text.original_max_position_embeddings) == (8192, 256)
+    assert (text.hidden_size, text.num_hidden_layers) == (64, 2)
+    assert (text.num_attention_heads, text.kv_heads, text.head_dim) == (4, 4, 16)
+    assert (text.vocab_size, text.intermediate_size) == (1000, 160)
+    assert (vision.hidden_size, vision.num_hidden_layers, vision.intermediate_size) == (64, 2, 128)
 
 
 def test_opening_needs_no_torch():
@@ -84,7 +89,7 @@ def test_a_pickle_is_refused_and_never_open_tiny(tiny, file):
 
 def test_a_pickle_beside_the_shards_is_ignored(tiny):
     tiny.write("pytorch_model.bin", b"\x80\x04cos\nabort\n(tR.")
-    assert open_tiny(tiny).facts.layers == 2
+    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
 
 
 def test_missing_weights_and_a_missing_index_have_different_errors(tiny):
@@ -99,7 +104,7 @@ def test_weights_in_a_single_file_need_no_index(tiny):
     tiny.store(tensors, shards=1)
     (tiny.folder / "model-00001-of-00001.safetensors").rename(tiny.folder / "model.safetensors")
     tiny.delete(INDEX)
-    assert open_tiny(tiny).facts.weight_bytes == 699392
+    assert open_tiny(tiny).weight_bytes == 699392
 
 
 @pytest.mark.parametrize(
@@ -199,14 +204,14 @@ def test_rotary_frequencies_of_an_old_file_are_skipped(tiny):
 def test_another_type_of_weights_is_read(tiny, dtype):
     tiny.store({name: tensor.to(dtype) for name, tensor in tiny.tensors().items()})
     checkpoint = open_tiny(tiny)
-    assert checkpoint.facts.dtype == str(dtype).removeprefix("torch.")
+    assert checkpoint.dtype == str(dtype).removeprefix("torch.")
     assert checkpoint.notes == ()
 
 
 def test_several_types_of_weights_are_noted(tiny):
     tiny.change_tensors(lambda tensors: tensors.update({HEAD: tensors[HEAD].float()}))
     checkpoint = open_tiny(tiny)
-    assert checkpoint.facts.dtype == "bfloat16"
+    assert checkpoint.dtype == "bfloat16"
     assert "several types: BF16, F32" in checkpoint.notes[0]
 
 

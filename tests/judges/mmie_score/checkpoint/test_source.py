@@ -101,7 +101,7 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     assert not set(hub.asked_for("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
     opened = open_checkpoint(locate(answer["folder"], None, {}))
-    assert opened.facts.end_token_id == 987
+    assert opened.end_token_id == 987
 
 
 def test_the_files_have_the_digest_of_a_copy(hub, tmp_path):

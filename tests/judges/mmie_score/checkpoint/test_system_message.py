@@ -34,7 +34,7 @@ def tiny(tmp_path):
 
 def message_of(tiny):
     located = CheckpointLocation(folder=tiny.folder, name="local folder")
-    return open_checkpoint(located).facts.system_message
+    return open_checkpoint(located).system_message
 
 
 def error_of(tiny):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from support.internvl_golden import CHECKPOINT, cases, vision_outputs
-from support.stock_internvl import generate, generate_with_logits
+from support.stock_internvl import generate, generate_with_logits, load
 from support.tiny_checkpoint import TinyCheckpoint
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -33,7 +33,7 @@ def checkpoint():
 
 @pytest.fixture(scope="module")
 def model(checkpoint):
-    return load_model(checkpoint, device=CPU, dtype=torch.float32)
+    return load(checkpoint, device=CPU, dtype=torch.float32)
 
 
 def pixels(images, dtype=torch.float32):
@@ -60,7 +60,7 @@ def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, row
     for start in range(0, len(CASES), rows):
         batch = CASES[start : start + rows]
         outputs = generate_with_logits(
-            model, [prompt(case) for case in batch], max_new_tokens=40, facts=checkpoint.facts
+            model, [prompt(case) for case in batch], max_new_tokens=40, checkpoint=checkpoint
         )
         for case, output in zip(batch, outputs, strict=True):
             assert output.ids == list(case.output_ids)
@@ -71,7 +71,7 @@ def test_every_batch_gives_the_official_tokens_and_logits(model, checkpoint, row
 def test_a_token_limit_truncates_and_texts_alone_need_no_images(model, checkpoint):
     texts = [case for case in CASES if not case.images]
     outputs = generate(
-        model, [prompt(case) for case in texts], max_new_tokens=3, facts=checkpoint.facts
+        model, [prompt(case) for case in texts], max_new_tokens=3, checkpoint=checkpoint
     )
     assert outputs == [list(case.output_ids[:3]) for case in texts]
 
@@ -82,14 +82,15 @@ def test_the_model_can_be_cast_and_has_no_gradients_or_meta_tensors(checkpoint):
     tensors = [*model.parameters(), *model.buffers()]
     assert not any(tensor.requires_grad or tensor.is_meta for tensor in tensors)
     assert {tensor.dtype for tensor in tensors} == {torch.float32}
-    assert model.to(torch.bfloat16).dtype == torch.bfloat16
+    model = load(checkpoint, device=CPU, dtype=torch.float32).to(torch.bfloat16)
+    assert model.dtype == torch.bfloat16
     case = next(case for case in CASES if not case.images)
-    assert generate(model, [prompt(case)], max_new_tokens=2, facts=checkpoint.facts)[0]
+    assert generate(model, [prompt(case)], max_new_tokens=2, checkpoint=checkpoint)[0]
 
 
 def test_a_cast_model_keeps_its_rope(checkpoint):
     """The stock embedding would round its frequencies to bf16 with the weights."""
-    model = load_model(checkpoint, device=CPU, dtype=torch.float32)
+    model = load(checkpoint, device=CPU, dtype=torch.float32)
     rope = model.model.language_model.rotary_emb
     arguments = torch.zeros(1), torch.arange(200)[None]
     before = rope(*arguments)
