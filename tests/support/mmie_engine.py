@@ -100,24 +100,25 @@ def _stock_model() -> Any:
 
 
 @cache
-def _stock_text_output(ids: tuple[int, ...], limit: int) -> tuple[list[int], torch.Tensor]:
-    return _stock_output((list(ids), None), limit)
-
-
-def _stock_output(inputs: stock.Prompt, limit: int) -> tuple[list[int], torch.Tensor]:
+def _stock_output(
+    ids: tuple[int, ...], tiles: bytes | None, limit: int
+) -> tuple[list[int], torch.Tensor]:
+    pixels = None
+    if tiles is not None:
+        side = checkpoint().config.vision_config.image_size
+        array = np.frombuffer(tiles, dtype=np.uint8).reshape(-1, side, side, 3)
+        pixels = normalized(torch.tensor(array), torch.float32)
     with one_thread():
         [generated] = stock.generate_with_logits(
-            _stock_model(), [inputs], max_new_tokens=limit, checkpoint=checkpoint()
+            _stock_model(), [(list(ids), pixels)], max_new_tokens=limit, checkpoint=checkpoint()
         )
     return generated.ids, generated.logits
 
 
 def stock_output(prompt: Prompt) -> tuple[list[int], torch.Tensor]:
     """Output of transformers' ``generate()`` for a prompt alone: ids, and logits (steps, vocab)."""
-    if prompt.tiles is None:
-        return _stock_text_output(tuple(prompt.ids), prompt.max_new_tokens)
-    pixels = normalized(torch.from_numpy(prompt.tiles), torch.float32)
-    return _stock_output((prompt.ids, pixels), prompt.max_new_tokens)
+    tiles = None if prompt.tiles is None else prompt.tiles.tobytes()
+    return _stock_output(tuple(prompt.ids), tiles, prompt.max_new_tokens)
 
 
 class ListSource:

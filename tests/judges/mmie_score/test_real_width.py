@@ -79,12 +79,12 @@ def inputs(checkpoint: Checkpoint) -> InputBuilder:
 @pytest.fixture(scope="module")
 def requests(inputs: InputBuilder, tmp_path_factory: pytest.TempPathFactory) -> list[JudgeRequest]:
     images = tmp_path_factory.mktemp("images")
-    dice = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
     requests = []
     for number, (sizes, tokens, reply) in enumerate(REQUESTS.values()):
         paths = [images / f"{number}-{n}.png" for n in range(len(sizes))]
         for path, (width, height) in zip(paths, sizes, strict=True):
-            noise = dice.integers(0, 256, (height // 16, width // 16, 3), dtype=np.uint8)
+            noise = generator.integers(0, 256, (height // 16, width // 16, 3), dtype=np.uint8)
             Image.fromarray(noise).resize((width, height)).save(path)
         requests.append(_request_of_length(inputs, paths, tokens, reply, seed=number))
     return requests

@@ -52,7 +52,7 @@ class FailingPart:
     """A part of the engine that sometimes raises before it computes."""
 
     def __init__(self, name: str, part: Any, fault: Fault) -> None:
-        self._name, self._part, self._trouble = name, part, fault
+        self._name, self._part, self._fault = name, part, fault
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._part, name)
@@ -60,7 +60,7 @@ class FailingPart:
             return attribute
 
         def called(*args: Any) -> Any:
-            if (error := self._trouble(self._name, args)) is not None:
+            if (error := self._fault(self._name, args)) is not None:
                 raise error
             return attribute(*args)
 
