@@ -147,8 +147,6 @@ _SPELLINGS = {
 }
 _CHARACTERS = str.maketrans({c: plain for plain, chars in _SPELLINGS.items() for c in chars})
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
-_VULGAR = re.compile("(\\d?) ?([\u00bc-\u00be])")  # 1½
-_QUARTERS = {"\u00bc": ".25", "\u00bd": ".5", "\u00be": ".75"}
 _NUMBER = r"-?(?:\d{1,6}(?:[.,]\d{1,6})?|\.\d{1,6})"
 _MARKUP = (
     (re.compile(r"~~[^~\n]*~~"), ""),  # struck out
@@ -189,7 +187,7 @@ def fold(text: str) -> str:
     """
     text = _THOUGHT.sub("", text, count=1) if _THOUGHT.match(text) else text
     if not text.isascii():
-        text = _VULGAR.sub(lambda match: f"{match[1] or 0}{_QUARTERS[match[2]]}", text)
+        text = re.sub(r"(?<=\d) ?\u00bd", ".5", text).replace("\u00bd", "0.5")
         text = unicodedata.normalize("NFKC", text)
         text = "".join(c for c in text if unicodedata.category(c) != "Cf")  # zero-width marks
     text = text.translate(_CHARACTERS)
@@ -296,13 +294,13 @@ class _Entry:
 
 
 _OUT_OF = r"out[ -]of(?:\s+(?:a|the|possible|maximum|total|of)){0,4}"
-_FRACTION_TEXT = (  # "6/6", "6 points out of a maximum of 6", "6 of 6", "6 (max 6)"
+_FRACTION = re.compile(  # "6/6", "6 points out of a maximum of 6", "6 of 6", "6 (max 6)"
     rf"(?<![A-Za-z0-9_.])(?P<n>{_NUMBER})(?:\s?(?:points?|pts?\.?|marks?))?"
     rf"(?:\s{{0,3}}/\s{{0,3}}|\s{{1,3}}{_OUT_OF}\s{{1,3}}|\s{{0,3}}(?P<bare>\bof)\s{{1,3}}"
     rf"|\s{{0,3}}[(\[]\s?(?:{_OUT_OF}|of|max(?:imum)?\.?)\s?:?\s?)"
-    r"(?P<d>-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])"
+    r"(?P<d>-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])",
+    re.IGNORECASE,
 )
-_FRACTION = re.compile(_FRACTION_TEXT, re.IGNORECASE)
 _WINDOW = 24  # characters around a fraction that can change its meaning
 _PROPORTION = re.compile(  # "2/3 of the text", "6/6 would be too much"
     r"(?i)[ \t]+(?:of\b(?![ \t]+\d)"
@@ -350,22 +348,22 @@ _COMPONENT = (
     r"(?:[ck]omponent\w{0,2}|comp\.?|criteri(?:on|a)|sub-?instructions?|requirements?|parts?|aspects?"
     r"|items?|组件|部分)"
 )
-_STRONG_TEXT = (  # "component #1", "Criterion (B)", "second component", "total"
+_STRONG = re.compile(  # "component #1", "Criterion (B)", "second component", "total"
     rf"(?<![A-Za-z-])(?:{_COMPONENT}[\s#.:(\[\"'=>-]{{0,4}}"
     r"(?:(?:no|nr|number|num|id|index)[\s.:\"'=>]{0,5})?"
     r"(?P<number>\d{1,3}(?![0-9A-Za-z]|[.,]\d|\s{0,3}/|\s+out of\s)"
     r"|(?:one|two|three|four|five|(?-i:[A-E]))(?![A-Za-z]))[)\]\"']{0,2}"
     rf"|(?P<named>{_ORDINAL})\s+{_COMPONENT}(?![A-Za-z]))"
     r"|(?<![A-Za-z])(?<!sub-)(?<!max )(?<!maximum )(?<!possible )"
-    r"(?P<total>total|gesamt\w{0,12}|over-?all|final|sum|总分|总计)(?![A-Za-z])"
+    r"(?P<total>total|gesamt\w{0,12}|over-?all|final|sum|总分|总计)(?![A-Za-z])",
+    re.IGNORECASE,
 )
-_STRONG = re.compile(_STRONG_TEXT, re.IGNORECASE)
 _BEHIND = re.compile(  # 6/6 for component 1, 6/6 (component 1), 8/10 total.
-    rf"(?i)(?P<mark>{_FRACTION_TEXT})(?:\]|\))?[ \t]+"
+    rf"(?i)(?<!\d: )(?P<mark>{_FRACTION.pattern})(?:\]|\))?[ \t]+"
     rf"(?:(?P<bracket>\()|(?P<preposition>(?:for|on|to|in|as)[ \t]+))?(?:the |a )?(?:score of )?"
-    rf"(?P<label>{_STRONG_TEXT})"
-    r"(?(bracket)\)|(?(preposition)(?![ \t]*(?:score[ \t]*)?(?:of\b|[:=]|is\b))"
-    r"|(?=[ \t]*(?:[;,.\n]|$))))"
+    rf"(?P<label>{_STRONG.pattern})"
+    r"(?(bracket)\)|(?(preposition)(?![ \t]*(?:(?:score|of|is|[:=])[ \t]*){0,3}\d)"
+    r"|(?![^\n;,.|]{0,80}\d)))"
 )
 _WEAK = re.compile(  # a list number, a table cell, "C1", "id": 1, "First"
     r"(?i)(?:^|(?<=\n)|(?<=[!:] ))[ \t]*(?:[-\u2022>#|][ \t]*){0,4}[(\[]?(?P<list>\d{1,2})"
@@ -422,10 +420,9 @@ def _names_component(entries: Sequence[_Entry]) -> bool:
 
 
 def _pairs(text: str, labels: Sequence[_Label], marks: Sequence[_LocatedMark]) -> list[_Entry]:
-    starts = [mark.start for mark in marks]
     naming: list[tuple[_Label, Sequence[_LocatedMark]]] = []
     for label in labels:
-        first = bisect_left(starts, label.end)
+        first = bisect_left(marks, label.end, key=lambda mark: mark.start)
         near = marks[first : first + 4]
         if not label.adjacent or (near and _FILLER.fullmatch(text, label.end, near[0].start)):
             naming.append((label, near))
@@ -522,7 +519,16 @@ def _verdict_by_name(text: str, entries: Sequence[_Entry], nothing: ParsedReply)
         and len(text[one.end : two.start].strip()) <= _CLOSE
         for one, two in pairwise(entries)
     )
-    totals = set() if _TOTAL in marks else _unnamed_totals(text, entries)
+    end = max(entry.end for entry in entries)
+    totals = (
+        set()
+        if _TOTAL in marks
+        else {
+            mark.mark  # of "Score: 8/10" after the components
+            for mark in _marks(text)
+            if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
+        }
+    )
     if totals:
         attached, marks[_TOTAL] = False, next(iter(totals))
     parsed = replace(
@@ -542,16 +548,6 @@ def _verdict_by_name(text: str, entries: Sequence[_Entry], nothing: ParsedReply)
     if parsed.total and not (attached or None in parsed.components or parsed.confirmed):
         return _doubted(parsed, "a total apart from the components, and not what they make")
     return parsed
-
-
-def _unnamed_totals(text: str, entries: Sequence[_Entry]) -> set[Mark | None]:
-    """``Score: 8/10`` after the components is their total, if it is what they make."""
-    end = max(entry.end for entry in entries)
-    return {
-        mark.mark
-        for mark in _marks(text)
-        if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
-    }
 
 
 def _contradiction(

@@ -90,9 +90,9 @@ def test_without_the_hub_the_cache_of_datasets_serves(url, more, hub, tmp_path):
 def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_CACHES)
     offline = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": "0" * 40}
-    told = ask(hub.url, tmp_path, LOAD, **offline)
-    assert told["error"] == "DataMissing"
-    assert COMMIT in told["message"]
+    result = ask(hub.url, tmp_path, LOAD, **offline)
+    assert result["error"] == "DataMissing"
+    assert COMMIT in result["message"]
     pinned = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": COMMIT}
     assert ask(hub.url, tmp_path, LOAD, **pinned)[0]["data"] == f"{REPO}@{COMMIT}"
 
@@ -108,10 +108,10 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
 )
 def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
     hub.answers(status, code)
-    told = ask(hub.url, tmp_path, LOAD)
-    assert told["error"] == "DataMissing"
-    assert says in told["message"]
-    assert "MIA_BENCH_DATA" in told["message"]
+    result = ask(hub.url, tmp_path, LOAD)
+    assert result["error"] == "DataMissing"
+    assert says in result["message"]
+    assert "MIA_BENCH_DATA" in result["message"]
 
 
 @pytest.mark.parametrize(
@@ -122,15 +122,15 @@ def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
     ],
 )
 def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
-    told = ask(url, tmp_path, LOAD, **more)
-    assert told["error"] == "DataMissing"
-    assert "MIA_BENCH_DATA" in told["message"]
+    result = ask(url, tmp_path, LOAD, **more)
+    assert result["error"] == "DataMissing"
+    assert "MIA_BENCH_DATA" in result["message"]
 
 
 def test_a_file_that_is_no_parquet_is_broken_data(hub, tmp_path):
     hub.holds(REPO, FILE, b"PAR1 but no more")
-    told = ask(hub.url, tmp_path, LOAD)
-    assert told["error"] == "DataBroken"
+    result = ask(hub.url, tmp_path, LOAD)
+    assert result["error"] == "DataBroken"
     assert not folder(tmp_path).exists()
 
 
@@ -150,9 +150,9 @@ def without(field):
 )
 def test_a_row_that_lacks_something_is_named(field, says, tmp_path):
     with mia_bench_hub(without(field)) as hub:
-        told = ask(hub.url, tmp_path, LOAD)
-    assert told["error"] == "DataBroken"
-    assert says in told["message"]
+        result = ask(hub.url, tmp_path, LOAD)
+    assert result["error"] == "DataBroken"
+    assert says in result["message"]
 
 
 def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
@@ -188,9 +188,9 @@ def refuse(path, content):
     raise OSError(errno.{number}, "no", str(path))
 Path.write_bytes = refuse
 """
-    told = ask(hub.url, tmp_path, f"{refuse}{LOAD}")
-    assert told["error"] == "DataMissing"
-    assert says in told["message"]
+    result = ask(hub.url, tmp_path, f"{refuse}{LOAD}")
+    assert result["error"] == "DataMissing"
+    assert says in result["message"]
     assert not folder(tmp_path).exists()
 
 
@@ -205,9 +205,9 @@ def test_two_processes_lay_down_one_folder(hub, tmp_path):
         )
         for _ in range(2)
     ]
-    told = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in pair]
-    assert told[0] == told[1]
-    assert len(told[0]) == 8
+    result = [json.loads(process.communicate(timeout=300)[0].splitlines()[-1]) for process in pair]
+    assert result[0] == result[1]
+    assert len(result[0]) == 8
 
 
 def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_path):
@@ -217,6 +217,6 @@ def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_
 
 @pytest.mark.parametrize("revision", ["../main", "a/../b", "a b", "-x", "/etc"])
 def test_what_cannot_be_a_revision_is_a_wrong_setting(revision, hub, tmp_path):
-    told = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION=revision)
-    assert told["error"] == "SettingWrong"
+    result = ask(hub.url, tmp_path, LOAD, MIA_BENCH_REVISION=revision)
+    assert result["error"] == "SettingWrong"
     assert hub.requests == []

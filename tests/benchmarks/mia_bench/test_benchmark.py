@@ -46,12 +46,12 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
         weights=(6, 4),
         categories=categories,
     )
-    given = [JudgeReply(text=text, model="m") for text in texts]
-    judged = JudgeResult(**dict(zip(("reply", "second_reply"), given, strict=False)))
+    replies = [JudgeReply(text=text, model="m") for text in texts]
+    judged = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     grading = grade(sample, judged) if texts else ungraded("unavailable", "down")
-    made = rows(sample, grading, {"replies": [asdict(reply) for reply in given], "image": None})
-    made["coverage"]["contradictory"] = contradictory
-    return {"filtered_resps": "A boat.", "input": "Look.", **made}
+    row = rows(sample, grading, {"replies": [asdict(reply) for reply in replies], "image": None})
+    row["coverage"]["contradictory"] = contradictory
+    return {"filtered_resps": "A boat.", "input": "Look.", **row}
 
 
 ODD = [
@@ -68,8 +68,8 @@ def test_every_number_is_that_of_the_runners_table(number, reading):
     lines = [*LINES, *ODD]
     metric = f"{reading}_{number.name}" if number.name else reading
     expected = mean_of(tally(verdict_of(line[metric]) for line in lines if metric in line))
-    found = metric_value(map(BENCHMARK.read_line, lines), number, reading, BENCHMARK.scale, 0)
-    assert found.percent == pytest.approx(expected.value, abs=1e-9)
+    value = metric_value(map(BENCHMARK.read_line, lines), number, reading, BENCHMARK.scale, 0)
+    assert value.percent == pytest.approx(expected.value, abs=1e-9)
 
 
 def test_official_points_beyond_full_marks_stay_as_the_official_script_has_them():

@@ -41,7 +41,7 @@ def put(root, *names):
         (root / "images" / name).write_bytes(b"x")
 
 
-def found(root, *named):
+def relative_paths(root, *named):
     return [path and str(path.relative_to(root)) for path in image_paths(root, named)]
 
 
@@ -100,17 +100,17 @@ def test_the_example_is_what_its_program_writes(tmp_path):
 )
 def test_the_picture_of_an_address_is_found(image, file, tmp_path):
     put(tmp_path, file)
-    assert found(tmp_path, image) == [f"images/{file}"]
+    assert relative_paths(tmp_path, image) == [f"images/{file}"]
 
 
 def test_a_number_wins_over_a_name(tmp_path):
     put(tmp_path, "c.jpg", "000.jpg")
-    assert found(tmp_path, "https://a.org/c.jpg") == ["images/000.jpg"]
+    assert relative_paths(tmp_path, "https://a.org/c.jpg") == ["images/000.jpg"]
 
 
 def test_a_number_that_is_the_name_of_another_row_is_no_number(tmp_path):
     put(tmp_path, "c.jpg", "000.jpg")
-    assert found(tmp_path, "https://a.org/c.jpg", "https://a.org/000.jpg") == [
+    assert relative_paths(tmp_path, "https://a.org/c.jpg", "https://a.org/000.jpg") == [
         "images/c.jpg",
         "images/000.jpg",
     ]
@@ -120,24 +120,24 @@ def test_one_digit_is_a_name_and_no_number(tmp_path):
     """The official file has addresses that end in 1.jpg to 4.jpg, far from rows 1 to 4."""
     put(tmp_path, "1.jpg", "b.jpg")
     named = ["https://a.org/1.jpg", "https://a.org/b.jpg"]
-    assert found(tmp_path, *named) == ["images/1.jpg", "images/b.jpg"]
+    assert relative_paths(tmp_path, *named) == ["images/1.jpg", "images/b.jpg"]
 
 
 def test_a_name_that_addresses_share_is_never_guessed(tmp_path):
     put(tmp_path, "1.jpg")
     named = ["https://a.org/x/1.jpg", "https://a.org/y/1.jpg", "https://a.org/c.jpg"]
-    assert found(tmp_path, *named) == [None, None, "images/c.jpg"]
+    assert relative_paths(tmp_path, *named) == [None, None, "images/c.jpg"]
 
 
 def test_numbers_settle_what_addresses_share(tmp_path):
     put(tmp_path, "1.jpg", "000.jpg", "001.jpg")
     named = ["https://a.org/x/1.jpg", "https://a.org/y/1.jpg"]
-    assert found(tmp_path, *named) == ["images/000.jpg", "images/001.jpg"]
+    assert relative_paths(tmp_path, *named) == ["images/000.jpg", "images/001.jpg"]
 
 
 def test_one_address_in_two_rows_is_one_picture(tmp_path):
     put(tmp_path, "c.jpg")
-    assert found(tmp_path, *["https://a.org/c.jpg"] * 2) == ["images/c.jpg"] * 2
+    assert relative_paths(tmp_path, *["https://a.org/c.jpg"] * 2) == ["images/c.jpg"] * 2
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
         *("https://a.org/c.jpg", "https://a.org/?x=1", "https://a.org/7/?x=1"),
         *("b/1.jpg", "a.b/x/1.jpg", "a.b/y/1.jpg"),
     ]
-    assert found(tmp_path, *named) == [
+    assert relative_paths(tmp_path, *named) == [
         "images/c.jpg",
         None,
         None,
