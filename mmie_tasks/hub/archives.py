@@ -170,7 +170,14 @@ class _MemberRules:
         Raises:
             DataBroken: It must not be unpacked.
         """
-        self._count(member)
+        self._members += 1
+        self._bytes += member.size
+        if self._members > MAX_MEMBERS or self._bytes > MAX_UNPACKED_BYTES:
+            raise DataBroken(
+                f"The archive `{self._archive.resolve()}` would unpack to more than"
+                f" {MAX_MEMBERS:,} files or {readable_size(MAX_UNPACKED_BYTES)}.",
+                hint="this is not the dataset's archive: delete it and run again",
+            )
         name = PurePosixPath(member.name)
         paths = [name, PurePosixPath(member.linkname)] if member.islnk() else [name]
         folders = {folder for path in paths for folder in (path, *path.parents)}
@@ -184,16 +191,6 @@ class _MemberRules:
             raise _unsafe(self._archive, member.name, reason)
         if member.issym():
             self._links.add(name)
-
-    def _count(self, member: tarfile.TarInfo) -> None:
-        self._members += 1
-        self._bytes += member.size
-        if self._members > MAX_MEMBERS or self._bytes > MAX_UNPACKED_BYTES:
-            raise DataBroken(
-                f"The archive `{self._archive.resolve()}` would unpack to more than"
-                f" {MAX_MEMBERS:,} files or {readable_size(MAX_UNPACKED_BYTES)}.",
-                hint="this is not the dataset's archive: delete it and run again",
-            )
 
 
 def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:

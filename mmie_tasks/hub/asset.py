@@ -185,6 +185,18 @@ def installed_asset(name: str, source: str, describe: Callable[[], str]) -> Asse
     )
 
 
+def read_data_file(path: Path, hint: str) -> bytes:
+    """The bytes of a data file.
+
+    Raises:
+        DataMissing: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=hint) from error
+
+
 def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> DownloadPlan:
     """The plan for one file that `mmie_tasks.hub.download.install` would store.
 

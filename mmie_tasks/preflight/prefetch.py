@@ -282,17 +282,16 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) ->
         texts = [readable_size(sum(known_sizes))] if known_sizes else []
         texts += [f"{unknown} of unknown size"] if unknown else []
         total = f"To fetch: {', and '.join(texts)}." if texts else "Everything is here."
-        lines = [table(HEADER, map(_row, planned), text_columns=4), "", total]
+        rows = []
+        for entry in planned:
+            size_bytes = entry.plan.size_bytes
+            size = "unknown" if size_bytes is None else readable_size(size_bytes)
+            state = "yes" if entry.is_here else "?" if entry.error else "no"
+            source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
+            here = (entry.asset.name, source, state, str(entry.asset.folder))
+            rows.append((*here, "-" if entry.is_here else size))
+        lines = [table(HEADER, rows, text_columns=4), "", total]
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])
-
-
-def _row(entry: PlannedAsset) -> tuple[str, ...]:
-    state = "yes" if entry.is_here else "?" if entry.error else "no"
-    size_bytes = entry.plan.size_bytes
-    size = "unknown" if size_bytes is None else readable_size(size_bytes)
-    source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
-    folder = str(entry.asset.folder)
-    return (entry.asset.name, source, state, folder, "-" if entry.is_here else size)
 
 
 def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:

@@ -178,24 +178,17 @@ class _Finder:
             path = inside(self._folder, reference.text)
             if _is_file(path) or reference.name not in self._files:
                 return path
-        candidates = self._saved_names(reference)[:1] or self._extended_names(reference)
+        names = [reference.name, unquote(reference.name), reference.name + reference.query]
+        candidates = [name for name in names if name and name in self._files][:1]
+        if not candidates and reference.name and not _has_extension(reference.name):
+            names = self._names_by_stem.get(reference.name, [])
+            candidates = [name for name in names if _has_extension(name)]
         if name := self._single(row, candidates):
             is_plain = name in self._rows_by_name
             plain = name if is_plain else name.removesuffix(reference.query)
             return None if self._other_rows(plain, row) else inside(self.images, name)
         is_unique = reference.is_file_name and not self._other_rows(reference.name, row)
         return inside(self.images, reference.name) if is_unique else None
-
-    def _saved_names(self, reference: _Reference) -> list[str]:
-        names = (reference.name, unquote(reference.name), reference.name + reference.query)
-        return [name for name in names if name and name in self._files]
-
-    def _extended_names(self, reference: _Reference) -> list[str]:
-        if not reference.name or _has_extension(reference.name):
-            return []
-        return [
-            name for name in self._names_by_stem.get(reference.name, []) if _has_extension(name)
-        ]
 
     def _other_rows(self, name: str, row: int) -> list[int]:
         """The rows with other images that have this name too."""

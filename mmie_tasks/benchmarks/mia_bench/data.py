@@ -14,6 +14,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image_paths
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.hub.asset import read_data_file
 
 if TYPE_CHECKING:
     import datasets
@@ -63,28 +64,26 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         folder, revision = fetched.folder, fetched.revision
-    content = _content(folder / ANNOTATION)
+    content = read_data_file(folder / ANNOTATION, _LAYOUT)
     entries = _entries(folder / ANNOTATION, content)
     paths = image_paths(folder, [entry.image for entry in entries])
-    _compare_words([entry.sample for entry in entries])
+    if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
+        logger.info(
+            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
+            "official file."
+        )
     data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
     rows = [_row(*pair, data) for pair in zip(entries, paths, strict=True)]
-    return datasets.Dataset.from_list(rows, features=_features())
+    text, whole_number = datasets.Value("string"), datasets.Value("int32")
+    features = dict.fromkeys(_TEXTS, text)
+    features |= {"components": [text], "component_weight": [whole_number], "component_type": [text]}
+    return datasets.Dataset.from_list(rows, features=datasets.Features(features))
 
 
 def words_digest(samples: Sequence[Sample]) -> str:
     """SHA-256, in hex, of the instructions and components, in order."""
     words = [[sample.instruction, list(sample.components)] for sample in samples]
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()
-
-
-def _features() -> datasets.Features:
-    import datasets
-
-    text, whole_number = datasets.Value("string"), datasets.Value("int32")
-    features = dict.fromkeys(_TEXTS, text)
-    features |= {"components": [text], "component_weight": [whole_number]}
-    return datasets.Features({**features, "component_type": [text]})
 
 
 def _local_folder(root: Path) -> Path:
@@ -96,13 +95,6 @@ def _local_folder(root: Path) -> Path:
             f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
         )
     return root
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=_LAYOUT) from error
 
 
 def _entries(path: Path, content: bytes) -> list[_Entry]:
@@ -139,12 +131,3 @@ def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
         "component_type": list(entry.sample.categories),
         "data": data,
     }
-
-
-def _compare_words(samples: Sequence[Sample]) -> None:
-    """Log whether a copy of the benchmark differs in wording from the original."""
-    if len(samples) == 400 and words_digest(samples) != OFFICIAL_WORDS:
-        logger.info(
-            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
-            "official file."
-        )

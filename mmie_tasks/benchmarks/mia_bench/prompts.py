@@ -103,18 +103,14 @@ def _branches(node: ast.stmt) -> Iterator[tuple[int, dict[str, ast.expr]]]:
     """Number of components to the assignments of its branch, for each branch of an ``if``."""
     match node:
         case ast.If(test=ast.Compare(comparators=[ast.Constant(value=int(count))])):
-            yield (
-                count,
-                {name: value for statement in node.body for name, value in _assignment(statement)},
-            )
+            assigned: dict[str, ast.expr] = {}
+            for statement in node.body:
+                match statement:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                        assigned[name] = value
+            yield count, assigned
             for statement in node.orelse:
                 yield from _branches(statement)
-
-
-def _assignment(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            yield name, value
 
 
 def _text(node: ast.expr, names: dict[str, str], lists: dict[str, list[str]]) -> str:

@@ -153,12 +153,18 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     }
     if (grading := _ungraded(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
+
+    def make_rows(result: JudgeResult) -> MetricRows:
+        replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
+        logged_replies = list(map(asdict, replies))
+        return metrics.rows(sample, grade(sample, result), {**logged, "replies": logged_replies})
+
     pending = PendingSample(
         request=CheckedRequest(
             request=request_of(doc, str(results[0])),
             is_impossible=lambda reply: is_impossible(sample, reply),
         ),
-        make_rows=lambda result: _rows(sample, result, logged),
+        make_rows=make_rows,
         metrics=metrics.certain(sample),
     )
     return JUDGE.submit(pending, plain=_plain_score)
@@ -191,11 +197,6 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
     parts = prompts.parts(prompts.official(text), Path(doc["image"]))
     return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
-
-
-def _rows(sample: Sample, result: JudgeResult, logged: Mapping[str, object]) -> MetricRows:
-    replies = [asdict(reply) for reply in (result.reply, result.second_reply) if reply is not None]
-    return metrics.rows(sample, grade(sample, result), {**logged, "replies": replies})
 
 
 def _plain_score(rows: MetricRows) -> Mapping[str, object]:

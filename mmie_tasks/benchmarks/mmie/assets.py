@@ -60,18 +60,6 @@ def local_file(path: Path) -> Path:
     raise DataMissing(message, hint=LAYOUT)
 
 
-def read_data_file(path: Path) -> bytes:
-    """The bytes of the data file.
-
-    Raises:
-        DataMissing: It cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=LAYOUT) from error
-
-
 def json_rows(text: str) -> Iterator[object]:
     r"""The elements of a JSON list, or the objects of a JSONL text, parsed one at a time.
 

@@ -17,16 +17,17 @@ from loguru import logger
 from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.benchmarks.mmie.assets import (
     ANNOTATION,
+    LAYOUT,
     OutsideFolder,
     files_in,
     hub_folder,
     image_paths,
     json_rows,
     local_file,
-    read_data_file,
 )
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.hub.asset import read_data_file
 
 if TYPE_CHECKING:
     import datasets
@@ -108,7 +109,20 @@ class _Reader:
         try:
             fields = _object(value, "it")
             sample_id = self._id(fields, number)
-            return self._row(sample_id, fields)
+            category = self._category(sample_id, fields)
+            question, gold = self._content(fields)
+            if not any(segment.text or segment.image for segment in question):
+                self._note(_NO_QUESTION)
+            if category == "MSR" and not gold:
+                self._note(_NO_GOLD)
+            return DataRow(
+                id=sample_id,
+                category=category,
+                field=self._label(fields, "field"),
+                subfield=self._label(fields, "subfield"),
+                question=question,
+                gold=gold,
+            )
         except BadSample as error:
             raise BadSample(f"{self._location}: {error}") from None
 
@@ -124,22 +138,6 @@ class _Reader:
             raise BadSample(f"`id` is repeated, first at row {first}")
         return sample_id
 
-    def _row(self, sample_id: str, fields: Fields) -> DataRow:
-        category = self._category(sample_id, fields)
-        question, gold = self._content(fields)
-        if not any(segment.text or segment.image for segment in question):
-            self._note(_NO_QUESTION)
-        if category == "MSR" and not gold:
-            self._note(_NO_GOLD)
-        return DataRow(
-            id=sample_id,
-            category=category,
-            field=self._label(fields, "field"),
-            subfield=self._label(fields, "subfield"),
-            question=question,
-            gold=gold,
-        )
-
     def _category(self, sample_id: str, fields: Fields) -> str:
         """The category of the id, as official; a label must not contradict it."""
         tokens = [category for category in CATEGORIES if category in sample_id]
@@ -149,7 +147,9 @@ class _Reader:
             self._note(_SEVERAL_TOKENS)
         for key in _LABELS:
             label = self._label(fields, key)
-            category = _category_of_label(label)
+            folded = re.sub(r"[\s_-]+", "", label).lower()
+            short = folded.upper()
+            category = short if short in CATEGORIES else _LONG_NAMES.get(folded)
             if label and category is None:
                 self._note(_UNKNOWN_LABEL)
             elif category and category != tokens[0]:
@@ -232,13 +232,6 @@ class _Reader:
         self._oddities[oddity] = (count + 1, location)
 
 
-def _category_of_label(label: str) -> str | None:
-    """The category that a label names, in any case and with any separators; None for another."""
-    folded = re.sub(r"[\s_-]+", "", label).lower()
-    short = folded.upper()
-    return short if short in CATEGORIES else _LONG_NAMES.get(folded)
-
-
 def _object(value: object, name: str) -> Fields:
     if not isinstance(value, Mapping):
         raise BadSample(f"{name} is {_kind(value)}, not an object")
@@ -289,10 +282,19 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         path, revision = fetched.folder / ANNOTATION, fetched.revision
-    rows, digest = _read(path)
+    content = read_data_file(path, LAYOUT)
+    try:
+        rows = read_rows(json_rows(content.decode("utf-8-sig")))
+    except BadSample as error:
+        raise _broken(path, str(error)) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise _broken(path, f"not JSON ({error})") from error
+    if not rows:
+        raise _broken(path, "no rows in it")
     _count(rows, revision)
     paths = _paths(path, rows, hub=bool(revision))
-    return _dataset(_selected(rows, selection, path), paths, revision or digest)
+    data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
+    return _dataset(_selected(rows, selection, path), paths, data)
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -337,21 +339,6 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
 
     drawn = (sorted(ids, key=lot)[: sizes[name]] for name, ids in ids_by_category.items())
     return frozenset(sample_id for ids in drawn for sample_id in ids)
-
-
-def _read(path: Path) -> tuple[list[DataRow], str]:
-    """The rows, and a digest of the file."""
-    content = read_data_file(path)
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    try:
-        rows = read_rows(json_rows(content.decode("utf-8-sig")))
-    except BadSample as error:
-        raise _broken(path, str(error)) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise _broken(path, f"not JSON ({error})") from error
-    if not rows:
-        raise _broken(path, "no rows in it")
-    return rows, digest
 
 
 def _broken(path: Path, problem: str) -> DataBroken:

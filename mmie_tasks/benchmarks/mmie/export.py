@@ -64,7 +64,12 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     if unknown := [str(r["id"]) for r in records if r["id"] not in samples]:
         message = f"{len(unknown)} samples of the run are not in the data, the first: {unknown[0]}."
         raise DataBroken(message, hint="point `MMIE_DATA` at the data that the run used")
-    with_answer = [record for record in records if _has_answer(record)]
+    with_answer = [
+        record
+        for record in records
+        if not isinstance(official := record["official"], Mapping)
+        or official.get("unscored") not in ("no_answer", "not_text")
+    ]
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # left by a killed process
     images = _Images(unfinished)
@@ -75,12 +80,6 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     left_out = len(records) - len(with_answer)
     more = f"; {left_out} without an answer were left out" if left_out else ""
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
-
-
-def _has_answer(record: Record) -> bool:
-    official = record["official"]
-    reason = official.get("unscored") if isinstance(official, Mapping) else None
-    return reason not in ("no_answer", "not_text")
 
 
 def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[str, object]:

@@ -159,21 +159,16 @@ def _download(environment: Mapping[str, str], pin: Pin, retry: RetryPolicy) -> b
         if attempt:
             logger.info(f"MMIE's official prompts: {failure}; trying again.")
             time.sleep(retry.backoff_s * 2 ** (attempt - 1))
-        outcome = _attempt(pin, retry)
-        if isinstance(outcome, bytes):
+        try:
+            content = _try(pin, retry)
+        except _FetchFailed as error:
+            failure = error
+            if not failure.again:
+                break
+        else:
             logger.info(f"MMIE's official prompts were downloaded from {_redacted(pin.url)}.")
-            return outcome
-        failure = outcome
-        if not failure.again:
-            break
+            return content
     raise _missing(f"{_redacted(pin.url)}: {failure}", pin) from failure
-
-
-def _attempt(pin: Pin, retry: RetryPolicy) -> bytes | _FetchFailed:
-    try:
-        return _try(pin, retry)
-    except _FetchFailed as failure:
-        return failure
 
 
 def _try(pin: Pin, retry: RetryPolicy) -> bytes:
@@ -382,24 +377,15 @@ def _branches(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
             case ast.FunctionDef(name="get_prompt", body=[ast.If() as first]):
                 chain: list[ast.stmt] = [first]
                 while chain and isinstance(branch := chain[0], ast.If):
-                    yield _branch(branch)
+                    match branch.test, branch.body:
+                        case (
+                            ast.Compare(left=ast.Constant(value=str(token)), ops=[ast.In()]),
+                            [ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), end))],
+                        ) if isinstance(end, ast.Constant) and isinstance(end.value, str):
+                            yield token, name, end.value
+                        case _:
+                            raise _not_official(f"line {branch.lineno} is not as expected")
                     chain = branch.orelse
-
-
-def _branch(branch: ast.If) -> tuple[str, str, str]:
-    match branch:
-        case ast.If(
-            test=ast.Compare(left=ast.Constant(value=str(token)), ops=[ast.In()]),
-            body=[
-                ast.Return(
-                    value=ast.BinOp(
-                        left=ast.Name(id=name), op=ast.Add(), right=ast.Constant(value=str(tail))
-                    )
-                )
-            ],
-        ):
-            return token, name, tail
-    raise _not_official(f"line {branch.lineno} is not as expected")
 
 
 def _not_official(problem: str) -> DataBroken:

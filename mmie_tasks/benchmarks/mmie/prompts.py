@@ -103,7 +103,12 @@ def assemble(
     segments = (*sample.question, *answer, *sample.gold[: sample.category == "MSR"])
     texts = [segment.text for segment in segments if segment.text]
     control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
-    shown, cut = _answer([_escaped(segment) for segment in answer] if full else answer, images)
+    if full:
+        answer = [
+            replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text))
+            for s in answer
+        ]
+    shown, cut = _answer(answer, images)
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
     reference: list[_Part] = [_reference(sample, full=full)]
@@ -162,13 +167,6 @@ def _answer(answer: Sequence[Segment], images: _Images) -> tuple[list[_Part], li
         if images.full:
             return shown, remaining
     return shown, []
-
-
-def _escaped(segment: Segment) -> Segment:
-    if segment.text is None or "<" not in segment.text:
-        return segment
-    text = _CONTROL.sub(lambda match: f"< {match[0][1:]}", segment.text)
-    return replace(segment, text=text)
 
 
 def _reference(sample: Sample, *, full: bool) -> str:
