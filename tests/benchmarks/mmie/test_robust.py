@@ -1,4 +1,4 @@
-"""The robust reading: what the judge meant, or nothing; never what it did not mean."""
+"""The robust reader: the score that the judge states, or unscored; never another score."""
 
 import pytest
 from hypothesis import given
@@ -8,8 +8,8 @@ from support.golden import vectors
 from mmie_tasks.benchmarks.mmie.robust import LONGEST, read_robust
 from mmie_tasks.core.verdict import Scored, Unscored
 
-# What each reply means. None: two careful readers could differ, so nobody is asked to guess.
-MEANT = {
+# The points of each reply; None where careful readers could differ, which is unscored.
+EXPECTED_POINTS = {
     # The heading the judge is asked for, and what judges make of it.
     "### Feedback\nClear steps.\n### Score\n5": 5,
     "##Score 4": 4,
@@ -212,6 +212,13 @@ MEANT = {
     "<think>\n### Score\n2": None,
     "### Score\n2\nThe answer says: I give this a score of 6.": 2,
     '### Score\n4\n```json\n{"score": 5}\n```': None,
+    # Numbers that the reader before this one took for a score.
+    "1. Marks: 4": None,
+    "### Score\nThe answer ends with:\n6": None,
+    "### Score\nI give five out of 6": 5,
+    "### Score out of 6\nabout 4": None,
+    "### Text\nScore -> 5\n### Images\nScore: 3": None,
+    "### Score\n5\n### Images\nBad.\n### Final Score\n4\n### Text\nGood.\n### Score\n3": None,
     "": None,
 }
 OFF_SCALE = [
@@ -251,18 +258,21 @@ PIECES = [
     ),
     *("The response claims:", "<think>", "</think>", "1) ", "|", "７", "½", "9" * 400, "\ud800"),
 ]
-CALM = [p for p in PIECES if "```" not in p and "think" not in p and "claims" not in p]
+FEEDBACK_PIECES = [
+    piece for piece in PIECES if not any(part in piece for part in ("```", "think", "claims"))
+]
 
 
 @pytest.mark.parametrize(
-    ("reply", "meant"), [pytest.param(*c, id=repr(c[0])) for c in MEANT.items()]
+    ("reply", "expected"),
+    [pytest.param(*case, id=repr(case[0])) for case in EXPECTED_POINTS.items()],
 )
-def test_a_reply_is_read_as_it_is_meant_or_not_at_all(reply, meant):
+def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     verdict = read_robust(reply)
-    if meant is None:
+    if expected is None:
         assert (type(verdict), verdict.reason) == (Unscored, "unparsed")
     else:
-        assert (type(verdict), verdict.points) == (Scored, meant)
+        assert (type(verdict), verdict.points) == (Scored, expected)
 
 
 @pytest.mark.parametrize("reply", OFF_SCALE, ids=lambda reply: repr(reply[:30]))
@@ -270,8 +280,8 @@ def test_an_impossible_number_is_off_the_scale(reply):
     assert read_robust(reply).reason == "off_scale"
 
 
-# Where the official reading gives other points, and what is meant; None for no points.
-DIFFERENT = {
+# The robust points where the official ones differ; None for unscored.
+ROBUST_POINTS = {
     "internvl-2": 4.5,
     "internvl-3": 5.5,
     "internvl-4": 3.5,
@@ -299,14 +309,14 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("case", vectors("mmie_scores")["cases"], ids=lambda case: case["id"])
-def test_it_differs_from_the_official_reading_where_that_is_not_what_is_meant(case):
+def test_robust_points_equal_the_official_ones_except_where_listed(case):
     verdict = read_robust(case["text"])
     official = case["score"] if case["score"] in range(7) else None
     points = verdict.points if isinstance(verdict, Scored) else None
-    assert points == DIFFERENT.get(case["id"], official)
+    assert points == ROBUST_POINTS.get(case["id"], official)
 
 
-def test_a_reply_longer_than_any_judge_may_give_is_not_read():
+def test_a_reply_above_the_longest_length_is_unscored():
     reply = "### Score\n4".ljust(LONGEST)
     assert (read_robust(reply), read_robust(f"{reply} ").reason) == (Scored(4.0, "4"), "unparsed")
 
@@ -315,9 +325,11 @@ def test_a_reply_longer_than_any_judge_may_give_is_not_read():
     "piece",
     ["`" * 3 + "\n", " ", "### Score\n4\n### X\n", "(0-", "1", "I give ", "<think>", '{"a":'],
 )
-def test_the_work_does_not_explode(piece):
+def test_reading_time_grows_linearly(piece):
     for start in ("", "```\n", "### Score\n", "{"):
-        assert read_robust((start + piece * 20_000)[:20_000])  # minutes, if a pattern looked back
+        assert read_robust(
+            (start + piece * 20_000)[:20_000]
+        )  # takes minutes if a pattern backtracks
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
@@ -329,7 +341,9 @@ def test_any_text_has_points_on_the_scale_or_a_reason(reply):
             assert reason in ("unparsed", "off_scale")
 
 
-@given(st.lists(st.sampled_from(CALM), max_size=12).map("".join), st.sampled_from("0123456"))
+@given(
+    st.lists(st.sampled_from(FEEDBACK_PIECES), max_size=12).map("".join), st.sampled_from("0123456")
+)
 def test_feedback_never_moves_the_points(feedback, points):
     reply = f"### Feedback\n{feedback}\n### Score\n{points}"
     assert read_robust(reply) == Scored(float(points), points)
