@@ -14,10 +14,9 @@ settings.load_profile("any-machine")
 TESTS = Path(__file__).resolve().parent
 ONE_BROWSER = "results/report"  # the tests of this folder share a browser, so one process runs them
 LONGEST = (  # what starts processes of its own or computes for long, roughly in order
-    *("seam/test_ways.py", "seam/test_mmie_score.py", "seam/test_mia_bench.py", ONE_BROWSER),
-    *("seam/test_mmie_models.py", "seam/test_mmie.py", "seam/test_milebench.py"),
-    *("test_packaging.py", "seam/test_milebench_hub.py", "judges/mmie_score", "seam", "sources"),
-    *("judges", "runner"),
+    *("seam/test_ways.py", ONE_BROWSER, "seam/test_mia_bench.py", "test_packaging.py"),
+    *("seam/test_mmie_score.py", "seam/test_milebench_hub.py", "seam/test_mmie_models.py"),
+    *("judges/mmie_score", "seam", "judges", "runner"),
 )
 
 

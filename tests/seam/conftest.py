@@ -1,4 +1,4 @@
-"""What runs of MMIE share."""
+"""Fixtures of runs of MMIE: a folder with data and answers, and a judge."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import by_category
-from support.mmie_seam import KEY, made
+from support.mmie_seam import KEY, create_workplace
 from support.runner import Workplace
 
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Workplace:
-    return made(tmp_path)
+    return create_workplace(tmp_path)
 
 
 @pytest.fixture

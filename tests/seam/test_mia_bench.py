@@ -10,13 +10,14 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mia_judge import failing_every_other, full_marks, image_of
-from support.runner import CommandResult, Workplace
+from support.runner import TORCHRUN, CommandResult, Workplace
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
 DATA, ANSWERS = EXAMPLE / "data", EXAMPLE / "answers"
@@ -42,9 +43,10 @@ def evaluate(
     url: str = "",
     command: tuple[str, ...] = ("lmms-eval",),
     own_process: bool = False,
+    processes: int = 1,
     **variables: str,
 ) -> CommandResult:
-    run = workplace.run_process if own_process else workplace.run
+    run = workplace.run_process if own_process else partial(workplace.run, processes=processes)
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
     args = () if model == () else ("--model_args", f"path={ANSWERS}")
@@ -112,10 +114,11 @@ def test_a_judge_over_the_wire_gives_the_table_the_log_and_the_ledger(
 def test_two_processes_judge_their_own_halves(
     workplace: Workplace, server: JudgeServer, launcher: bool
 ) -> None:
-    torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    judge = "" if launcher else f"openai:model=judge-model,base_url={server.url}"
-    url, command = server.url if launcher else "", tuple(torchrun.split())
-    result = evaluate(workplace, url=url, command=command, MMIE_TASKS_JUDGE=judge)
+    if launcher:
+        result = evaluate(workplace, url=server.url, command=TORCHRUN)
+    else:
+        judge = f"openai:model=judge-model,base_url={server.url}"
+        result = evaluate(workplace, processes=2, MMIE_TASKS_JUDGE=judge)
     assert FULL.items() <= printed(result).items(), result.output
     assert len(server) == 8
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))

@@ -4,18 +4,47 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
-from support.judge_server import JudgeServer
+from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import by_category, content_of, gives, text_of
-from support.mmie_seam import KEY, TABLE, N, evaluate, printed, results, samples
-from support.runner import Workplace
+from support.mmie_seam import (
+    KEY,
+    TABLE,
+    N,
+    create_workplace,
+    evaluate,
+    printed,
+    results,
+    samples,
+)
+from support.runner import CommandResult, Workplace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRun:
+    """A run that ended, with its folder and its judge."""
+
+    workplace: Workplace
+    judge: JudgeServer
+    result: CommandResult
+
+
+@pytest.fixture(scope="module")
+def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
+    """The run of the tests that change no setting."""
+    workplace = create_workplace(tmp_path_factory.mktemp("mmie"))
+    with judge_server(by_category, key=KEY) as judge:
+        result = evaluate(workplace, url=judge.url)
+        yield JudgedRun(workplace=workplace, judge=judge, result=result)
 
 
 def test_a_judge_over_the_wire_is_shown_the_official_request_and_gives_the_table(
-    workplace: Workplace, judge: JudgeServer
+    judged_run: JudgedRun,
 ) -> None:
-    result = evaluate(workplace, url=judge.url)
+    workplace, judge, result = judged_run.workplace, judged_run.judge, judged_run.result
     assert TABLE.items() <= printed(result).items(), result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
     assert text_of(tale) == (
@@ -59,9 +88,9 @@ def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
 
 
 def test_an_exported_run_is_read_by_us_as_the_official_script_reads_it(
-    workplace: Workplace, judge: JudgeServer
+    judged_run: JudgedRun,
 ) -> None:
-    result = evaluate(workplace, url=judge.url)
+    workplace, result = judged_run.workplace, judged_run.result
     assert TABLE.items() <= printed(result).items(), result.output
     command = "mmie-tasks export mmie out -o official --model ours"
     exported = workplace.run(*command.split(), MMIE_DATA="data")
@@ -71,14 +100,14 @@ def test_an_exported_run_is_read_by_us_as_the_official_script_reads_it(
     replayed = ("--launcher_args", "name=replay", "--output_path", "again")
     result = evaluate(workplace, *options, *replayed, MMIE_DATA="official")
     assert TABLE.items() <= printed(result).items(), result.output
-    assert len(judge) == N
+    assert len(judged_run.judge) == N
     row = json.loads((workplace.folder / "official" / "data.json").read_text())[0]
     assert row.keys() >= {"id", "model", "question", "answer", "gt_answer"}
     assert [part["text"] for part in row["answer"]] == ["Then a.", "Then b.", "Then c."]
 
 
-def test_a_leaderboards_row_is_exported(workplace: Workplace, judge: JudgeServer) -> None:
-    evaluate(workplace, url=judge.url)
+def test_a_leaderboards_row_is_exported(judged_run: JudgedRun) -> None:
+    workplace = judged_run.workplace
     command = "mmie-tasks export mmie --leaderboard out -o rows.csv --model Ours"
     result = workplace.run(*command.split())
     assert result.status == 0, result.output

@@ -78,8 +78,8 @@ def odd_one_out(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def benchmark() -> Benchmark:
     from odd_one_out.benchmark import BENCHMARK
 
-    found: Benchmark = BENCHMARK
-    return found
+    loaded: Benchmark = BENCHMARK
+    return loaded
 
 
 def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
@@ -113,9 +113,9 @@ def test_the_figures_of_its_log_are_those_of_the_table(workplace: Workplace) -> 
     task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
-            found = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
+            figure = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
             value = TABLE["_".join(filter(None, (reading, number.name)))]
-            percent = found and found.percent
+            percent = figure and figure.percent
             assert value == ("NaN" if percent is None else f"{percent / 100:.4f}")
 
 
@@ -178,8 +178,8 @@ def test_a_line_that_is_none_of_it_is_a_bad_record(line: dict[str, object]) -> N
 def test_an_answer_is_read_twice(
     odd_one_out: ModuleType, answer: str, official: float, robust: float
 ) -> None:
-    found = odd_one_out.read(answer, "C")
-    assert [found[name].points for name in ("official", "robust")] == [official, robust]
+    verdicts = odd_one_out.read(answer, "C")
+    assert [verdicts[name].points for name in ("official", "robust")] == [official, robust]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_an_answer_is_read_twice(
 def test_what_cannot_be_read_is_no_zero(
     odd_one_out: ModuleType, answer: object, unseen: str | None, reason: str
 ) -> None:
-    found = odd_one_out.read(answer, "C", unseen)
-    assert [found["official"].reason, found["robust"].reason] == [reason, reason]
+    verdicts = odd_one_out.read(answer, "C", unseen)
+    assert [verdicts["official"].reason, verdicts["robust"].reason] == [reason, reason]
 
 
 def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: ModuleType) -> None:
@@ -213,10 +213,10 @@ def test_our_listing_shows_it(workplace: Workplace) -> None:
 
 def test_the_doctor_knows_it(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
-    found = {finding["subject"]: finding["found"] for finding in json.loads(result.output)}
+    messages = {finding["subject"]: finding["found"] for finding in json.loads(result.output)}
     assert result.status == 0
-    assert found["odd_one_out"] == "of the package `odd_one_out`, task files: 1"
-    assert "scored by rule" in found["odd_one_out: judge"]
+    assert messages["odd_one_out"] == "of the package `odd_one_out`, task files: 1"
+    assert "scored by rule" in messages["odd_one_out: judge"]
 
 
 @pytest.mark.parametrize(

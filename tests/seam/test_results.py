@@ -62,11 +62,11 @@ class Links(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.urls: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = ("src", "srcset", "href", "xlink:href", "data", "action", "poster")
-        self.found += [value or "" for name, value in attrs if name in named]
+        self.urls += [value or "" for name, value in attrs if name in named]
 
 
 def against_people(text: str, judge: str) -> list[str]:
@@ -105,8 +105,8 @@ def test_the_report_is_one_file_that_asks_for_nothing(workplace: Workplace) -> N
     links = Links()
     links.feed(page)
     links.close()
-    assert links.found
-    assert [link for link in links.found if not link.startswith(("#", "data:"))] == []
+    assert links.urls
+    assert [link for link in links.urls if not link.startswith(("#", "data:"))] == []
 
 
 def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:

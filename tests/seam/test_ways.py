@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.runner import Workplace
+from support.runner import TORCHRUN, Workplace
 from support.sketch import sketched
 
 EVALUATION = ("--model", "stub", "--tasks", "mme")
@@ -43,8 +43,7 @@ def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
 def test_two_processes_share_our_task_and_one_of_them_says_that_it_wins(
     workplace: Workplace,
 ) -> None:
-    torchrun = "python -m torch.distributed.run --standalone --nproc_per_node 2 -m lmms_eval"
-    result = workplace.run(*torchrun.split(), *EVALUATION)
+    result = workplace.run(*TORCHRUN, *EVALUATION)
     assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
     assert result.output.count("stub: generating 2 answers") == 2
     assert result.output.count(OVERRIDDEN) == 1

@@ -1,4 +1,4 @@
-"""What runs of MMIE through lmms-eval share: a folder to start in, the command, what it left."""
+"""Runs of MMIE through lmms-eval: their folder, the command, the files they write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = {  # of the answers of `answers`, judged `by_category`
 }
 
 
-def made(folder: Path) -> Workplace:
+def create_workplace(folder: Path) -> Workplace:
     """A workplace with the stub model, ``data/``, ``answers.json``, ``drawn/``, ``words.json``."""
     workplace = Workplace(folder=folder)
     workplace.install_stub_model()
@@ -60,7 +60,7 @@ def evaluate(
     processes: int = 1,
     **variables: str,
 ) -> CommandResult:
-    """Run lmms-eval, by default on ``answers.json``; with `url`, judged by what is there."""
+    """Run lmms-eval, by default on ``answers.json``; `url` is the judge."""
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
     args = () if model == () else ("--model_args", "path=answers.json")
