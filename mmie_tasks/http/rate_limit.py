@@ -2,13 +2,14 @@
 
 The concurrency starts low and grows with every reply until the server first answers 429. Then the
 limit is the number of requests that it was serving at that moment, and grows by one per round
-(additive increase). Other errors do not lower the limit; they only stop its growth for a while.
+(additive increase). Other errors do not lower the limit; each only cancels the growth of one reply.
 """
 
 from __future__ import annotations
 
 import random
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timezone
@@ -18,8 +19,10 @@ from math import inf
 START = 8
 """Requests in flight to a server before its limit is known."""
 
-FAILURES_BEFORE_COOLDOWN = 5
 DENIALS_BEFORE_CLOSING = 3
+
+_WINDOW = 50  # results that make a server's failure rate
+_IMPLAUSIBLE = 1e-6  # less likely than this is not chance
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -43,7 +46,7 @@ class Limiter:
 
     Args:
         ceiling: The limit never grows beyond.
-        no_growth_s: Seconds without growth after an error.
+        no_growth_s: Seconds without growth after a 429.
         clock: Seconds, from any origin.
     """
 
@@ -56,6 +59,7 @@ class Limiter:
         self._served = 0
         self._was_throttled = False
         self._growth_from = 0.0
+        self._failures_to_offset = 0
         self._paused_until = 0.0
 
     @property
@@ -79,27 +83,30 @@ class Limiter:
     def succeed(self) -> None:
         """Report a reply: the limit may grow."""
         self._served += 1
-        if self._clock() >= self._growth_from:
+        if self._failures_to_offset:
+            self._failures_to_offset -= 1
+        elif self._clock() >= self._growth_from:
             step = 1 / self._limit if self._was_throttled else 1.0
             self._limit = min(self._limit + step, float(self._ceiling))
 
     def throttle(self, ticket: Ticket, retry_after_s: float | None) -> None:
         """Report a 429: lower the limit to what the server was serving meanwhile.
 
-        These are the requests still in flight and those served since this one was sent (many,
-        where replies arrive in waves), but not more than were in flight at that time.
+        These are the requests still in flight; or, where replies arrived in a wave before the 429,
+        those and the ones served since this one was sent, up to the number in flight at that time.
         """
         self._was_throttled = True
-        capacity = min(ticket.others, self.in_flight + self._served - ticket.served)
+        served = self._served - ticket.served
+        capacity = max(self.in_flight, min(ticket.others, self.in_flight + served))
         self._limit = max(1.0, min(self._limit, float(capacity)))
-        self.fail(retry_after_s or 0.0)
+        until = self._clock() + max(retry_after_s or 0.0, self._no_growth_s)
+        self._growth_from = max(self._growth_from, until)
         if capacity == 0 and retry_after_s is not None:
             self.pause(retry_after_s)
 
-    def fail(self, wait_s: float = 0.0) -> None:
-        """Report a server error: the limit does not grow for a while, at least for `wait_s`."""
-        until = self._clock() + max(wait_s, self._no_growth_s)
-        self._growth_from = max(self._growth_from, until)
+    def fail(self) -> None:
+        """Report a server error: the next reply does not make the limit grow."""
+        self._failures_to_offset = min(self._failures_to_offset + 1, self.limit)
 
     def pause(self, seconds: float) -> None:
         """Send nothing for this long."""
@@ -113,20 +120,29 @@ class Pace:
     Attributes:
         base_s: The longest wait before the second attempt; doubles before every further one.
         cap_s: The longest wait of all. A wait that a server demands is not shortened.
-        no_growth_s: How long the concurrency does not grow after a 429 or 5xx.
+        short_cap_s: The longest wait of a request whose failures chance explains.
+        no_growth_s: How long the concurrency does not grow after a 429.
         check_s: The waits between the attempts of a check before a run.
         fraction: Chooses between no wait and the longest one: a number from 0 to 1.
     """
 
     base_s: float = 0.5
     cap_s: float = 30.0
+    short_cap_s: float = 1.0
     no_growth_s: float = 5.0
     check_s: tuple[float, ...] = (0.5, 1.0, 1.5)
     fraction: Callable[[], float] = random.random
 
-    def wait_s(self, attempts: int) -> float:
-        """The wait after failed attempts, with full jitter: clients do not retry in step."""
-        return self.fraction() * self.longest_s(attempts)
+    def wait_s(self, attempts: int, *, by_chance: bool = False) -> float:
+        """The wait after failed attempts, with full jitter: clients do not retry in step.
+
+        Args:
+            attempts: Failed ones.
+            by_chance: Whether the server replies to others and chance explains the failures:
+                then the wait does not grow beyond `short_cap_s`.
+        """
+        longest_s = self.longest_s(attempts)
+        return self.fraction() * (min(longest_s, self.short_cap_s) if by_chance else longest_s)
 
     def longest_s(self, attempts: int) -> float:
         """The longest wait after this many failed attempts.
@@ -140,10 +156,11 @@ class Pace:
 class Health:
     """Whether a server is working: a circuit breaker.
 
-    After `FAILURES_BEFORE_COOLDOWN` failures in a row the server gets no requests for a cooldown,
-    then one probe at a time; every failed probe begins a longer cooldown. A denial (wrong key,
-    unknown model, no credit left) begins a cooldown at once; after `DENIALS_BEFORE_CLOSING` in a
-    row the server is closed for good.
+    After more failures in a row than chance explains, the server gets no requests for a cooldown,
+    then one probe at a time; every failed probe begins a longer cooldown. A server that fails often
+    and still replies to some requests gets no cooldown. A denial (wrong key, unknown model, no
+    credit left) begins a cooldown at once; after `DENIALS_BEFORE_CLOSING` in a row the server is
+    closed for good.
 
     Attributes:
         closed: The server's words if it is closed, else None.
@@ -156,6 +173,7 @@ class Health:
         self._pace = pace
         self._clock = clock
         self._failures = 0
+        self._failed_recently: deque[bool] = deque([False] * _WINDOW, maxlen=_WINDOW)
         self._denials = 0
         self._cooldowns = 0
         self._cooldown_start = -inf
@@ -173,6 +191,7 @@ class Health:
     def reply(self) -> None:
         """Report a reply of any content."""
         self.replied_at = self._clock()
+        self._failed_recently.append(False)
         self._failures = self._denials = self._cooldowns = 0
         self._cooldown_end = 0.0
 
@@ -185,9 +204,22 @@ class Health:
         if sent_at < self._cooldown_start:
             return False
         self._failures += 1
-        if not self.on_probation and self._failures < FAILURES_BEFORE_COOLDOWN:
+        self._failed_recently.append(True)
+        is_chance = self._failures < _WINDOW and self.explains(self._failures)
+        if not self.on_probation and is_chance:
             return False
         return self._cool_down() == 1
+
+    def throttle(self) -> None:
+        """Report a 429: the server works, but a reply is less likely."""
+        self._failed_recently.append(True)
+
+    def explains(self, failures: int) -> bool:
+        """Whether chance explains this many failures in a row, as often as the server fails.
+
+        The rate is that of the last 50 results; a new server counts as one that never failed.
+        """
+        return (sum(self._failed_recently) / _WINDOW) ** failures >= _IMPLAUSIBLE
 
     def deny(self, sent_at: float, reason: str) -> None:
         """Report a denial: the server refuses the account, the key or the model."""

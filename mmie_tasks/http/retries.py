@@ -158,7 +158,8 @@ class SendPolicy:
         service: The subject of log lines: ``The judge `gpt-4o```.
         budget: What may be spent.
         pace: Waiting times.
-        patience_s: Seconds without any reply after which all remaining requests are given up.
+        patience_s: Seconds without any reply after which all remaining requests are given up, and
+            for which a request that fails while others are answered is retried at least.
         redact: Removes secrets from the text of an unexpected error.
         clock: Seconds, from any origin.
     """
@@ -222,6 +223,7 @@ class Job:
         failures: Those during which the same server replied to other requests.
         timeouts: Those of the failures that were timeouts.
         sent_at: When it was last sent, on the clock.
+        first_sent_at: When it was first sent, on the clock.
         failed_at: When it last failed; before that, when it was first sent.
         last_endpoint: The server of the last failed attempt.
         was_denied: Whether the last attempt was denied.
@@ -232,6 +234,7 @@ class Job:
     failures: int = 0
     timeouts: int = 0
     sent_at: float = inf
+    first_sent_at: float = inf
     failed_at: float = inf
     last_endpoint: Endpoint[Any, Any] | None = None
     was_denied: bool = False
@@ -239,6 +242,7 @@ class Job:
     def send(self, now: float) -> None:
         """Count it as sent."""
         self.sent_at = now
+        self.first_sent_at = min(self.first_sent_at, now)
         self.failed_at = min(self.failed_at, now)
 
     def fail(self, now: float, endpoint: Endpoint[Any, Any], *, timed_out: bool) -> None:
@@ -429,6 +433,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             return
         if failure.kind == "busy":
             endpoint.limiter.throttle(ticket, failure.wait_s)
+            endpoint.health.throttle()
         elif failure.kind == "denied":
             endpoint.health.deny(job.sent_at, failure.reason)
         else:
@@ -451,12 +456,13 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         job.was_denied = failure.kind == "denied"
         if failure.kind != "busy":
             job.fail(now, endpoint, timed_out=failure.kind == "timed_out")
-        if job.is_hopeless:
+        if job.is_hopeless and now - job.first_sent_at >= self._policy.patience_s:
             message = f"gave up after {job.attempts} tries while others were answered; {reason}"
             self._report(job.index, Undelivered(cause="unavailable", reason=message))
             return
         job.last_endpoint = endpoint
-        wait_s = self._policy.pace.wait_s(job.attempts)
+        by_chance = endpoint.health.explains(job.attempts)
+        wait_s = self._policy.pace.wait_s(job.attempts, by_chance=by_chance)
         self._queue.put_back(job, now + max(wait_s, failure.wait_s or 0.0))
 
     async def _wait_until(self, time: float) -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mmie_tasks.http.rate_limit import (
-    FAILURES_BEFORE_COOLDOWN,
     START,
     Health,
     Limiter,
@@ -28,6 +27,10 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+TOO_MANY = 8
+"""Failures in a row that chance does not explain where a server has not failed before."""
 
 
 def limiter(ceiling=100):
@@ -103,12 +106,39 @@ def test_a_retry_after_delays_the_growth():
     assert limits.limit == 1
 
 
-def test_other_errors_only_stop_the_growth():
+def test_an_overtaken_429_does_not_lower_the_limit_below_what_is_being_served():
+    limits, _ = limiter()
+    tickets = [limits.send() for _ in range(START)]
+    limits.finish()
+    limits.throttle(tickets[1], None)  # it was sent when one other was in flight
+    assert limits.limit == START - 1
+
+
+def test_another_error_only_cancels_the_growth_of_one_reply():
     limits, _ = limiter()
     limits.fail()
+    limits.fail()
+    assert limits.limit == START
     fill(limits, capacity=100)
     answer_all(limits)
+    assert limits.limit == 2 * START - 2
+
+
+def test_a_server_that_fails_half_of_the_time_gets_no_more_requests_at_once():
+    limits, _ = limiter()
+    for _ in range(100):
+        limits.fail()
+        limits.succeed()
     assert limits.limit == START
+
+
+def test_many_failures_in_a_row_delay_the_growth_by_one_round_at_most():
+    limits, _ = limiter()
+    for _ in range(1000):
+        limits.fail()
+    for _ in range(START + 1):
+        limits.succeed()
+    assert limits.limit == START + 1
 
 
 def test_nothing_is_sent_before_a_pause_ends():
@@ -161,26 +191,49 @@ def fail(health, clock, times=1):
 
 
 def test_a_few_failures_are_tolerated(health, clock):
-    assert not any(fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1))
+    assert not any(fail(health, clock, TOO_MANY - 1))
     assert (health.on_probation, health.ready_at()) == (False, 0.0)
 
 
 def test_failures_with_replies_between_them_never_add_up(health, clock):
     for _ in range(20):
-        fail(health, clock, FAILURES_BEFORE_COOLDOWN - 1)
+        fail(health, clock, TOO_MANY - 1)
         health.reply()
     assert not health.on_probation
 
 
 def test_more_failures_in_a_row_begin_a_cooldown_and_only_the_first_is_reported(health, clock):
-    assert fail(health, clock, FAILURES_BEFORE_COOLDOWN)[-1]
+    assert fail(health, clock, TOO_MANY)[-1]
     assert (health.on_probation, health.ready_at()) == (True, 2.0)
     clock.now = 2.0
     assert fail(health, clock) == [False]
 
 
+@pytest.mark.parametrize("period", [2, 3, 4])  # 50, 67 and 75 % of the requests fail
+def test_a_server_that_often_fails_is_tolerated_and_its_end_is_noticed(health, clock, period):
+    for number in range(100):
+        _ = health.fail(clock.now) if number % period else health.reply()
+    assert not any(fail(health, clock, TOO_MANY))
+    assert any(fail(health, clock, 50))
+
+
+def test_chance_explains_as_many_failures_as_fit_the_failure_rate(health, clock):
+    assert not health.explains(1)
+    for number in range(50):
+        _ = health.fail(clock.now) if number % 2 else health.reply()
+    assert health.explains(19)  # 0.5 to the power of 19 is 1.9e-6
+    assert not health.explains(20)
+
+
+def test_429s_count_for_the_failure_rate_and_never_begin_a_cooldown(health):
+    for _ in range(100):
+        health.throttle()
+    assert not health.on_probation
+    assert health.explains(1000)
+
+
 def test_cooldowns_grow_up_to_the_cap(health, clock):
-    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    fail(health, clock, TOO_MANY)
     rests = []
     for _ in range(5):
         rests.append(health.ready_at() - clock.now)
@@ -191,14 +244,14 @@ def test_cooldowns_grow_up_to_the_cap(health, clock):
 
 def test_requests_sent_before_a_cooldown_do_not_extend_it(health, clock):
     clock.now = 5.0
-    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    fail(health, clock, TOO_MANY)
     assert not health.fail(sent_at=4.0)
     health.deny(4.0, "401")
     assert (health.ready_at(), health.closed) == (6.0, None)
 
 
 def test_a_reply_ends_the_cooldown(health, clock):
-    fail(health, clock, FAILURES_BEFORE_COOLDOWN)
+    fail(health, clock, TOO_MANY)
     health.reply()
     assert (health.on_probation, health.ready_at(), health.replied_at) == (False, 0.0, 1.0)
 
@@ -222,7 +275,9 @@ def test_a_reply_between_denials_resets_the_count(health, clock):
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_a_wait_is_never_longer_than_the_cap(tries, fraction):
-    assert 0 <= Pace(fraction=lambda: fraction).wait_s(tries) <= 30
+    pace = Pace(fraction=lambda: fraction)
+    assert 0 <= pace.wait_s(tries) <= 30
+    assert 0 <= pace.wait_s(tries, by_chance=True) <= 1
 
 
 @pytest.mark.parametrize(

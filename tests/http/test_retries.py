@@ -83,21 +83,24 @@ def test_max_concurrency_is_not_exceeded():
         pytest.param("denied", 6, id="refuses"),
     ],
 )
-def test_a_poisoned_request_is_given_up_after_an_exact_number_of_attempts(kind, times):
+def test_a_poisoned_request_is_given_up_after_a_number_of_attempts_and_the_patience(kind, times):
     poison = fault_of(1, Failure(kind=kind, reason="poisoned"))
-    server, outcomes = simulate(250, fault=poison, max_concurrency=4)
-    poisoned = outcomes.pop(1)
-    assert isinstance(poisoned, Undelivered)
-    assert poisoned.cause == "unavailable"
-    assert f"gave up after {times} tries while others were answered" in poisoned.reason
-    assert {type(outcome) for outcome in outcomes} == {str}
-    assert (server.asked[1], server.asked.total()) == (times, 249 + times)
+    for patience_s in (0.21, 2.0):
+        server, outcomes = simulate(250, fault=poison, max_concurrency=4, patience_s=patience_s)
+        poisoned = outcomes.pop(1)
+        assert isinstance(poisoned, Undelivered)
+        assert poisoned.cause == "unavailable"
+        tries = server.asked[1]
+        assert f"gave up after {tries} tries while others were answered" in poisoned.reason
+        assert {type(outcome) for outcome in outcomes} == {str}
+        assert server.asked.total() == 249 + tries
+        assert tries == times if patience_s < 1 else tries > times
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 8])
 def test_a_request_that_alone_is_denied_does_not_end_the_run(at_once):
     poison = fault_of(1, Failure(kind="denied", reason="HTTP 403"))
-    _, outcomes = simulate(40, fault=poison, max_concurrency=at_once)
+    _, outcomes = simulate(40, fault=poison, max_concurrency=at_once, patience_s=0.5)
     assert isinstance(outcomes.pop(1), Undelivered)
     assert {type(outcome) for outcome in outcomes} == {str}
 

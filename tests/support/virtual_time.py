@@ -80,7 +80,7 @@ class SimulatedServer:
 
 
 def simulate(
-    count: int, *, max_concurrency: int = 100, **how: Any
+    count: int, *, max_concurrency: int = 100, patience_s: float = 120.0, **how: Any
 ) -> tuple[SimulatedServer, Sequence[Result]]:
     """Send so many requests; the server as it is at the end, and the results in their order."""
     loop, server, results = _Loop(), SimulatedServer(**how), dict[int, Result]()
@@ -97,7 +97,7 @@ def simulate(
             service="The service",
             budget=Budget(max_cost_usd=None),
             pace=pace,
-            patience_s=120.0,
+            patience_s=patience_s,
             redact=str,
             clock=loop.time,
         )
