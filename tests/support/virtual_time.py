@@ -45,18 +45,23 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class SimulatedServer:
-    """Replies to a number after 50 ms; answers 429 to more than `at_most` requests at once.
+    """Replies to a number after `reply_s`; answers 429 to more than `at_most` requests at once.
 
     Attributes:
         fault: The failure of a request, if any, by its number.
         asked: How often each request arrived.
         results: How often it replied, or failed in which way.
+        seconds: How long all requests took, once they are done.
     """
+
+    seconds = 0.0
 
     def __init__(self, **how: Any) -> None:
         self.at_most: float = how.get("at_most", float("inf"))
         self.retry_after_s: float | None = how.get("retry_after_s")
         self.fault: Callable[[int], Failure | None] = how.get("fault", lambda _: None)
+        self.reply_s: float = how.get("reply_s", 0.05)
+        self.fault_s: float = how.get("fault_s", 0.1)
         self.at_once = self.most_at_once = 0
         self.asked: Counter[int] = Counter()
         self.results: Counter[str] = Counter()
@@ -74,22 +79,29 @@ class SimulatedServer:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         fault = self.fault(number)
-        await asyncio.sleep(0.1 if fault is not None else 0.05)
+        await asyncio.sleep(self.fault_s if fault is not None else self.reply_s)
         self.at_once -= 1
         return fault or Success(reply="5")
 
 
+SHORT_WAITS = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
+
+
 def simulate(
-    count: int, *, max_concurrency: int = 100, patience_s: float = 120.0, **how: Any
+    count: int,
+    *,
+    max_concurrency: int = 100,
+    patience_s: float = 120.0,
+    pace: Pace = SHORT_WAITS,
+    **how: Any,
 ) -> tuple[SimulatedServer, Sequence[Result]]:
     """Send so many requests; the server as it is at the end, and the results in their order."""
     loop, server, results = _Loop(), SimulatedServer(**how), dict[int, Result]()
-    pace = Pace(base_s=0.02, cap_s=0.1, no_growth_s=0.2, fraction=lambda: 1.0)
 
     async def main() -> None:
         endpoint = Endpoint(
             address="http://simulated",
-            limiter=Limiter(ceiling=max_concurrency, no_growth_s=0.2, clock=loop.time),
+            limiter=Limiter(ceiling=max_concurrency, no_growth_s=pace.no_growth_s, clock=loop.time),
             health=Health(pace=pace, clock=loop.time),
             send=server.send,
         )
@@ -102,6 +114,7 @@ def simulate(
             clock=loop.time,
         )
         await Dispatcher(range(count), [endpoint], policy, results.__setitem__).run()
+        server.seconds = loop.time()
 
     # In a thread: while a browser of the page tests is open, a loop runs in this one.
     with ThreadPoolExecutor(1) as thread:
