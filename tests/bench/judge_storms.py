@@ -20,13 +20,13 @@ from loguru import logger
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.judge_server import error, judge_server  # noqa: E402
-from support.virtual_time import simulate  # noqa: E402
+from support.judge_server import error, judge_server
+from support.virtual_time import simulate
 
-from mmie_tasks.http.rate_limit import Pace  # noqa: E402
-from mmie_tasks.http.retries import Failure, Undelivered  # noqa: E402
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest  # noqa: E402
-from mmie_tasks.judges.openai import open_judge  # noqa: E402
+from mmie_tasks.http.rate_limit import Pace
+from mmie_tasks.http.retries import Failure, Undelivered
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.openai import open_judge
 
 
 @dataclass(frozen=True, slots=True)
