@@ -1,18 +1,20 @@
 """A Hugging Face Hub on the loopback interface, as much of it as downloading a file needs.
 
 `huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
-process of its own: `ask`.
+process of its own: `ask`. That is a fork of a process that has imported other libraries only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -43,6 +45,16 @@ except MmieTasksError as error:
     answer = {"error": type(error).__name__, "message": str(error)}
 print(json.dumps(answer))
 """
+
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(  # nothing that imports `huggingface_hub`
+    [
+        *("httpx", "pydantic", "yaml", "loguru", "tqdm", "filelock", "fsspec", "PIL.Image"),
+        *("numpy", "pandas", "pyarrow.parquet", "torch", "safetensors", "psutil", "pytest"),
+        __name__,
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -280,17 +292,27 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
 
     An error of ours comes back as ``{"error": class name, "message": text}``.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, code],
-        env=environment(hub_url, home, **more),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert TOKEN not in done.stdout + done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = (code, environment(hub_url, home, **more), folder)
+        process = FORKS.Process(target=_run_program, args=arguments)
+        process.start()
+        process.join(timeout=300)
+        process.kill()
+        stdout, stderr = (Path(folder, name).read_text() for name in ("stdout", "stderr"))
+    assert process.exitcode == 0, stderr
+    assert TOKEN not in stdout + stderr
+    return json.loads(stdout.splitlines()[-1])
+
+
+def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
+    """Run `PROGRAM` in this process, with these variables only; its output goes to two files."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        with Path(folder, name).open("wb") as file:
+            os.dup2(file.fileno(), number)
+    os.environ.clear()
+    os.environ.update(variables)
+    sys.argv[1:] = [code]
+    exec(PROGRAM, {"__name__": "__main__"})  # noqa: S102 - as `python -c` does
 
 
 def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
