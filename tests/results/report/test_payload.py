@@ -48,8 +48,9 @@ def shown(found: Any) -> list[int]:
     return [place for place, each in enumerate(details(found)) if "data:image" in json.dumps(each)]
 
 
-@pytest.fixture
-def three_benchmarks(tmp_path: Path) -> list[Run]:
+@pytest.fixture(scope="module")
+def three_benchmarks(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    tmp_path = tmp_path_factory.mktemp("runs")
     for name, skill in (("good", 0.8), ("bad", 0.3)):
         picture = image(tmp_path / "kite.png")
         folder = tmp_path / name
