@@ -1,10 +1,9 @@
 """The robust reader: the marks that a judge evidently gave, in whatever form it wrote them.
 
-It stands beside the official reader; the README lists the differences. The stages: `fold` replaces
-many spellings by one; quotations of somebody else are blanked; marks (``6/6``) and labels
-(``component 1``, ``total``) are located and paired to entries; the verdict is chosen among the
-entries, and its scales and sums are checked. What two careful people could read differently is
-`Unscored`, never a guess.
+It stands beside the official reader; the README lists the differences. `fold` replaces spellings;
+quotations of somebody else are blanked; marks (``6/6``) and labels (``component 1``, ``total``) are
+paired to entries; the verdict is chosen among these, and its scales and sums are checked. What two
+careful people could read differently is `Unscored`, never a guess.
 """
 
 from __future__ import annotations
@@ -74,14 +73,15 @@ class ParsedReply:
     @property
     def confirmed(self) -> bool:
         """Whether total and `recomputed` exist and are within half a point of the total's scale."""
-        if self.total is None or self.recomputed is None or not self.total.possible:
+        total, recomputed = self.total, self.recomputed
+        if total is None or recomputed is None or not total.possible:
             return False
-        return abs(self.total.share - self.recomputed) <= 0.5 / self.total.out_of + 1e-9
+        return abs(total.share - recomputed) <= 0.5 / total.out_of + 1e-9
 
     @property
     def agrees(self) -> bool:
         """Whether total and `recomputed`, if both exist, are `confirmed`."""
-        return self.confirmed or self.total is None or self.recomputed is None
+        return self.confirmed or None in (self.total, self.recomputed)
 
 
 def read_robust(sample: Sample, reply: object) -> Verdict:
@@ -119,9 +119,13 @@ def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
     folded = _BEHIND.sub(r"\g<label>: \g<mark>", fold(text))
     own_text, quotations = _without_quotations(folded)
     entries = _own(own_text, _entries(own_text))
-    if not _names_component(entries) and quotations and _is_trusted(folded, quotations):
+    if (
+        not any(entry.number for entry in entries)
+        and quotations
+        and _is_trusted(folded, quotations)
+    ):
         own_text, entries = folded, _own(folded, _entries(folded))
-    if _names_component(entries):
+    if any(entry.number for entry in entries):
         return _checked(_verdict_by_name(own_text, entries, nothing))
     return _checked(_verdict_by_position(folded, nothing))
 
@@ -158,20 +162,14 @@ _MARKUP = (
     (re.compile(r"\\([^\w\s])"), r"\1"),
     (re.compile(r"\*+"), ""),
     (re.compile(r"(?<!\d)_+|_+(?!\d)"), " "),
-    (  # "score": 6, "max": 6
-        re.compile(
-            rf"(?i)\b(score|points?|awarded|earned)[\"']?\s{{0,3}}:\s{{0,3}}[\"']?({_NUMBER})[\"']?"
-            r"\s{0,9},\s{0,9}[\"']?(?:max\w{0,4}(?: (?:score|points?))?|out ?of|of|possible|weight)"
-            r"[\"']?\s{0,3}:\s{0,3}[\"']?(-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])[\"']?"
-        ),
-        r"\1: \2/\3",
-    ),
-    (  # 6/6 + 2/4 = 8/10
-        re.compile(
-            r"(?:[\d.]{1,6} ?/ ?\d{1,4} ?\+ ?){1,9}[\d.]{1,6} ?/ ?\d{1,4} ?= ?(?=[\d.]+ ?/)"
-        ),
-        "",
-    ),
+)
+_JSON_MARK = re.compile(  # "score": 6, "max": 6
+    rf"(?i)\b(score|points?|awarded|earned)[\"']?\s{{0,3}}:\s{{0,3}}[\"']?({_NUMBER})[\"']?"
+    r"\s{0,9},\s{0,9}[\"']?(?:max\w{0,4}(?: (?:score|points?))?|out ?of|of|possible|weight)"
+    r"[\"']?\s{0,3}:\s{0,3}[\"']?(-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])[\"']?"
+)
+_SUM = re.compile(  # 6/6 + 2/4 = 8/10
+    r"(?:[\d.]{1,6} ?/ ?\d{1,4} ?\+ ?){1,9}[\d.]{1,6} ?/ ?\d{1,4} ?= ?(?=[\d.]+ ?/)"
 )
 _EQUAL = re.compile(r"(\d{1,4})/(\d{1,4}) ?= ?(\d{1,4})/(\d{1,4})(?![\d.])")
 
@@ -196,7 +194,7 @@ def fold(text: str) -> str:
     text = text.replace('\\"', "'")
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
-    return _EQUAL.sub(_simplified, text)
+    return _EQUAL.sub(_simplified, _SUM.sub("", _JSON_MARK.sub(r"\1: \2/\3", text)))
 
 
 def _simplified(match: re.Match[str]) -> str:
@@ -266,31 +264,21 @@ def _is_trusted(text: str, quotations: Sequence[tuple[int, int]]) -> bool:
 
 # Stage 3, marks and labels: the names of components and of the total.
 
-
 _TOTAL = 0  # the number of the total; components count from 1
 
 
-@dataclass(frozen=True, slots=True)
-class _LocatedMark:
-    start: int
-    end: int
-    mark: Mark | None  # None where it cannot be read
-
-
-@dataclass(frozen=True, slots=True)
-class _Label:
+class _Label(NamedTuple):
     start: int
     end: int
     number: int  # -1 for a component that cannot exist
     adjacent: bool  # it names only the mark beside it: "total" is also a word of titles
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):  # a mark with or without its label
     start: int
     end: int
-    number: int
-    mark: Mark | None
+    mark: Mark | None  # None where it cannot be read
+    number: int = _TOTAL
 
 
 _OUT_OF = r"out[ -]of(?:\s+(?:a|the|possible|maximum|total|of)){0,4}"
@@ -306,9 +294,8 @@ _PROPORTION = re.compile(  # "2/3 of the text", "6/6 would be too much"
     r"(?i)[ \t]+(?:of\b(?![ \t]+\d)"
     r"|(?:would|could|might|may|should|if|unless|were|possible|available|requires?|needs?)\b)"
 )
-_ENDS = re.compile(
-    r"(?i)[ \t]*(?:points?|marks?)?[ \t]*(?:[.,;:)\]|\"']|\n|$)"
-)  # no "2 of 3 words"
+# After "2 of 3"; "2 of 3 words" is no mark.
+_ENDS = re.compile(r"(?i)[ \t]*(?:points?|marks?)?[ \t]*(?:[.,;:)\]|\"']|\n|$)")
 _NO_MARK_BEFORE = re.compile(  # "more than 6/6"
     r"(?i)\b(?:between|from|not|never|than|instead of|at least|at most|up to|max(?:imum)?)\s+a?\s?$"
 )
@@ -319,7 +306,7 @@ _UNREADABLE_AFTER = re.compile(  # 6/6/6, 6/6.5.1, 6/6,5, 6/6 or 5/6, 3/6 = 2/6,
 _UNREADABLE_BEFORE = re.compile(r"\d(?:[-~]|\s{0,2}[)\]]?\s{0,2}[+*]\s{0,2})$")  # 5-6/6, 6 + 2/10
 
 
-def _marks(text: str) -> list[_LocatedMark]:
+def _marks(text: str) -> list[_Entry]:
     marks = []
     for match in _FRACTION.finditer(text):
         start, end = match.span()
@@ -328,7 +315,7 @@ def _marks(text: str) -> list[_LocatedMark]:
         if not count and not _NO_MARK_BEFORE.search(before):
             unreadable = _UNREADABLE_AFTER.match(after) or _UNREADABLE_BEFORE.search(before)
             mark = None if unreadable else Mark(_number(match["n"]), _number(match["d"]))
-            marks.append(_LocatedMark(start, end, mark))
+            marks.append(_Entry(start, end, mark))
     return marks
 
 
@@ -338,12 +325,8 @@ def _number(digits: str) -> float:
 
 
 _ORDINAL = "first|second|third|fourth|fifth|1st|2nd|3rd|[45]th"
-_NAMES = ("one first 1st a", "two second 2nd b", "three third 3rd c", "four fourth 4th d")
-_NUMBERS = {
-    name: number
-    for number, names in enumerate((*_NAMES, "five fifth 5th e"), 1)
-    for name in names.split()
-}
+_NAMES = "one first 1st a two second 2nd b three third 3rd c four fourth 4th d five fifth 5th e"
+_NUMBERS = {name: position // 4 + 1 for position, name in enumerate(_NAMES.split())}
 _COMPONENT = (
     r"(?:[ck]omponent\w{0,2}|comp\.?|criteri(?:on|a)|sub-?instructions?|requirements?|parts?|aspects?"
     r"|items?|组件|部分)"
@@ -386,7 +369,6 @@ def _labels(text: str, *, weak: bool) -> list[_Label]:
 
 # Stage 4, entries: which mark belongs to which label.
 
-
 _SCORE = (
     r"scor\w{1,3}|rat(?:ed?|ing)|grade[ds]?|marks?|points?|value|gets?|got|earn(?:s|ed)?"
     r"|receive[sd]?|deserves?|award(?:s|ed)?|given?|gives?|assign(?:ed)?"
@@ -412,15 +394,12 @@ def _entries(text: str) -> list[_Entry]:
     """The entries of a folded text; list numbers name components only where nothing else does."""
     marks = _marks(text)
     strong = _pairs(text, _labels(text, weak=False), marks)
-    return strong if _names_component(strong) else _pairs(text, _labels(text, weak=True), marks)
+    named = any(entry.number for entry in strong)
+    return strong if named else _pairs(text, _labels(text, weak=True), marks)
 
 
-def _names_component(entries: Sequence[_Entry]) -> bool:
-    return any(entry.number != _TOTAL for entry in entries)
-
-
-def _pairs(text: str, labels: Sequence[_Label], marks: Sequence[_LocatedMark]) -> list[_Entry]:
-    naming: list[tuple[_Label, Sequence[_LocatedMark]]] = []
+def _pairs(text: str, labels: Sequence[_Label], marks: Sequence[_Entry]) -> list[_Entry]:
+    naming: list[tuple[_Label, Sequence[_Entry]]] = []
     for label in labels:
         first = bisect_left(marks, label.end, key=lambda mark: mark.start)
         near = marks[first : first + 4]
@@ -429,22 +408,20 @@ def _pairs(text: str, labels: Sequence[_Label], marks: Sequence[_LocatedMark]) -
     entries = []
     for (label, near), following in zip_longest(naming, naming[1:]):
         limit = min(following[0].start if following else len(text), label.end + _LONGEST_TITLE + 1)
-        mark = _ahead(text, label, [mark for mark in near if mark.start < limit])
-        if mark is not None:
-            entries.append(_Entry(label.start, mark.end, label.number, mark.mark))
+        if mark := _ahead(text, label, [mark for mark in near if mark.start < limit]):
+            entries.append(_Entry(label.start, mark.end, mark.mark, label.number))
     return entries
 
 
-def _ahead(text: str, label: _Label, marks: Sequence[_LocatedMark]) -> _LocatedMark | None:
+def _ahead(text: str, label: _Label, marks: Sequence[_Entry]) -> _Entry | None:
     """The mark that follows a name: at once, or after the title of a component."""
     if marks and _FILLER.fullmatch(text, label.end, marks[0].start):
         return marks[0]
     if label.number == _TOTAL or _MORE_NUMBERS.match(text, label.end):
         return None
     titled = [mark for mark in marks if _ends_title(text[label.end : mark.start])]
-    if len({mark.mark for mark in titled}) > 1:
-        return replace(titled[0], mark=None)
-    return titled[0] if titled else None
+    differ = len({mark.mark for mark in titled}) > 1
+    return titled[0]._replace(mark=None) if differ else next(iter(titled), None)
 
 
 def _ends_title(title: str) -> bool:
@@ -479,9 +456,8 @@ def _own(text: str, entries: Sequence[_Entry]) -> list[_Entry]:
     foreign_end = -1  # of the last entry, if it is somebody else's
     for entry in entries:
         goes_on = 0 <= foreign_end >= entry.start - _NEAR
-        if (goes_on and not _SENTENCE_END.search(text, foreign_end, entry.start)) or _is_attributed(
-            text, entry.start
-        ):
+        goes_on = goes_on and not _SENTENCE_END.search(text, foreign_end, entry.start)
+        if goes_on or _is_attributed(text, entry.start):
             foreign_end = entry.end
         else:
             foreign_end = -1
@@ -519,23 +495,16 @@ def _verdict_by_name(text: str, entries: Sequence[_Entry], nothing: ParsedReply)
         and len(text[one.end : two.start].strip()) <= _CLOSE
         for one, two in pairwise(entries)
     )
-    end = max(entry.end for entry in entries)
-    totals = (
-        set()
-        if _TOTAL in marks
-        else {
-            mark.mark  # of "Score: 8/10" after the components
-            for mark in _marks(text)
-            if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
-        }
-    )
+    end = len(text) if _TOTAL in marks else max(entry.end for entry in entries)
+    totals = {
+        mark.mark  # of "Score: 8/10" after the components
+        for mark in _marks(text)
+        if mark.start >= end and _UNNAMED.search(text, max(0, mark.start - 30), mark.start)
+    }
     if totals:
         attached, marks[_TOTAL] = False, next(iter(totals))
-    parsed = replace(
-        nothing,
-        components=tuple(marks.get(number) for number in range(1, n + 1)),
-        total=marks.get(_TOTAL),
-    )
+    components = tuple(marks.get(number) for number in range(1, n + 1))
+    parsed = replace(nothing, components=components, total=marks.get(_TOTAL))
     if not repeated and not numbers <= {*range(n + 1)}:
         beyond = Unscored("off_scale", f"it scores a component beyond the {n} there are")
         return replace(parsed, doubt=beyond)
@@ -564,9 +533,8 @@ def _contradiction(
     if not revised and any(draft != last for draft in drafts):
         return "it holds two different verdicts"
     for entry in entries:
-        draft = revised and entry.start < start
-        if draft or entry.mark == last.get(entry.number, entry):
-            continue
+        if (revised and entry.start < start) or entry.mark == last.get(entry.number, entry):
+            continue  # a draft, or the same again
         retracted = _RESTATED.search(text, max(0, entry.start - _CLOSE), entry.end)
         if entry.number not in last or retracted:
             return "it takes part of a verdict back"
@@ -606,13 +574,11 @@ def _verdict_by_position(text: str, nothing: ParsedReply) -> ParsedReply:
 
 def _checked(parsed: ParsedReply) -> ParsedReply:
     """The reply with its first doubt: impossible marks come before unreadable ones."""
-    missing = parsed.components.count(None)
-    doubt = parsed.doubt
+    doubt, missing = parsed.doubt, parsed.components.count(None)
     if any(mark is not None and not mark.possible for mark in (*parsed.components, parsed.total)):
         doubt = Unscored("off_scale", "a score is negative, above full marks, or out of none")
     elif doubt is None and missing:
-        n = len(parsed.weights)
-        doubt = Unscored("off_scale", f"{n - missing} of {n} components have a score")
+        doubt = Unscored("off_scale", f"{missing} of the components have no score")
     elif doubt is None and not _is_plausible(parsed):
         doubt = Unscored("unparsed", "its scales are not those of the components, nor its sums")
     return replace(parsed, doubt=doubt)
@@ -630,7 +596,5 @@ def _is_plausible(parsed: ParsedReply) -> bool:
         return True
     if sorted(scales) == sorted(parsed.weights):  # the scales of other components
         return False
-    if total is not None and total == (points, sum(scales)):
-        return True
     parts = total is not None and {*scales} == {total.out_of} and points == total.points
-    return len({*scales}) == 1 and not parts
+    return total == (points, sum(scales)) or (len({*scales}) == 1 and not parts)
