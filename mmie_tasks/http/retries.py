@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # it imports the SDK
 
 MAX_FAILURES = 6
 MAX_TIMEOUTS = 3
+MAX_REPLIES = 3
+"""How often a request is answered at most, if its replies are not final; the last one counts."""
 
 FailureKind: TypeAlias = Literal[
     "busy",  # 429: retry, with fewer requests in flight
@@ -50,11 +52,13 @@ class Success(Generic[ReplyT]):
 
     Attributes:
         reply: As the caller's `Endpoint.send` read it.
+        is_final: False if the request may get a better reply when it is sent again.
         cost_usd: In US dollars; None if the price is unknown.
         pause_s: Seconds until the server's exhausted quota is reset, if it is exhausted.
     """
 
     reply: ReplyT
+    is_final: bool = True
     cost_usd: float | None = None
     pause_s: float | None = None
 
@@ -220,6 +224,8 @@ class Job:
     Attributes:
         index: Of the request.
         attempts: Failed attempts.
+        replies: Replies so far.
+        last_reply: The last one that was not final.
         failures: Those during which the same server replied to other requests.
         timeouts: Those of the failures that were timeouts.
         sent_at: When it was last sent, on the clock.
@@ -231,6 +237,8 @@ class Job:
 
     index: int
     attempts: int = 0
+    replies: int = 0
+    last_reply: Any = None
     failures: int = 0
     timeouts: int = 0
     sent_at: float = inf
@@ -409,18 +417,28 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 if success.pause_s is not None:
                     endpoint.limiter.pause(success.pause_s)
                 self._policy.budget.pay(success.cost_usd)
-                self._deliver(job, endpoint, success.reply)
+                job.replies += 1
+                if success.is_final or job.replies == MAX_REPLIES:
+                    self._deliver(job, endpoint, success.reply)
+                else:
+                    self._note_reply(endpoint)
+                    job.last_reply, job.last_endpoint = success.reply, endpoint
+                    wait_s = self._policy.pace.wait_s(job.replies)
+                    self._queue.put_back(job, self._policy.clock() + wait_s)
             case Failure() as failure:
                 self._handle_failure(job, endpoint, ticket, failure)
 
     def _deliver(
         self, job: Job, endpoint: Endpoint[RequestT, ReplyT], result: ReplyT | Undelivered
     ) -> None:
+        self._note_reply(endpoint)
+        self._report(job.index, result)
+
+    def _note_reply(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
         if endpoint.health.on_probation:
             logger.info(f"{self._policy.service} at {endpoint.address} answers again.")
         endpoint.health.reply()
         self._silence_start = inf
-        self._report(job.index, result)
 
     def _handle_failure(
         self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure
@@ -498,7 +516,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
     def _give_up(self, undelivered: Undelivered) -> None:
         for job in (*self._tasks.values(), *self._queue.take_all()):
-            self._report(job.index, undelivered)
+            self._report(job.index, undelivered if job.last_reply is None else job.last_reply)
 
     def _stop_spending(self) -> None:
         budget = self._policy.budget

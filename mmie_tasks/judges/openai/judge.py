@@ -97,12 +97,13 @@ class OpenAIJudge:
     @asynccontextmanager
     async def _connect(
         self,
-    ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeRefused]]]:
+    ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
         from mmie_tasks.http.client import async_client
         from mmie_tasks.judges.openai.wire import ChatServer
 
         settings, pace = self.settings, self._pace
         endpoints = []
+        out_of_tokens: set[JudgeRequest] = set()
         async with AsyncExitStack() as stack:
             for url in settings.base_urls:
                 client = await stack.enter_async_context(async_client(settings, url))
@@ -115,7 +116,7 @@ class OpenAIJudge:
                         address=address,
                         limiter=limiter,
                         health=Health(pace=pace, clock=monotonic),
-                        send=ChatServer(settings, client, address).attempt,
+                        send=ChatServer(settings, client, address, out_of_tokens).attempt,
                     )
                 )
             yield endpoints

@@ -27,9 +27,11 @@ from mmie_tasks.http.client import (
 from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import (
+    JudgeError,
     JudgeRefused,
     JudgeReply,
     JudgeRequest,
+    JudgeUnavailable,
     RequestBroken,
     Usage,
     image_bytes,
@@ -40,6 +42,26 @@ from mmie_tasks.judges.openai.settings import Settings
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
 
+# Finish reasons, in lower case, by servers of several makers.
+_WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
+_CUT = ("length", "max_tokens", "model_length")
+
+
+class IncompleteReply(UnusableBody):
+    """A reply with a finish reason that neither a whole reply nor one at its limit has."""
+
+
+class NoText(JudgeRefused):
+    """A reply without text.
+
+    Attributes:
+        is_cut: It reached the token limit.
+    """
+
+    def __init__(self, reason: str, *, is_cut: bool) -> None:
+        super().__init__(reason)
+        self.is_cut = is_cut
+
 
 class ChatServer:
     """Sends chat requests to one server, in the dialect that it accepts.
@@ -48,15 +70,24 @@ class ChatServer:
         settings: The model and its parameters.
         client: A client of the server.
         address: For messages; holds no secret.
+        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
+            again with headroom, to any server of the judge.
     """
 
-    def __init__(self, settings: Settings, client: openai.AsyncOpenAI, address: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: openai.AsyncOpenAI,
+        address: str,
+        out_of_tokens: set[JudgeRequest],
+    ) -> None:
         self._settings = settings
         self._client = client
         self._address = address
+        self._out_of_tokens = out_of_tokens
         self._dialect = dialect_of(settings.model)
 
-    async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeRefused] | Failure:
+    async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter's name."""
         tried: set[Dialect] = set()
         while True:
@@ -83,8 +114,10 @@ class ChatServer:
 
     async def _complete(
         self, request: JudgeRequest, dialect: Dialect
-    ) -> Success[JudgeReply | JudgeRefused] | Failure:
+    ) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
+        if request in self._out_of_tokens:
+            dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
         # The SDK's timeout applies to every piece of the response; this one to all of it.
         response = await asyncio.wait_for(
             self._client.chat.completions.with_raw_response.create(
@@ -93,13 +126,21 @@ class ChatServer:
             settings.timeout_s,
         )
         pause_s = quota_reset_s(response.headers)
+        reply: JudgeReply | JudgeError
+        is_final = True
         try:
             completion = parse_json(response.content)
             reply = read_completion(completion, model=settings.model, price=settings.price)
+        except IncompleteReply as error:
+            reply, is_final = JudgeUnavailable(str(error)), False
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
+        if isinstance(reply, NoText):
+            is_final = reply.is_cut and request in self._out_of_tokens
+            if reply.is_cut:
+                self._out_of_tokens.add(request)
         cost_usd = cost_of(request, completion, settings)
-        return Success(reply=reply, cost_usd=cost_usd, pause_s=pause_s)
+        return Success(reply=reply, is_final=is_final, cost_usd=cost_usd, pause_s=pause_s)
 
 
 def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
@@ -188,6 +229,7 @@ def read_completion(
 
     Raises:
         UnusableBody: It has no choice with a message.
+        IncompleteReply: By its finish reason, an error ended it.
     """
     match completion:
         case {"choices": [{"message": dict() as message, **choice}, *_]}:
@@ -195,27 +237,32 @@ def read_completion(
         case _:
             raise UnusableBody("the server sent JSON without a choice that has a message")
     finish_reason = choice.get("finish_reason")
+    if isinstance(finish_reason, str):
+        finish_reason = finish_reason.lower()
     text = _text_of(message.get("content"), "text")
     refusal = message.get("refusal") or _text_of(message.get("content"), "refusal")
     if finish_reason == "content_filter":
         return JudgeRefused("the reply was withheld by a content filter")
+    is_cut = finish_reason in _CUT
+    if not is_cut and finish_reason not in _WHOLE:
+        raise IncompleteReply(f"the reply is incomplete: finish_reason `{finish_reason!s:.40}`")
     if refusal:
         return JudgeRefused(f"the judge refused: {str(refusal)[:200]}")
     if not text.strip():
         reason = f"the reply has no text (finish_reason `{finish_reason}`)"
-        if finish_reason == "length":
+        if is_cut:
             usage = usage_of(completion)
             hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
             reason += ": hidden reasoning or the limit used them up; "
             reason += f"{usage.output_tokens} tokens were used"
             reason += hidden if usage.reasoning_tokens else ""
-        return JudgeRefused(reason)
+        return NoText(reason, is_cut=is_cut)
     server_model = json_object(completion).get("model")
     return JudgeReply(
         text=text,
         model=server_model if isinstance(server_model, str) and server_model else model,
         usage=usage_of(completion, price),
-        finish="length" if finish_reason == "length" else "stop",
+        finish="length" if is_cut else "stop",
     )
 
 

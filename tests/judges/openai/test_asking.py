@@ -11,7 +11,13 @@ from support.judge_asking import KEY, ask, judge_at, question_of, requests
 from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.http.rate_limit import START, Pace
-from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, RequestBroken
+from mmie_tasks.judges.base import (
+    JudgeRefused,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    RequestBroken,
+)
 
 
 def test_every_request_gets_its_own_reply_under_its_own_index(server):
@@ -107,10 +113,6 @@ def test_a_response_that_trickles_times_out(server):
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        pytest.param(completion(""), "finish_reason `stop`", id="empty"),
-        pytest.param(completion(" \n"), "finish_reason `stop`", id="blank"),
-        pytest.param(completion(None), "finish_reason `stop`", id="null"),
-        pytest.param(completion("", finish_reason="length"), "`length`", id="thought-too-long"),
         pytest.param(completion("5", finish_reason="content_filter"), "filter", id="filtered"),
         pytest.param(completion(None, refusal="I will not."), "I will not.", id="refusal"),
         pytest.param(error(400, code="content_filter"), "content_filter", id="400-filter"),
@@ -128,10 +130,74 @@ def test_a_refusal_is_final_and_has_a_reason(server, said, words):
     assert len(server) == 1
 
 
-def test_a_truncated_reply_is_marked(server):
-    server.says(completion("The first comp", finish_reason="length"))
+@pytest.mark.parametrize(
+    "word", [None, "stop", "STOP", "eos", "eos_token", "end_turn", "stop_sequence"]
+)
+def test_a_whole_reply_is_taken_at_once(server, word):
+    server.says(completion("5", finish_reason=word))
+    (reply,) = ask(judge_at(server.url))
+    assert (reply.text, reply.finish, len(server)) == ("5", "stop", 1)
+
+
+@pytest.mark.parametrize("word", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
+def test_a_truncated_reply_is_marked(server, word):
+    server.says(completion("The first comp", finish_reason=word))
     (reply,) = ask(judge_at(server.url))
     assert (reply.text, reply.finish) == ("The first comp", "length")
+
+
+@pytest.mark.parametrize("word", ["error", "abort", "tool_calls", "", 7, ["stop"]])
+def test_a_reply_that_an_error_ended_is_sent_again_twice_and_then_unscored(server, word):
+    server.says(completion("total score: 10/", finish_reason=word))
+    (unavailable,) = ask(judge_at(server.url))
+    assert isinstance(unavailable, JudgeUnavailable)
+    assert f"finish_reason `{word}`" in str(unavailable)
+    assert len(server) == 3
+
+
+@pytest.mark.parametrize("text", ["", " \n", None])
+def test_a_reply_without_text_is_sent_again_twice_and_then_refused(server, text):
+    server.says(completion(text))
+    (refused,) = ask(judge_at(server.url))
+    assert isinstance(refused, JudgeRefused)
+    assert "finish_reason `stop`" in str(refused)
+    assert len(server) == 3
+
+
+def test_a_reply_without_text_at_the_token_limit_is_sent_once_more_with_headroom(server):
+    server.says(completion("", finish_reason="length"))
+    (refused,) = ask(judge_at(server.url, max_tokens=50))
+    assert isinstance(refused, JudgeRefused)
+    assert "`length`" in str(refused)
+    assert [body["max_tokens"] for body in server.asked] == [50, 50 + 8192]
+
+
+@pytest.mark.parametrize(
+    "poor",
+    [
+        pytest.param([completion("5", finish_reason="error")] * 2, id="ended-by-an-error"),
+        pytest.param([completion("")] * 2, id="without-text"),
+        pytest.param([completion("", finish_reason="length")], id="out-of-tokens"),
+        pytest.param(
+            [completion("5", finish_reason="abort"), completion("", finish_reason="length")],
+            id="one-of-each",
+        ),
+    ],
+)
+def test_a_better_reply_of_another_attempt_counts(server, poor):
+    for body in poor:
+        server.sends(json.dumps(body).encode())
+    (reply,) = ask(judge_at(server.url))
+    assert (reply.text, reply.finish) == ("5", "stop")
+    assert len(server) == len(poor) + 1
+
+
+def test_a_request_with_poor_replies_goes_to_another_server_with_its_headroom():
+    empty = completion("", finish_reason="length")
+    with judge_server(empty) as one, judge_server("5") as two:
+        (reply,) = ask(judge_at(one.url, two.url))
+        assert isinstance(reply, JudgeReply)
+        assert sorted(body["max_tokens"] for body in one.asked + two.asked) == [50, 50 + 8192]
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -231,6 +231,19 @@ def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking,
     assert "cannot be updated" in logged()
 
 
+def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(
+    server, asking
+):
+    say = server.say
+    server.says(lambda _: (200, completion("5", model="m", finish_reason="abort")))
+    (unavailable,) = asking.texts("a")
+    assert unavailable.startswith("JudgeUnavailable: ")
+    assert "`abort`" in unavailable
+    server.says(say)
+    assert asking.texts("a") == ["A"]
+    assert server.count("create") == 2
+
+
 def test_an_incomplete_completion_is_read(server, asking):
     server.says((200, completion("a", model="other") | {"usage": None, "id": 5}))
     assert asking.texts("a") == ["a"]
