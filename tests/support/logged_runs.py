@@ -52,6 +52,7 @@ def mmie_lines(
         sample = mmie.Sample(
             id=f"{category}-{index}",
             index=index,
+            row=index,
             category=category,
             field=_FIELDS[index % len(_FIELDS)],
             question=question,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import reprlib
@@ -256,9 +257,10 @@ _REPAIR = f"fetch `{ANNOTATION}` again from MMIE/MMIE, or repair it"
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
-    """The samples, in the order of the data file.
+    """The samples, going round the categories, so that the first few are from all of them.
 
-    Columns: ``id``, ``index`` (the row in this dataset, from 0), ``category`` (by the id),
+    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from
+    0), ``row`` (position in this dataset, from 0), ``category`` (by the id),
     ``field`` and ``subfield`` (may be empty), ``question`` and ``gold`` (lists of ``text`` and
     ``image``, either null; an image is the absolute path of a file that was not opened and may be
     missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
@@ -400,9 +402,13 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
 def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> datasets.Dataset:
     import datasets
 
-    text = datasets.Value("string")
+    positions = {row.id: position for position, row in enumerate(rows)}
+    by_category = ([row for row in rows if row.category == name] for name in CATEGORIES)
+    turns = itertools.zip_longest(*by_category)
+    rows = [row for turn in turns for row in turn if row is not None]
+    text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)
-    features |= {"index": datasets.Value("int32")}
+    features |= {"index": whole_number, "row": whole_number}
     features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
     columns: dict[str, list[object]] = {
         name: [getattr(row, name) for row in rows]
@@ -413,5 +419,6 @@ def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> da
             [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)]
             for row in rows
         ]
-    columns |= {"index": list(range(len(rows))), "data": [data] * len(rows)}
+    columns |= {"index": [positions[row.id] for row in rows], "row": list(range(len(rows)))}
+    columns["data"] = [data] * len(rows)
     return datasets.Dataset.from_dict(columns, features=datasets.Features(features))

@@ -121,7 +121,7 @@ def certain(sample: Sample) -> tuple[str, ...]:
     """The metrics that a sample has a row for whether or not it is scored.
 
     >>> from mmie_tasks.benchmarks.mmie.sample import Sample
-    >>> one = Sample(id="SA-1", index=0, category="SA", field="", question=(), gold=())
+    >>> one = Sample(id="SA-1", index=0, row=0, category="SA", field="", question=(), gold=())
     >>> "official_SA" in certain(one), "official_PBL" in certain(one)
     (True, False)
     """

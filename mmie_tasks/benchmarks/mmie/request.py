@@ -148,7 +148,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
         facts = RequestFacts(shape=answer.shape)
         return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
-    segments = resolve_images(answer, _resolver(), task, sample.index)
+    segments = resolve_images(answer, _resolver(), task, sample.row)
     try:
         return _built(sample, answer.shape, segments)
     except MmieTasksError as error:  # no templates, and nothing checked before

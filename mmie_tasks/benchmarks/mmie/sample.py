@@ -41,7 +41,8 @@ class Sample:
 
     Attributes:
         id: As released; it names the category.
-        index: The row in the task's dataset, from 0.
+        index: Position among the task's samples in the order of the data file, from 0.
+        row: Position in the task's dataset, from 0: the runner's number of the sample.
         category: One of `CATEGORIES`, by the id.
         field: As released: ``Education``; empty if the row has none.
         question: In order.
@@ -50,6 +51,7 @@ class Sample:
 
     id: str
     index: int
+    row: int
     category: str
     field: str
     question: tuple[Segment, ...]
@@ -62,18 +64,17 @@ class Sample:
         Raises:
             BadSample: A field is missing or of the wrong kind, or the id names no category.
         """
-        sample_id, index = doc.get("id"), doc.get("index")
+        sample_id = doc.get("id")
         if not isinstance(sample_id, str) or not sample_id:
             raise BadSample(f"MMIE: `id` is {sample_id!r}, not a text")
         location = f"MMIE, sample {sample_id}"
-        if isinstance(index, bool) or not isinstance(index, int):
-            raise BadSample(f"{location}: `index` is {index!r}, not a number")
         field = doc.get("field") or ""
         if not isinstance(field, str):
             raise BadSample(f"{location}: `field` is {field!r}, not a text")
         return cls(
             id=sample_id,
-            index=index,
+            index=_number(doc, "index", location),
+            row=_number(doc, "row", location),
             category=category_of(sample_id),
             field=field,
             question=_segments(doc.get("question"), f"{location}: `question`"),
@@ -94,6 +95,13 @@ def category_of(sample_id: str) -> str:
         if category in sample_id:
             return category
     raise BadSample(f"MMIE, sample {sample_id}: `id` contains none of {', '.join(CATEGORIES)}")
+
+
+def _number(doc: Mapping[str, object], name: str, location: str) -> int:
+    value = doc.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadSample(f"{location}: `{name}` is {value!r}, not a number")
+    return value
 
 
 def _segments(value: object, location: str) -> tuple[Segment, ...]:

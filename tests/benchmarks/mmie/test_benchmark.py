@@ -68,7 +68,7 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
     lines = []
     for index, verdict in enumerate(verdicts):
         sample = Sample(
-            id=f"SA-{index}", index=index, category="SA", field="", question=(), gold=()
+            id=f"SA-{index}", index=index, row=index, category="SA", field="", question=(), gold=()
         )
         grading = Grading(official=verdict, robust=verdict)
         lines.append(rows(sample, grading, RequestFacts(), {"replies": [], "answer": []}))

@@ -40,7 +40,7 @@ def test_every_row_is_a_sample(tmp_path):
 def test_both_forms_give_the_same_rows(tmp_path):
     said = load(conversations_folder(tmp_path / "a"))
     asked = load(judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]}))
-    names = ["id", "index", "category"]
+    names = ["id", "index", "row", "category"]
     assert said.select_columns(names).to_list() == asked.select_columns(names).to_list()
     assert [row["gold"][0]["text"] for row in said] == [row["gold"][0]["text"] for row in asked]
     assert said.features == asked.features

@@ -30,6 +30,7 @@ def sample(category="PBL", field="Education", sample_id=None):
     return Sample(
         id=sample_id or f"{category}-1",
         index=0,
+        row=0,
         category=category,
         field=field,
         question=(),

@@ -16,7 +16,13 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 def sample(*question, gold=GOLD, category="MSR"):
     return Sample(
-        id=f"{category}-1", index=0, category=category, field="", question=question, gold=gold
+        id=f"{category}-1",
+        index=0,
+        row=0,
+        category=category,
+        field="",
+        question=question,
+        gold=gold,
     )
 
 

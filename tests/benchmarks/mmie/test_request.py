@@ -38,6 +38,7 @@ def sample(category="SA", *, images=1, gold="7"):
     return Sample(
         id=f"{category}-1",
         index=0,
+        row=0,
         category=category,
         field="",
         question=tuple(question or [Segment("Begin.")]),

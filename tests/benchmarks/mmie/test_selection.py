@@ -40,7 +40,19 @@ def test_a_category_is_its_rows_in_order_with_an_index_of_their_own(category, tm
     rows = load(conversations_folder(tmp_path, n=7), category.lower())
     expected = [f"{category}-{i}" for i in range(7) if CATEGORIES[i % 3] == category]
     assert list(rows["id"]) == expected
-    assert list(rows["index"]) == list(range(len(expected)))
+    assert list(rows["index"]) == list(rows["row"]) == list(range(len(expected)))
+
+
+@pytest.mark.parametrize("selection", ["all", "1k"])
+def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(
+    selection, tmp_path
+):
+    rows = rows_of({"PBL": 5, "MSR": 1, "SA": 3})
+    docs = load(folder(tmp_path, rows, pictures=False), selection)
+    expected = ["SA-0", "PBL-0", "MSR-0", "SA-1", "PBL-1", "SA-2", "PBL-2", "PBL-3", "PBL-4"]
+    assert list(docs["id"]) == expected
+    assert list(docs["row"]) == list(range(9))
+    assert [rows[index]["id"] for index in docs["index"]] == expected
 
 
 def test_a_category_that_is_not_there_is_missing_data(tmp_path):

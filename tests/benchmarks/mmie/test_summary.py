@@ -28,6 +28,7 @@ def record(category, grading, field=None, replies=(REPLY,), **facts):
     of = Sample(
         id=f"{category}-1",
         index=0,
+        row=0,
         category=category,
         field=FIELDS[category] if field is None else field,
         question=(),

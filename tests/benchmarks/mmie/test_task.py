@@ -78,7 +78,7 @@ def test_every_selection_is_a_task_and_says_so(selection, name):
     assert (listed["task"], listed["dataset_name"]) == (name, selection)
     docs = task.process_docs(SimpleNamespace(config_name=selection))
     assert set(docs["task"]) == {name}
-    assert list(docs["index"]) == list(range(len(docs)))
+    assert list(docs["row"]) == list(range(len(docs)))
 
 
 def test_data_that_is_not_there_ends_the_run_in_words(monkeypatch, tmp_path):
@@ -168,7 +168,7 @@ def assemblies():
         for asked in range(4):
             question = tuple(Segment("Q", images[0]) for _ in range(asked)) or (Segment("Q"),)
             of = Sample(
-                id=category, index=0, category=category, field="", question=question,
+                id=category, index=0, row=0, category=category, field="", question=question,
                 gold=(Segment(gold),),
             )  # fmt: skip
             answer = [Segment("A <image>", images[i % 2]) for i in range(5)]
