@@ -19,7 +19,7 @@ from math import inf
 from queue import SimpleQueue
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from loguru import logger
 
@@ -32,6 +32,8 @@ MAX_FAILURES = 6
 MAX_TIMEOUTS = 3
 MAX_REPLIES = 3
 """How often a request is answered at most, if its replies are not final; the last one counts."""
+
+_ELSEWHERE_S = 0.25  # until it is checked again whether another process still sends a request
 
 FailureKind: TypeAlias = Literal[
     "busy",  # 429: retry, with fewer requests in flight
@@ -176,10 +178,30 @@ class SendPolicy:
     clock: Callable[[], float] = monotonic
 
 
+class ReplyStore(Protocol[ReplyT]):
+    """Replies to the requests of one call, shared with other processes. No method raises.
+
+    It is used in the thread that sends the requests, and in no other one at the same time.
+    """
+
+    def reserve(self, index: int) -> bool:
+        """Reserve a request before it is sent; False while another process has reserved it."""
+        ...
+
+    def find(self, index: int) -> ReplyT | None:
+        """The reply to a reserved request if it has been stored meanwhile."""
+        ...
+
+    def finish(self, index: int, reply: ReplyT | None) -> None:
+        """Store the reply as soon as it has arrived, None for none, and end the reservation."""
+        ...
+
+
 def send_all(
     requests: Sequence[RequestT],
     connect: Callable[[], AbstractAsyncContextManager[Sequence[Endpoint[RequestT, ReplyT]]]],
     policy: SendPolicy,
+    store: ReplyStore[ReplyT] | None = None,
 ) -> Iterator[tuple[int, ReplyT | Undelivered]]:
     """Send all requests and yield one result per request, with its index, as they arrive.
 
@@ -190,6 +212,8 @@ def send_all(
         requests: Not changed and not copied.
         connect: Opens the servers in the event loop that uses them, and closes them.
         policy: How requests are sent and retried.
+        store: Where replies are looked up before a request is sent, and stored before they are
+            yielded.
     """
     results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
     cancellation: Future[Callable[[], object]] = Future()
@@ -201,7 +225,11 @@ def send_all(
         cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         async with connect() as endpoints:
             await Dispatcher(
-                requests, endpoints, policy, lambda index, result: results.put((index, result))
+                requests,
+                endpoints,
+                policy,
+                lambda index, result: results.put((index, result)),
+                store,
             ).run()
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
@@ -233,6 +261,7 @@ class Job:
         failed_at: When it last failed; before that, when it was first sent.
         last_endpoint: The server of the last failed attempt.
         was_denied: Whether the last attempt was denied.
+        elsewhere_at: When another process was first seen sending the same request.
     """
 
     index: int
@@ -246,6 +275,7 @@ class Job:
     failed_at: float = inf
     last_endpoint: Endpoint[Any, Any] | None = None
     was_denied: bool = False
+    elsewhere_at: float = inf
 
     def send(self, now: float) -> None:
         """Count it as sent."""
@@ -323,6 +353,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         endpoints: The servers.
         policy: How requests are sent and retried.
         report: Called once per request, with its index and result.
+        store: Replies shared with other processes.
     """
 
     def __init__(
@@ -331,11 +362,13 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         endpoints: Sequence[Endpoint[RequestT, ReplyT]],
         policy: SendPolicy,
         report: Callable[[int, ReplyT | Undelivered], object],
+        store: ReplyStore[ReplyT] | None = None,
     ) -> None:
         self._requests = requests
         self._endpoints = endpoints
         self._policy = policy
-        self._report = report
+        self._on_result = report
+        self._store = store
         self._queue = Queue(len(requests))
         self._tasks: dict[asyncio.Future[Success[ReplyT] | Failure], Job] = {}
         self._changed = asyncio.Event()
@@ -379,7 +412,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 return inf  # the requests in flight may turn out cheaper than assumed
             free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
             as_probe = all(endpoint.health.on_probation for endpoint in free)
-            if (job := self._queue.take(now, as_probe=as_probe)) is None:
+            job = self._queue.take(now, as_probe=as_probe)
+            if job is None or self._is_answered_elsewhere(job, now):
                 continue
             endpoint = min(
                 free,
@@ -394,6 +428,28 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
             self._tasks[task] = job
             task.add_done_callback(partial(self._finish, endpoint, ticket))
+
+    def _report(self, index: int, result: ReplyT | Undelivered) -> None:
+        if self._store is not None:
+            self._store.finish(index, None if isinstance(result, Undelivered) else result)
+        self._on_result(index, result)
+
+    def _is_answered_elsewhere(self, job: Job, now: float) -> bool:
+        """Whether there is no need to send a request now: another process has or had sent it.
+
+        The other process is waited for at most for the patience of the policy.
+        """
+        if self._store is None:
+            return False
+        if not self._store.reserve(job.index):
+            job.elsewhere_at = min(job.elsewhere_at, now)
+            if now < job.elsewhere_at + self._policy.patience_s:
+                self._queue.put_back(job, now + _ELSEWHERE_S)
+                return True
+        if (reply := self._store.find(job.index)) is None:
+            return False
+        self._report(job.index, reply)
+        return True
 
     def _finish(
         self,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 from mmie_tasks.core.errors import MmieTasksError
 
 if TYPE_CHECKING:
+    from mmie_tasks.http.retries import ReplyStore
     from mmie_tasks.hub.asset import Asset
 
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
@@ -118,6 +119,20 @@ class Judge(Protocol):
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, in any order, with the request's index."""
+        ...
+
+
+@runtime_checkable
+class UsesStore(Protocol):
+    """A judge that shares its replies with other processes while they arrive."""
+
+    def ask_with_store(
+        self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome]
+    ) -> Iterator[tuple[int, Outcome]]:
+        """As `Judge.ask`, with a look into the store right before a request is sent.
+
+        A reply is stored as soon as it has arrived, whether or not its outcome is consumed.
+        """
         ...
 
 

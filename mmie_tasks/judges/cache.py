@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +22,16 @@ from mmie_tasks.judges.base import (
     Outcome,
     RequestBroken,
     SelfChecking,
+    UsesStore,
     content_key,
 )
-from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, named_errors
+from mmie_tasks.judges.cache_store import (
+    CachedReply,
+    CacheFile,
+    ReplyTable,
+    Reservations,
+    named_errors,
+)
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
@@ -44,7 +51,7 @@ class CachedJudge:
     def __init__(self, judge: Judge, file: CacheFile) -> None:
         self._judge = judge
         self._file = file
-        self._is_disabled = False
+        self._access = _Access(file.path)
 
     @property
     def signature(self) -> str:
@@ -86,14 +93,14 @@ class CachedJudge:
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield cached replies at once, then send all other requests together.
 
-        Of requests with the same content one is sent; the others get its outcome, as cached.
+        Of requests with the same content one is sent; the others get its outcome, as cached. A
+        judge that uses a store stores replies on arrival, and sends nothing that another process
+        is sending or has sent meanwhile; replies of other judges are stored before they are
+        yielded.
         """
-
-        def find(replies: ReplyTable, key: str) -> JudgeReply | None:
-            return replies.find(self.signature, key)
-
         with ExitStack() as stack:
-            replies = self._attempt(stack.enter_context, self._file.open())
+            replies = self._access(stack.enter_context, self._file.open())
+            store = _Store(self._access, self._access(lambda: self.signature) or "", replies)
             indices_by_key: dict[str, list[int]] = {}  # requests to send, by content
             for index, request in enumerate(requests):
                 try:
@@ -103,42 +110,55 @@ class CachedJudge:
                     continue
                 if key in indices_by_key:
                     indices_by_key[key].append(index)
-                elif reply := replies and self._attempt(find, replies, key):
-                    yield index, replace(reply, cached=True)
+                elif (reply := store.find_key(key)) is not None:
+                    yield index, reply
                 else:
                     indices_by_key[key] = [index]
             if indices_by_key:
-                yield from self._send(requests, indices_by_key, replies)
+                store.keys = list(indices_by_key)
+                yield from self._send(requests, list(indices_by_key.values()), store, stack)
 
     def _send(
         self,
         requests: Sequence[JudgeRequest],
-        indices_by_key: Mapping[str, Sequence[int]],
-        replies: ReplyTable | None,
+        indices: Sequence[Sequence[int]],
+        store: _Store,
+        stack: ExitStack,
     ) -> Iterator[tuple[int, Outcome]]:
-        pending = dict(enumerate(indices_by_key))
-        outcomes = self._judge.ask([requests[first] for first, *_ in indices_by_key.values()])
+        """Send the first of the requests with each content."""
+        first_requests = [requests[first] for first, *_ in indices]
+        uses_store = isinstance(self._judge, UsesStore)
+        if isinstance(self._judge, UsesStore):
+            store.reserve_in(stack, self.path)
+            outcomes = self._judge.ask_with_store(first_requests, store)
+        else:
+            outcomes = self._judge.ask(first_requests)
+        pending = dict(enumerate(indices))
         try:
             for position, outcome in outcomes:
-                if (key := pending.pop(position, None)) is None:
+                if position not in pending:
                     continue  # a second outcome of a request, or of none: the first one counts
-                first, *duplicates = indices_by_key[key]
-                duplicate = outcome
-                if isinstance(outcome, JudgeReply):
-                    duplicate = replace(outcome, cached=True)
-                    if replies and not outcome.cached:  # it is not from a recording
-                        now_s = int(time.time())
-                        reply = CachedReply(self.signature, key, outcome, now_s)
-                        self._attempt(replies.put, reply)
+                first, *duplicates = pending.pop(position)
+                if not uses_store:
+                    store.finish(position, outcome)
                 yield first, outcome
-                for index in duplicates:
-                    yield index, duplicate  # its tokens count once
+                if isinstance(outcome, JudgeReply):
+                    outcome = replace(outcome, cached=True)  # its tokens count once
+                yield from ((index, outcome) for index in duplicates)
         finally:
             if isinstance(outcomes, Generator):
                 outcomes.close()  # at once: it may hold connections
 
-    def _attempt(self, access: Callable[..., _T], *arguments: object) -> _T | None:
-        """The result of an access to the file; None from its first failure on."""
+
+class _Access:
+    """Runs accesses to a cache file until the first one that fails, which is logged."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_disabled = False
+
+    def __call__(self, access: Callable[..., _T], *arguments: object) -> _T | None:
+        """The result of an access; None from the first failure on."""
         if self._is_disabled:
             return None
         try:
@@ -147,6 +167,50 @@ class CachedJudge:
             self._is_disabled = True
             reason = str(error).partition("\n")[0]
             logger.warning(
-                f"The judge's cache {self.path} is disabled for the rest of this run: {reason}"
+                f"The judge's cache {self._path} is disabled for the rest of this run: {reason}"
             )
             return None
+
+
+class _Store:
+    """The cache as a `ReplyStore` for the requests of one call.
+
+    Attributes:
+        keys: The content keys of the requests to send, in their order.
+    """
+
+    def __init__(self, access: _Access, signature: str, replies: ReplyTable | None) -> None:
+        self.keys: Sequence[str] = ()
+        self._access = access
+        self._signature = signature
+        self._replies = replies
+        self._reservations: Reservations | None = None
+
+    def reserve_in(self, stack: ExitStack, path: Path) -> None:
+        """Reserve requests from now on, until the stack is closed."""
+        if (reservations := self._access(Reservations, path)) is not None:
+            stack.callback(reservations.close)
+            self._reservations = reservations
+
+    def reserve(self, index: int) -> bool:
+        return self._reservations is None or self._reservations.add(
+            self._signature, self.keys[index]
+        )
+
+    def find(self, index: int) -> Outcome | None:
+        return self.find_key(self.keys[index])
+
+    def find_key(self, key: str) -> JudgeReply | None:
+        """The reply to the request with this content key, as cached; None if there is none."""
+        if self._replies is None:
+            return None
+        reply = self._access(self._replies.find, self._signature, key)
+        return None if reply is None else replace(reply, cached=True)
+
+    def finish(self, index: int, reply: Outcome | None) -> None:
+        key = self.keys[index]
+        if self._replies is not None and isinstance(reply, JudgeReply) and not reply.cached:
+            cached = CachedReply(self._signature, key, reply, int(time.time()))
+            self._access(self._replies.put, cached)
+        if self._reservations is not None:
+            self._reservations.remove(self._signature, key)

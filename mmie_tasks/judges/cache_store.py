@@ -14,6 +14,7 @@ A line of the export is a JSON object with ``signature`` (of the judge), ``reque
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import sqlite3
@@ -307,6 +308,49 @@ class CacheFile:
         return connection
 
 
+class Reservations:
+    """The requests that this process is sending, for other processes with the same cache file.
+
+    Each is a lock on one byte of the cache's lock file, which ends with the process at the latest.
+
+    Args:
+        path: Of the cache file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT, 0o600)
+
+    def add(self, signature: str, request_key: str) -> bool:
+        """Reserve a judge's request; returns False if another process has reserved it."""
+        try:
+            self._lock(signature, request_key)
+        except OSError as error:  # or the file system has no locks
+            return error.errno not in (errno.EAGAIN, errno.EACCES)
+        return True
+
+    def remove(self, signature: str, request_key: str) -> None:
+        """End a reservation."""
+        with suppress(OSError):
+            self._lock(signature, request_key, ends=True)
+
+    def _lock(self, signature: str, request_key: str, *, ends: bool = False) -> None:
+        with suppress(ImportError):  # on Windows nothing is reserved
+            import fcntl
+
+            digest = hashlib.sha256(_encoded(signature) + request_key.encode()).digest()
+            position = int.from_bytes(digest[:7], "big")  # of a byte that need not exist
+            command = fcntl.LOCK_UN if ends else fcntl.LOCK_EX | fcntl.LOCK_NB
+            fcntl.lockf(self._descriptor, command, 1, position)
+
+    def close(self) -> None:
+        """End all reservations."""
+        os.close(self._descriptor)
+
+
+def _lock_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
 def log_path(path: Path) -> Path:
     """Path of SQLite's write-ahead log, which exists while a process has a cache file open."""
     return path.with_name(f"{path.name}-wal")
@@ -359,7 +403,7 @@ def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HI
 def _create_table(connection: sqlite3.Connection, path: Path) -> None:
     """Create the table, unless another process has just done so."""
     # SQLite does not wait for other processes when the journal mode changes: one at a time.
-    with FileLock(path.with_name(f"{path.name}.lock")):
+    with FileLock(_lock_path(path)):
         if _has_table(connection, path):
             return
         connection.execute("PRAGMA journal_mode = WAL")

@@ -35,12 +35,24 @@ def warnings():
     logger.remove(number)
 
 
+class StoreJudge(ScriptedJudge):
+    """Uses the store, as the `openai` judge does."""
+
+    def ask_with_store(self, requests, store):
+        for index, outcome in self.ask(requests):
+            assert store.reserve(index)
+            reply = store.find(index)
+            store.finish(index, reply or (outcome if isinstance(outcome, JudgeReply) else None))
+            yield index, reply or outcome
+
+
 def outcomes_of(judge, file, *requests):
     return dict(CachedJudge(judge, file).ask(requests))
 
 
-def test_a_cached_request_is_not_sent_again(file):
-    first, second = ScriptedJudge(), ScriptedJudge()
+@pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
+def test_a_cached_request_is_not_sent_again(file, kind):
+    first, second = kind(), kind()
     assert outcomes_of(first, file, A, B) == {
         0: scripted_reply("re: a"),
         1: scripted_reply("re: b"),
@@ -111,11 +123,12 @@ def test_an_error_is_passed_on_and_its_request_sent_again_next_time(file):
         pytest.param(error := JudgeUnavailable("down"), error, id="an error"),
     ],
 )
-def test_requests_with_the_same_content_are_sent_once(file, tmp_path, outcome, duplicates):
+@pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
+def test_requests_with_the_same_content_are_sent_once(file, tmp_path, kind, outcome, duplicates):
     for name in ("1.png", "2.png"):
         (tmp_path / name).write_bytes(b"drawn")
     requests = [scripted_request("a", tmp_path / name) for name in ("1.png", "2.png", "1.png")]
-    judge = ScriptedJudge(script={"a": outcome})
+    judge = kind(script={"a": outcome})
     assert outcomes_of(judge, file, *requests) == {0: outcome, 1: duplicates, 2: duplicates}
     assert judge.calls == [["a"]]
 
@@ -168,6 +181,13 @@ def test_another_thread_may_consume_and_close_the_outcomes(file):
     assert outcomes_of(ScriptedJudge(), file, B)[0].cached
 
 
+def test_a_reply_that_another_process_stored_meanwhile_is_not_replaced(file):
+    outcomes = CachedJudge(StoreJudge(), file).ask([A, B])
+    next(outcomes)
+    outcomes_of(ScriptedJudge(script={"b": scripted_reply("first")}), file, B)
+    assert next(outcomes) == (1, scripted_reply("first", cached=True))
+
+
 def test_a_reply_that_the_wrapped_judge_marks_as_cached_is_not_stored(file):
     outcomes_of(ScriptedJudge(script={"a": scripted_reply("x", cached=True)}), file, A)
     judge = ScriptedJudge()
@@ -209,10 +229,10 @@ def damaged(file):
     return closing(sqlite3.connect(":memory:"))
 
 
+@pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
 @pytest.mark.parametrize("trouble", [locked, deleted, damaged])
-def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, trouble):
-    judge = ScriptedJudge()
-    cached = CachedJudge(judge, file)
+def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, trouble, kind):
+    cached = CachedJudge(kind(), file)
     outcomes = cached.ask([A, B, C])
     pairs = [next(outcomes)]
     with trouble(file):

@@ -7,7 +7,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
-from mmie_tasks.http.retries import Budget, Endpoint, SendPolicy, Undelivered, send_all
+from mmie_tasks.http.retries import (
+    Budget,
+    Endpoint,
+    ReplyStore,
+    SendPolicy,
+    Undelivered,
+    send_all,
+)
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -73,6 +80,14 @@ class OpenAIJudge:
         Nothing is sent before the first `next`; closing the iterator cancels the requests in
         flight.
         """
+        return self.ask_with_store(requests)
+
+    def ask_with_store(
+        self,
+        requests: Sequence[JudgeRequest],
+        store: ReplyStore[Outcome] | None = None,
+    ) -> Iterator[tuple[int, Outcome]]:
+        """As `ask`; replies are looked up right before sending, and stored on arrival."""
         if (missing_key := self.settings.missing_key()) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -88,7 +103,7 @@ class OpenAIJudge:
             redact=lambda text: redact(text, self.settings.secrets),
         )
         errors: dict[Undelivered, JudgeError] = {}
-        for index, result in send_all(requests, self._connect, policy):
+        for index, result in send_all(requests, self._connect, policy, store):
             if isinstance(result, Undelivered):
                 yield index, errors.setdefault(result, judge_error_of(result, self.settings))
             else:
