@@ -32,7 +32,7 @@ from mmie_tasks.results.report.samples import (
     shown_images,
     thumbnail_priority,
 )
-from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, tables_json
+from mmie_tasks.results.report.tables import METHOD, charts, metric_tables
 from mmie_tasks.runs.log_files import Run
 
 _MAX_NOTES = 3  # that the command prints; the report has all
@@ -200,7 +200,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task, thumbnails, options)),
         "spend": spend(task),
-        "tables": tables_json(tables),
+        "tables": tables,
         "charts": charts(task, tables),
         "samples": {**sample_columns(task), "chunk_starts": list(chunks.starts)},
         "chunks": list(chunks.packed),

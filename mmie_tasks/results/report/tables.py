@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from mmie_tasks.core.bootstrap import LEVEL, Interval, bootstrap_interval
+from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
 from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.results.report.samples import JoinedTask
@@ -38,6 +38,7 @@ end."""
 NO_SCORE = "no score"
 """The last bar of a histogram."""
 
+_TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
 _RADAR_KINDS = ("category", "component")
 _ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars
 _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
@@ -45,125 +46,55 @@ _DEPTH_ROWS = 5  # of the heat map
 _MAX_LENGTH_COLUMNS = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One metric of one run.
+def metric_tables(task: JoinedTask) -> list[Json]:
+    """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
-    Attributes:
-        values: By official and by robust score.
-        differ: Samples whose two scores differ.
-        stored: The value in the results file, by score, where it is another.
+    A row is a metric, with a cell for each run; None where a run has none of its samples.
     """
-
-    values: dict[ScoreKind, MetricValue]
-    differ: int
-    stored: dict[ScoreKind, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableRow:
-    """A metric, and its cell in each run; None where a run has none of its samples."""
-
-    metric: Metric
-    cells: tuple[Cell | None, ...]
+    tables: dict[str, Json] = {}
+    for metric in metrics_of([run for _, run in task.present]):
+        cells = [None if run is None else _cell(run, metric) for run in task.runs]
+        if any(cells):
+            title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
+            empty: Json = {"kind": metric.kind, "title": title, "rows": []}
+            table = tables.setdefault(metric.kind, empty)
+            table["rows"].append({"name": metric.name, "title": metric.title, "cells": cells})
+    return list(tables.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """The metrics of one kind, in the order of the benchmark."""
-
-    kind: str
-    rows: tuple[TableRow, ...]
-
-    @property
-    def title(self) -> str:
-        """The heading of the table."""
-        titles = {"headline": "Headline", "mean": "Means of groups"}
-        return titles.get(self.kind, f"By {self.kind}")
-
-
-def metric_tables(task: JoinedTask) -> list[Table]:
-    """Every metric that a run has samples for, kind by kind; the headline first."""
-    rows = [
-        TableRow(metric=metric, cells=tuple(_cell(run, metric) for run in task.runs))
-        for metric in metrics_of([run for _, run in task.present])
-    ]
-    with_cells = [row for row in rows if any(row.cells)]
-    kinds = dict.fromkeys(row.metric.kind for row in with_cells)
-    return [
-        Table(kind=kind, rows=tuple(row for row in with_cells if row.metric.kind == kind))
-        for kind in kinds
-    ]
-
-
-def _cell(run: TaskRun | None, metric: Metric) -> Cell | None:
-    if run is None:
-        return None
+def _cell(run: TaskRun, metric: Metric) -> Json | None:
+    """One metric of one run, by score, and the number of samples whose two scores differ."""
     scale = run.benchmark.scale
     samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
-    values: dict[ScoreKind, MetricValue] = {
-        kind: value
-        for kind in SCORE_KINDS
-        if (value := metric_value(samples, metric, kind, scale)) is not None
-    }
-    if not values:
+    cell: Json = {}
+    for kind in SCORE_KINDS:
+        name = f"{kind}_{metric.name}" if metric.name else kind
+        if (value := metric_value(samples, metric, kind, scale)) is not None:
+            cell[kind] = {
+                "percent": finite(value.percent),
+                "low": finite(value.interval.low) if value.interval else None,
+                "high": finite(value.interval.high) if value.interval else None,
+                "scored": value.scored,
+                "total": value.total,
+                "why_not": value.why_not,
+                "stored": finite(_stored(run, name, value)),
+            }
+    if not cell:
         return None
     verdicts = ([metric.verdict(s, kind, scale) for kind in SCORE_KINDS] for s in samples)
-    differing = sum(differ(*pair) for pair in verdicts)
-    return Cell(values=values, differ=differing, stored=_stored(run, metric, values))
+    return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
 
 
-def _stored(
-    run: TaskRun, metric: Metric, values: Mapping[ScoreKind, MetricValue]
-) -> dict[ScoreKind, float]:
+def _stored(run: TaskRun, name: str, value: MetricValue) -> float | None:
     """What the runner saved, in percent, where it differs from the value of the samples."""
-    stored: dict[ScoreKind, float] = {}
-    for kind, value in values.items():
-        name = f"{kind}_{metric.name}" if metric.name else kind
-        if name not in run.stored:
-            continue
-        percent = run.stored[name] * 100 / run.benchmark.scale.tabled
-        if value.percent is None or abs(percent - value.percent) > _HALF_DIGIT:
-            stored[kind] = percent
-    return stored
+    if name not in run.stored:
+        return None
+    percent = run.stored[name] * 100 / run.benchmark.scale.tabled
+    is_equal = value.percent is not None and abs(percent - value.percent) <= _HALF_DIGIT
+    return None if is_equal else percent
 
 
-def tables_json(tables: Iterable[Table]) -> list[Json]:
-    """The tables for the page."""
-    return [
-        {
-            "kind": table.kind,
-            "title": table.title,
-            "rows": [
-                {
-                    "name": row.metric.name,
-                    "title": row.metric.title,
-                    "cells": [cell and _cell_json(cell) for cell in row.cells],
-                }
-                for row in table.rows
-            ],
-        }
-        for table in tables
-    ]
-
-
-def _cell_json(cell: Cell) -> Json:
-    values: Json = {
-        kind: {
-            "percent": finite(value.percent),
-            "low": finite(value.interval.low) if value.interval else None,
-            "high": finite(value.interval.high) if value.interval else None,
-            "scored": value.scored,
-            "total": value.total,
-            "why_not": value.why_not,
-            "stored": finite(cell.stored.get(kind)),
-        }
-        for kind, value in cell.values.items()
-    }
-    return {**values, "differ": cell.differ}
-
-
-def charts(task: JoinedTask, tables: Sequence[Table]) -> list[Json]:
+def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:
     """Every chart of a task, for the page."""
     charts = [chart for table in tables for chart in _table_charts(table)]
     if task.benchmark.scale.whole:
@@ -171,48 +102,43 @@ def charts(task: JoinedTask, tables: Sequence[Table]) -> list[Json]:
     return [*charts, *needle_charts(task)]
 
 
-def _table_charts(table: Table) -> Iterator[Json]:
-    if len(table.rows) < 2:
+def _table_charts(table: Json) -> Iterator[Json]:
+    kind, rows = table["kind"], table["rows"]
+    if len(rows) < 2:
         return
-    title = table.title if table.kind != "headline" else "Headlines"
-    titles = {"lines" if table.kind in _ORDERED_KINDS else "bars": title}
-    if table.kind in _RADAR_KINDS and len(table.rows) > 2:
+    title = table["title"] if kind != "headline" else "Headlines"
+    titles = {"lines" if kind in _ORDERED_KINDS else "bars": title}
+    if kind in _RADAR_KINDS and len(rows) > 2:
         titles["radar"] = f"{title}, radar"
     for shape, shape_title in titles.items():
         yield {
-            "id": f"{table.kind}-{shape}",
+            "id": f"{kind}-{shape}",
             "title": shape_title,
             "type": shape,
             "unit": "percent",
-            "x": [row.metric.title for row in table.rows],
-            "series": list(_metric_series(table)),
+            "x": [row["title"] for row in rows],
+            "series": list(_metric_series(rows)),
         }
 
 
-def _metric_series(table: Table) -> Iterator[Json]:
-    for run in range(len(table.rows[0].cells)):
-        cells = [row.cells[run] for row in table.rows]
+def _metric_series(rows: Sequence[Json]) -> Iterator[Json]:
+    for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
         for kind in SCORE_KINDS if any(cells) else ():
-            values = [cell.values[kind] if cell else None for cell in cells]
-            percents = [value.percent if value else None for value in values]
-            intervals = [value.interval if value else None for value in values]
-            yield _series(run, kind, percents, intervals)
+            values = [cell[kind] if cell else {} for cell in cells]
+            columns = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
+            yield _series(run, kind, *columns)
 
 
 def _series(
     run: int,
     kind: ScoreKind,
     values: Iterable[float | None],
-    intervals: Sequence[Interval | None],
+    low: Iterable[float | None],
+    high: Iterable[float | None],
 ) -> Json:
     """One run's official or robust values in a chart, with the ends of their intervals."""
-    return {
-        "run": run,
-        "reading": kind,
-        "values": list(map(finite, values)),
-        "low": [finite(interval.low) if interval else None for interval in intervals],
-        "high": [finite(interval.high) if interval else None for interval in intervals],
-    }
+    ends = {"low": list(map(finite, low)), "high": list(map(finite, high))}
+    return {"run": run, "reading": kind, "values": list(map(finite, values)), **ends}
 
 
 def _histogram(task: JoinedTask) -> Json:
@@ -224,9 +150,8 @@ def _histogram(task: JoinedTask) -> Json:
         verdicts = [sample.verdict(kind) for sample in run.samples]
         counts = Counter(str(round(v.points)) for v in verdicts if isinstance(v, Scored))
         counts[NO_SCORE] = len(verdicts) - counts.total()
-        series.append(
-            _series(index, kind, [counts[label] for label in labels], [None] * len(labels))
-        )
+        no_ends = [None] * len(labels)
+        series.append(_series(index, kind, [counts[label] for label in labels], no_ends, no_ends))
     return {
         "id": "points",
         "title": f"Samples by points, 0 to {full_marks}",
@@ -314,10 +239,9 @@ def _length_chart(needles: Sequence[_Needle], scale: Scale) -> Json:
             if needle.run == run:
                 cells[bisect_left(list(bins), needle.length)].append(needle.sample.verdict(kind))
         intervals = [bootstrap_interval(_points(cell)) for cell in cells]
-        in_percent = [i and Interval(i.low * percent, i.high * percent) for i in intervals]
-        series.append(
-            _series(run, kind, (_mean_percent(cell, scale) for cell in cells), in_percent)
-        )
+        low, high = ([i and i[end] * percent for i in intervals] for end in (0, 1))
+        means = [_mean_percent(cell, scale) for cell in cells]
+        series.append(_series(run, kind, means, low, high))
     return {
         "id": "needles-lines",
         "title": "Needles retrieved, by length of the haystack",

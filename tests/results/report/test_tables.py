@@ -8,7 +8,7 @@ import pytest
 from support.report_runs import SCALE, SKETCH, run, sample
 
 from mmie_tasks.results.report.samples import join_tasks
-from mmie_tasks.results.report.tables import metric_tables, tables_json
+from mmie_tasks.results.report.tables import metric_tables
 from mmie_tasks.runs.benchmark import Scale
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -17,7 +17,7 @@ SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a"
 
 def shown(*runs: object) -> list[dict]:
     (task,) = join_tasks(runs)  # type: ignore[arg-type]
-    return tables_json(metric_tables(task))  # type: ignore[return-value]
+    return metric_tables(task)  # type: ignore[return-value]
 
 
 def test_every_number_is_the_figure_of_its_run() -> None:
