@@ -24,7 +24,7 @@ from mmie_tasks.preflight.doctor import run
 answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.environ).text
 """
 
-# The official words are not ours: the pin is moved to words of our own, and their check is off.
+# The official words are not ours: the pin is moved to words of our own.
 OWN_PIN = """
 import hashlib
 from mmie_tasks.benchmarks.mmie import judge_prompts as file
@@ -33,7 +33,6 @@ pin = file.Pin(url="{url}", size_bytes=len(content), sha256=hashlib.sha256(conte
 file.OFFICIAL = pin
 file.prompts_file.__defaults__ = (pin, file.RetryPolicy(tries=1))
 file.cached_file.__defaults__ = (pin,)
-file.check = lambda templates: None
 """
 
 

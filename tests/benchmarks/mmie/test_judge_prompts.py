@@ -8,8 +8,7 @@ import pytest
 from loguru import logger
 from support.file_server import SOURCE
 
-from mmie_tasks.benchmarks.mmie import judge_prompts as mmie_prompts
-from mmie_tasks.benchmarks.mmie.judge_prompts import FINGERPRINTS, check, parse, templates
+from mmie_tasks.benchmarks.mmie.judge_prompts import parse, templates
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 
 OTHERS = {
@@ -31,15 +30,15 @@ def log():
 def test_a_file_of_the_official_form_is_read_with_real_line_ends():
     found = parse(SOURCE)
     assert list(found) == ["SA", "PBL", "MSR"]
-    assert found["SA"].rubric == "Judge '### Score\n' by\nits {feeling}."
-    assert found["MSR"].template == "Judge the sum.Q {question} A {answer} R {gt_answer}"
+    assert found["SA"].startswith("Judge '### Score\n' by\nits {feeling}.")
+    assert found["MSR"] == "Judge the sum.Q {question} A {answer} R {gt_answer}"
 
 
 def test_what_is_read_gives_what_running_it_would():
     space = {}
     exec(SOURCE, space)  # noqa: S102 - ours, and the only file that is run
-    for category, parts in parse(SOURCE).items():
-        assert parts.template == space["get_prompt"](f"{category}-1")
+    for category, template in parse(SOURCE).items():
+        assert template == space["get_prompt"](f"{category}-1")
 
 
 @pytest.mark.parametrize(
@@ -72,14 +71,6 @@ def test_what_is_read_is_never_run(tmp_path):
     source = f"{trap}\n{SOURCE.replace('(data_id)', f'(data_id={trap})')}\n{trap}"
     assert parse(source) == parse(SOURCE)
     assert not (tmp_path / "ran").exists()
-
-
-def test_words_that_are_not_the_official_ones_are_found_out(monkeypatch):
-    with pytest.raises(DataBroken, match="SA"):
-        check(parse(SOURCE))
-    monkeypatch.setattr(mmie_prompts, "prompts_file", lambda _: SOURCE.encode())
-    with pytest.raises(DataBroken, match="SA"):
-        templates({})
 
 
 # Other words, by name.
@@ -151,6 +142,11 @@ def test_official_and_other_words_together_are_a_wrong_setting(tmp_path):
 
 # The official file itself, where somebody has it.
 
+TEMPLATES = {
+    "SA": "e49cdc6b2562f7c4e3bd991604b58da6ffade636e41475f699dcccf70a54c32e",
+    "PBL": "c7d412eea004ba231ec61b9a0ccea9838b1a0d546ef5eb6e6a7fe8133317ead7",
+    "MSR": "2af55d36a90e680764061b912ca3fa9f58103b0037b60ee827079a7289d22ddb",
+}
 FORMATTED = {
     "SA": "3f56befd2afba7a0f6630e6c2f4614d14a36e8fee3c8d5bed02ea943211ec661",
     "PBL": "caacfcc28b65743290ebd8df97f49ac1ad65ea028a81ae718e51ae7c77da0de2",
@@ -169,5 +165,5 @@ def test_the_official_file_has_the_known_fingerprints():
     for category, text in found.texts.items():
         filled = text.format(question="Q\n", answer="A\n", gt_answer="G")
         assert len(text) == LENGTHS[category]
-        assert hashlib.sha256(text.encode()).hexdigest() == FINGERPRINTS[category][2]
+        assert hashlib.sha256(text.encode()).hexdigest() == TEMPLATES[category]
         assert hashlib.sha256(filled.encode()).hexdigest() == FORMATTED[category]
