@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from traceback import walk_tb
+from typing import TypeVar
 
 from mmie_tasks import __version__
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
@@ -33,6 +37,7 @@ _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
 _VERSION = re.compile(r"\|pkg:[^|]*")
 _UNSAFE = re.compile(r"[^\w.()+@ -]")
+_T = TypeVar("_T")
 
 _RUNNER_KEYS = (
     *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
@@ -162,7 +167,33 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
     return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _T | None:
+    """The result of one of our functions, or None and a warning where a benchmark's function fails.
+
+    A benchmark may be code of another package, and fail with any exception. The function runs as
+    the only job of a thread: the future holds the exception.
+
+    Raises:
+        MmieTasksError: As the function.
+        OSError: As the function.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        job = thread.submit(function, *arguments)
+        error = job.exception()
+    if error is None or isinstance(error, (MmieTasksError, OSError)):
+        return job.result()
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    modules = [frame.f_globals.get("__name__", "?") for frame in frames]
+    index = len(modules) - modules[::-1].index(__name__)  # behind the last frame of this module
+    index = min(index, len(frames) - 1)
+    sys.stderr.write(
+        f"warning: {subject}: `{modules[index]}.{frames[index].f_code.co_name}` failed with "
+        f"{type(error).__name__}: {_printable(str(error))}\n"
+    )
+    return None
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:  # noqa: ARG001 - all commands take it
     """Rescore runs.
 
     Args:
@@ -170,7 +201,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         environment: Not read.
 
     Returns:
-        Tables, or JSON.
+        Tables, or JSON; or, if a benchmark's function failed, the exit status 1 after printing the
+        other tasks.
 
     Raises:
         AnswersUnusable: A run cannot be read.
@@ -197,17 +229,27 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None:
         require_new(folder)
-    runs: list[tuple[Run, Sequence[RescoredTask]]] = [
-        (opened, [rescore(task_run) for task_run in opened.tasks.values()])
-        for opened in open_runs(options.runs, listed_names(options.tasks))
-    ]
+    runs: list[tuple[Run, Sequence[RescoredTask]]] = []
+    is_complete = True
+    for opened in open_runs(options.runs, listed_names(options.tasks)):
+        tasks = [
+            _attempt(rescore, f"{opened.name}: {task} is not rescored", task_run)
+            for task, task_run in opened.tasks.items()
+        ]
+        is_complete &= None not in tasks
+        runs.append((opened, [task for task in tasks if task is not None]))
     if folder is not None:
-        write_logs(folder, runs)
+        is_complete &= write_logs(folder, runs)
     if options.json:
-        tasks = [as_json(opened, task) for opened, rescored in runs for task in rescored]
-        return json.dumps(tasks, indent=1)
-    written = f"\n\nWritten to `{folder}`." if folder is not None else ""
-    return as_text(runs, options.top) + written
+        results = [as_json(opened, task) for opened, rescored in runs for task in rescored]
+        output = json.dumps(results, indent=1)
+    else:
+        written = f"\n\nWritten to `{folder}`." if folder is not None else ""
+        output = as_text(runs, options.top) + written
+    if is_complete:
+        return output
+    sys.stdout.write(f"{output}\n")
+    return 1
 
 
 def as_json(run: Run, rescored: RescoredTask) -> dict[str, object]:
@@ -342,11 +384,14 @@ def require_new(folder: Path) -> None:
         raise SettingWrong(f"`{folder}` already exists.", hint="name a new folder with `-o`")
 
 
-def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> None:
+def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]]) -> bool:
     """Write every log with its new verdicts into a folder of the run's name, as one step.
 
     Only the record under ``coverage`` is updated, which every command reads. The rows of single
     metrics belong to the table of one evaluation and are left out.
+
+    Returns:
+        Whether all logs are written: one whose benchmark cannot make the records is left out.
 
     Raises:
         SettingWrong: The folder exists, or cannot be written.
@@ -355,6 +400,7 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
     names: set[str] = set()
+    is_complete = True
     try:
         for run_, tasks in runs:
             name = _UNSAFE.sub("_", run_.name).strip(". ") or "run"
@@ -363,7 +409,11 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
             names.add(name)
             (unfinished / name).mkdir(parents=True)
             for task in tasks:
-                _write_log(task, unfinished / name / task.task_run.log.name)
+                log = unfinished / name / task.task_run.log.name
+                subject = f"{run_.name}: {task.task_run.task} is not written"
+                if _attempt(_write_log, subject, task, log) is None:
+                    log.unlink()
+                    is_complete = False
         unfinished.replace(folder)
     except OSError as error:
         message = f"`{folder}` cannot be written: {error.strerror}."
@@ -371,9 +421,10 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
         raise SettingWrong(message, hint=hint) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+    return is_complete
 
 
-def _write_log(rescored: RescoredTask, path: Path) -> None:
+def _write_log(rescored: RescoredTask, path: Path) -> Path:
     after = {sample.id: sample for sample in rescored.samples}
     with path.open("w", encoding="utf-8") as file:
         for sample, line in _sample_lines(rescored.task_run):
@@ -386,6 +437,7 @@ def _write_log(rescored: RescoredTask, path: Path) -> None:
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
                 rewritten = {**runner_values, "coverage": record}
             file.write(f"{json.dumps(rewritten)}\n")
+    return path
 
 
 def _new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:

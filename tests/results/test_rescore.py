@@ -2,6 +2,9 @@
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -220,3 +223,62 @@ def test_an_invalid_option_is_an_error_with_a_hint(tmp_path, words, kind, said):
     write_run(tmp_path, "mmie", LINES["mmie"])
     with pytest.raises(kind, match=said):
         rescored(tmp_path, *words)
+
+
+ODD = """
+from dataclasses import replace
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK as mmie
+
+def review(line):
+    return {}[line["coverage"]["id"]]
+
+def rewrite(line):
+    raise SystemExit("no more")
+
+BENCHMARK = replace(mmie, name="odd", reread=review)
+ODDER = replace(mmie, name="weird", rerecord=rewrite)
+"""
+
+
+@pytest.fixture
+def rescore_with_odd_package(tmp_path):
+    """Runs the command where a package with two broken benchmarks is installed."""
+    (tmp_path / "lib" / "odd-1.dist-info").mkdir(parents=True)
+    (tmp_path / "lib" / "odd.py").write_text(ODD)
+    entries = "[mmie_tasks.benchmarks]\nodd = odd:BENCHMARK\nweird = odd:ODDER\n"
+    (tmp_path / "lib" / "odd-1.dist-info" / "entry_points.txt").write_text(entries)
+    (tmp_path / "lib" / "odd-1.dist-info" / "METADATA").write_text("Name: odd\nVersion: 1\n")
+    for task in ("odd", "weird", "mmie"):
+        write_run(tmp_path / task / "model", task, wrong("mmie"))
+
+    def command(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "mmie_tasks", "rescore", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "lib")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return command
+
+
+def test_a_bug_in_one_packages_review_costs_only_its_own_task(rescore_with_odd_package):
+    ended = rescore_with_odd_package("odd", "mmie")
+    assert ended.returncode == 1
+    (warning,) = ended.stderr.splitlines()
+    assert "odd is not rescored: `odd.review` failed with KeyError: 'SA-0'" in warning
+    assert "12 samples, 12 rescored. Changed verdicts: 1 official, 0 robust." in ended.stdout
+    (task,) = json.loads(rescore_with_odd_package("odd", "mmie", "--json").stdout)
+    assert task["task"] == "mmie"
+
+
+def test_a_bug_in_one_packages_records_costs_only_its_own_log(rescore_with_odd_package, tmp_path):
+    ended = rescore_with_odd_package("weird", "mmie", "-o", "new")
+    assert ended.returncode == 1
+    (warning,) = ended.stderr.splitlines()
+    assert "weird is not written: `odd.rewrite` failed with SystemExit: no more" in warning
+    assert ended.stdout.count("12 samples, 12 rescored") == 2
+    (log,) = (tmp_path / "new").rglob("*.jsonl")
+    assert "mmie" in log.name
