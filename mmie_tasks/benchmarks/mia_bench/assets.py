@@ -85,8 +85,8 @@ class _Reference:
         return bool(self.name) and not self.text.partition("?")[0].endswith("/")
 
 
-def image_paths(folder: Path, references: Sequence[str]) -> list[Path | None]:
-    """The image file of every row; if it does not exist, the path that it should have.
+def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path | None]:
+    """Row to its image file; if it does not exist, the path that it should have.
 
     The file is the first of these that exists:
 
@@ -102,21 +102,22 @@ def image_paths(folder: Path, references: Sequence[str]) -> list[Path | None]:
 
     Args:
         folder: The folder of the annotation.
-        references: ``image`` of every row, in order.
+        references: Row, from 0, to its ``image``.
 
     Raises:
         DataMissing: There is no folder ``images``, and the files are not elsewhere.
         DataBroken: A name leaves the folder, or several files belong to one row.
     """
-    finder = _Finder(folder, [_parse_reference(text) for text in references])
-    paths = [finder.path(row) for row in range(len(references))]
-    if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths):
+    parsed = {row: _parse_reference(text) for row, text in references.items()}
+    finder = _Finder(folder, parsed)
+    paths = {row: finder.path(row) for row in references}
+    if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths.values()):
         raise DataMissing(
             f"`{finder.images}`, the folder with the images of MIA-Bench, does not exist.",
             hint=f"put them there as {NUMBERED}, or under the last part of their addresses; "
             "or unset `MIA_BENCH_DATA` to download them from the Hub",
         )
-    if unknown := [str(row) for row, path in enumerate(paths) if path is None]:
+    if unknown := [str(row) for row, path in paths.items() if path is None]:
         logger.warning(
             f"MIA-Bench: the addresses of rows {', '.join(unknown)} do not identify their files in "
             f"`{finder.images}`, so they will have no score. hint: name them {NUMBERED}"
@@ -140,9 +141,18 @@ def _is_file(path: Path) -> bool:
         return False
 
 
+def is_address(reference: str) -> bool:
+    """Whether the image is named by a URL, and not by a file's name.
+
+    >>> is_address("farm8.staticflickr.com/1.jpg"), is_address("images/3.png")
+    (True, False)
+    """
+    return bool(_SCHEME.match(reference) or _HOST.match(reference))
+
+
 def _parse_reference(text: str) -> _Reference:
     scheme = _SCHEME.match(text)
-    if not scheme and not _HOST.match(text):
+    if not is_address(text):
         name = PurePosixPath(text.replace("\\", "/")).name
         return _Reference(text=text, name=name, query="", is_address=False)
     address = text[scheme.end() if scheme else 0 :].partition("#")[0]
@@ -154,7 +164,7 @@ def _parse_reference(text: str) -> _Reference:
 class _Finder:
     """Finds the files of rows in ``images``, and the rows that could use the same file."""
 
-    def __init__(self, folder: Path, references: Sequence[_Reference]) -> None:
+    def __init__(self, folder: Path, references: Mapping[int, _Reference]) -> None:
         self.images = folder / "images"
         self._folder = folder
         self._references = references
@@ -162,7 +172,7 @@ class _Finder:
         self._files = frozenset(path.name for path in paths)
         self._rows_by_name: dict[str, list[int]] = {}
         self._names_by_stem: dict[str, list[str]] = {}
-        for row, reference in enumerate(references):
+        for row, reference in references.items():
             for name in dict.fromkeys((reference.name, unquote(reference.name))):
                 self._rows_by_name.setdefault(name, []).append(row)
         for name in sorted(self._files):

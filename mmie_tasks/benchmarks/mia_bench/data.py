@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image_paths
+from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image_paths, is_address
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
+from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.asset import read_data_file
+from mmie_tasks.hub.images import inside
 
 if TYPE_CHECKING:
     import datasets
@@ -47,33 +49,37 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     may be missing; empty if the address does not identify it), ``url`` (the image as annotated),
     ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
     ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
-    commit).
+    commit; and the rows that were left out: see `OddRows`).
 
     Args:
-        environment: ``MIA_BENCH_DATA``, and the variables of the Hub download.
+        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub
+            download.
 
     Raises:
         DataMissing: The data is missing.
-        DataBroken: A row cannot be used; names row and field.
-        SettingWrong: ``MIA_BENCH_REVISION`` is no valid revision.
+        DataBroken: Too many rows cannot be used (see `OddRows`); names row and field.
+        SettingWrong: A variable has an invalid value.
     """
     import datasets
 
+    odd_rows = OddRows("MIA-Bench", _REPAIR, environment)
     if local := environment.get("MIA_BENCH_DATA"):
         folder, revision = _local_folder(Path(local).expanduser()), ""
     else:
         fetched = hub_folder(environment)
         folder, revision = fetched.folder, fetched.revision
     content = read_data_file(folder / ANNOTATION, _LAYOUT)
-    entries = _entries(folder / ANNOTATION, content)
-    paths = image_paths(folder, [entry.image for entry in entries])
+    entries = _entries(folder / ANNOTATION, content, odd_rows)
+    odd_rows.log()
+    paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
     if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
         logger.info(
             "MIA-Bench: instructions or components of these 400 rows differ from those of the "
             "official file."
         )
     data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    rows = [_row(*pair, data) for pair in zip(entries, paths, strict=True)]
+    data += odd_rows.suffix
+    rows = [_row(entry, paths[int(entry.sample.id)], data) for entry in entries]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)
     features |= {"components": [text], "component_weight": [whole_number], "component_type": [text]}
@@ -97,25 +103,34 @@ def _local_folder(root: Path) -> Path:
     return root
 
 
-def _entries(path: Path, content: bytes) -> list[_Entry]:
+def _entries(path: Path, content: bytes, odd_rows: OddRows) -> list[_Entry]:
     try:
         whole = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
         raise DataBroken(f"`{path}`: not JSON ({error}).", hint=_REPAIR) from error
     if not isinstance(whole, list) or not whole:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
-    try:
-        return [_entry(row, fields) for row, fields in enumerate(whole)]
-    except BadSample as error:
-        raise DataBroken(f"`{path}`: {error}.", hint=_REPAIR) from error
+    entries = []
+    for row, fields in enumerate(whole):
+        try:
+            entries.append(_entry(row, fields, path.parent))
+        except BadSample as error:  # noqa: PERF203 - the other rows are read
+            odd_rows.add(path, row, str(error))
+    odd_rows.check(path, len(entries))
+    return entries
 
 
-def _entry(row: int, fields: object) -> _Entry:
+def _entry(row: int, fields: object, folder: Path) -> _Entry:
     if not isinstance(fields, Mapping):
         raise BadSample(f"row {row} is {type(fields).__name__}, not an object")
     image = fields.get("image")
     if not isinstance(image, str) or not image.strip() or not image.isprintable():
         raise BadSample(f"row {row}: `image` is {image!r}, not an address or a file's name")
+    if not is_address(image.strip()):
+        try:
+            inside(folder, image.strip())
+        except DataBroken as error:
+            raise BadSample(f"row {row}: {error.message.rstrip('.')}") from error
     return _Entry(sample=Sample.from_doc({**fields, "id": str(row)}), image=image.strip())
 
 

@@ -290,7 +290,6 @@ def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
     instructions = meta.get("task_instruction")
     if not isinstance(instructions, list) or not all(isinstance(i, str) for i in instructions):
         raise _broken(path, "`meta_data.task_instruction` is not a list of texts")
-    _check_ids(path, entries)
     return Annotation(
         path=path,
         question_type=str(meta.get("question_type")),
@@ -298,19 +297,6 @@ def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
         entries=entries,
         revision=revision,
     )
-
-
-def _check_ids(path: Path, entries: Sequence[object]) -> None:
-    """Answers are joined to samples by id, so every id must be unique."""
-    first_position: dict[str, int] = {}
-    for position, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            continue  # reported when the sample is read
-        sample_id = str(entry.get("sample_id"))
-        if sample_id in first_position:
-            positions = f"{first_position[sample_id]} and {position}"
-            raise _broken(path, f"`sample_id` {sample_id} occurs twice, at {positions}")
-        first_position[sample_id] = position
 
 
 # Assets

@@ -23,6 +23,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
     has_variant,
     rule_of,
 )
+from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.images import inside, open_bounded, open_file, open_rgb
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 DatasetRow: TypeAlias = dict[str, object]
 
+_REPAIR = "fetch this annotation file again, or repair it"
 LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
 CELL_SIDE_PX = 800
 FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
@@ -47,29 +49,34 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     Columns: ``id`` (``DocVQA/131``), ``dataset``, ``variant``, ``question_type``, ``instruction``,
     ``context``, ``choices``, ``gold`` (null if the annotation has none), ``images`` and
     ``combined`` (paths of files, none of them opened), ``image_set`` (shared by samples with the
-    same images) and ``data`` (the revision).
+    same images) and ``data`` (the revision, and the samples that were left out: see `OddRows`).
 
     Args:
         selection: ``DocVQA``, ``all``, or either with ``@adv`` or ``@combined1``. ``all`` goes
             round the datasets, so that the first n samples are from as many of them as possible.
             In a local folder it takes the datasets that the folder has.
-        environment: Read: ``MILEBENCH_DATA`` and what the Hub download reads.
+        environment: Read: ``MILEBENCH_DATA``, ``MMIE_TASKS_ODD_ROWS`` and what the Hub download
+            reads.
 
     Raises:
-        SettingWrong: No dataset or variant has that name.
+        SettingWrong: No dataset or variant has that name, or a variable has an invalid value.
         DataMissing: The data does not exist, or could not be downloaded.
-        DataBroken: A file or sample in it cannot be used; names it.
+        DataBroken: A file, or too many samples in it (see `OddRows`), cannot be used; names it.
     """
     import datasets
 
     names, variant = _parse_selection(selection)
-    per_dataset = _load_rows(names, variant, environment)
+    odd_rows = OddRows("MileBench", _REPAIR, environment)
+    per_dataset = _load_rows(names, variant, environment, odd_rows)
+    odd_rows.log()
     turns = itertools.zip_longest(*per_dataset)
     rows = [row for turn in turns for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])
         rows = [{**row, "data": f"sha256:{digest}"} for row in rows]
+    if suffix := odd_rows.suffix:
+        rows = [{**row, "data": f"{row['data']}{suffix}"} for row in rows]
     text = datasets.Value("string")
     features = {k: [text] if isinstance(v, list) else text for k, v in rows[0].items()}
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
@@ -91,7 +98,7 @@ def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
 
 
 def _load_rows(
-    names: Sequence[str], variant: Variant, environment: Mapping[str, str]
+    names: Sequence[str], variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
 ) -> list[list[DatasetRow]]:
     """Rows per dataset. Only if there are several, and in a local folder, may some be missing."""
     is_lenient = len(names) > 1 and bool(environment.get("MILEBENCH_DATA"))
@@ -99,7 +106,7 @@ def _load_rows(
     errors: dict[str, DataMissing] = {}
     for name in names:
         try:
-            per_dataset.append(_rows(name, variant, environment))
+            per_dataset.append(_rows(name, variant, environment, odd_rows))
         except DataMissing as error:  # noqa: PERF203 - the other datasets are read
             errors[name] = error
     if errors and not (per_dataset and is_lenient):
@@ -110,24 +117,35 @@ def _load_rows(
     return per_dataset
 
 
-def _rows(name: str, variant: Variant, environment: Mapping[str, str]) -> list[DatasetRow]:
+def _rows(
+    name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
+) -> list[DatasetRow]:
     source = annotation(name, environment, adversarial=variant == "adv")
+    if not source.entries:
+        raise DataBroken(f"`{source.path}`: `data` is empty.", hint="fetch it again")
     try:
         rule = rule_of(name, source.question_type)
-        samples = [
-            Sample.from_annotation(entry, dataset=name, rule=rule, instructions=source.instructions)
-            for entry in source.entries
-        ]
-        if variant == "combined1":
-            for sample in samples:
-                combined(sample)  # raises now what it would raise in the middle of the run
     except BadSample as error:
-        raise DataBroken(
-            f"`{source.path}`: {error}.", hint="fetch this annotation file again, or repair it"
-        ) from error
-    if not samples:
-        raise DataBroken(f"`{source.path}`: `data` is empty.", hint="fetch it again")
-    return [_row(sample, variant, source) for sample in samples]
+        raise DataBroken(f"`{source.path}`: {error}.", hint=_REPAIR) from error
+    rows: list[DatasetRow] = []
+    positions: dict[str, int] = {}  # of every id
+    for position, entry in enumerate(source.entries):
+        try:
+            sample = Sample.from_annotation(
+                entry, dataset=name, rule=rule, instructions=source.instructions
+            )
+            first = positions.setdefault(sample.id, position)
+            if first != position:  # answers are matched to samples by id
+                problem = f"`sample_id` {sample.sample_id} occurs twice, at {first} and {position}"
+                odd_rows.add(source.path, position, problem)
+                continue
+            if variant == "combined1":
+                combined(sample)  # raises now what it would raise in the middle of the run
+            rows.append(_row(sample, variant, source))
+        except BadSample as error:
+            odd_rows.add(source.path, position, str(error))
+    odd_rows.check(source.path, len(rows))
+    return rows
 
 
 def _row(sample: Sample, variant: Variant, source: Annotation) -> DatasetRow:
@@ -155,7 +173,7 @@ def _paths(folder: Path, names: Iterable[str], sample: Sample) -> list[str]:
     try:
         return [str(inside(folder, name)) for name in names]
     except DataBroken as error:
-        raise DataBroken(f"Sample {sample.id}: {error}", hint="see above") from error
+        raise BadSample(f"{sample.id}: {error.message.rstrip('.')}") from error
 
 
 def combined_image(images: Sequence[Path], cache: Path) -> Path:

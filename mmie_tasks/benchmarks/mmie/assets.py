@@ -17,6 +17,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
@@ -103,16 +104,14 @@ def _skip_space(text: str, position: int) -> int:
 # Images
 
 
-class OutsideFolder(ValueError):
+class _OutsideFolder(ValueError):
     """A reference to a path that is not a file inside the data folder."""
 
-    def __init__(self, reference: str, folder: str) -> None:
-        super().__init__(f"{reference!r} is not a file inside `{folder}`")
-        self.reference = reference
 
-
-def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str]:
+def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str | None]:
     """Reference to the path of its file; ``folder/<reference>`` if there is no such file.
+
+    None for a reference that leaves the folder, such as ``../0.png``.
 
     The file is the first of these that exists:
 
@@ -133,23 +132,31 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
         hub: Whether everything came from the Hub.
 
     Raises:
-        OutsideFolder: A reference leaves the folder.
         DataMissing: A folder cannot be listed.
     """
     finder = _Finder(str(folder))
-    unique = dict.fromkeys(references)
-    absolute = {ref: ref for ref in unique if not hub and posixpath.isabs(ref)}
-    names = {ref: _relative(ref, str(folder)) for ref in unique if ref not in absolute}
-    exact = {ref: finder.exact(ref, name) for ref, name in names.items()}
-    unresolved = {names[ref]: ref for ref, path in exact.items() if path is None}
-    guesses = {name: finder.guess(ref, name, hub=hub) for name, ref in unresolved.items()}
-    uses = Counter([*guesses.values(), *{path for path in exact.values() if path}])
-    unique_guesses = {name: path for name, path in guesses.items() if path and uses[path] == 1}
-    paths = {
-        ref: exact[ref] or unique_guesses.get(name, f"{folder}/{name}")
-        for ref, name in names.items()
-    }
-    return absolute | paths
+    paths: dict[str, str | None] = dict.fromkeys(references)
+    exact: set[str] = set()
+    unresolved: dict[str, str] = {}  # reference to name
+    guesses: dict[str, str | None] = {}  # by name
+    for reference in paths:
+        if not hub and posixpath.isabs(reference):
+            paths[reference] = reference
+            continue
+        with suppress(_OutsideFolder):
+            name = _relative(reference)
+            if path := finder.exact(name):
+                paths[reference] = path
+                exact.add(path)
+                continue
+            if name not in guesses:
+                guesses[name] = finder.guess(name, hub=hub)
+            unresolved[reference] = name
+    uses = Counter([*guesses.values(), *exact])
+    for reference, name in unresolved.items():
+        guess = guesses[name]
+        paths[reference] = guess if guess and uses[guess] == 1 else f"{folder}/{name}"
+    return paths
 
 
 def files_in(folder: str) -> dict[str, bool]:
@@ -177,13 +184,13 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _relative(reference: str, folder: str) -> str:
+def _relative(reference: str) -> str:
     """The reference with slashes, and without ``.`` and ``..``."""
     slashed = reference.replace("\\", "/")
     name = posixpath.normpath(slashed)
     leaves_folder = _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../")
     if leaves_folder or "\0" in reference:
-        raise OutsideFolder(reference, folder)
+        raise _OutsideFolder
     return name
 
 
@@ -194,28 +201,30 @@ class _Finder:
         self._root = root
         self._real_roots = {os.path.realpath(path) for path in (root, f"{root}/{IMAGES}")}
         self._listings: dict[str, dict[str, bool]] = {}
+        self._outside: set[str] = set()  # folders
         self._paths_by_name: dict[str, list[str]] | None = None
 
-    def exact(self, reference: str, name: str) -> str | None:
+    def exact(self, name: str) -> str | None:
         """The file with the complete name."""
-        return self._first(reference, name, f"{IMAGES}/{name}")
+        return self._first(name, f"{IMAGES}/{name}")
 
-    def guess(self, reference: str, name: str, *, hub: bool) -> str | None:
+    def guess(self, name: str, *, hub: bool) -> str | None:
         """A file with the end of the name."""
         last = name.rpartition("/")[2]
-        path = self._first(reference, last, f"{IMAGES}/{last}")
+        path = self._first(last, f"{IMAGES}/{last}")
         return path or (self._longest_match(name) if hub else None)
 
-    def _first(self, reference: str, *names: str) -> str | None:
+    def _first(self, *names: str) -> str | None:
         for name in names:
             folder, _, last = f"{self._root}/{name}".rpartition("/")
             if folder not in self._listings:
                 self._listings[folder] = files_in(folder)
                 if self._listings[folder] and not self._is_inside(folder):
-                    raise OutsideFolder(reference, self._root)
+                    self._outside.add(folder)
             is_link = self._listings[folder].get(last)
-            if is_link and not self._is_inside(f"{folder}/{last}"):
-                raise OutsideFolder(reference, self._root)
+            is_outside = is_link and not self._is_inside(f"{folder}/{last}")
+            if is_outside or folder in self._outside:
+                raise _OutsideFolder
             if is_link is not None:
                 return f"{folder}/{last}"
         return None

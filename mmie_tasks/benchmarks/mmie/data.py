@@ -8,7 +8,7 @@ import os
 import re
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.benchmarks.mmie.assets import (
     ANNOTATION,
     LAYOUT,
-    OutsideFolder,
     files_in,
     hub_folder,
     image_paths,
@@ -27,6 +26,7 @@ from mmie_tasks.benchmarks.mmie.assets import (
     local_file,
 )
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
+from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.hub.asset import read_data_file
 
@@ -57,6 +57,11 @@ _UNKNOWN_LABEL = "category labels of no known spelling, not compared with the id
 _NO_QUESTION = "questions with neither text nor image"
 _NO_GOLD = "MSR samples without a gold answer, which cannot be judged"
 _NUMBERS = "gold answers that are numbers, converted to text as in the official script"
+# The official script judges these rows; `strict` refuses them.
+_OTHER_LABEL = "category labels that contradict the id, by which the official script judges"
+_LABEL_NOT_TEXT = "labels that are no text, left out; the official script reads none"
+_GOLD_NOT_TEXT = "gold answers that are no text, written by `str` as in the official script"
+_GOLD_IMAGE = "images of gold answers that cannot be used, left out; no judge sees them"
 
 Fields = Mapping[str, object]
 SegmentTuple = tuple[Segment, ...]
@@ -64,8 +69,13 @@ SegmentTuple = tuple[Segment, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRow:
-    """A checked row of the data file; images are named as in the file."""
+    """A checked row of the data file; images are named as in the file.
 
+    Attributes:
+        number: Position in the file, from 0.
+    """
+
+    number: int
     id: str
     category: str
     field: str
@@ -74,14 +84,29 @@ class DataRow:
     gold: SegmentTuple
 
 
-def read_rows(values: Iterable[object]) -> list[DataRow]:
+def read_rows(
+    values: Iterable[object], leave_out: Callable[[int, str], None] | None = None
+) -> list[DataRow]:
     """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
 
+    Args:
+        values: The rows.
+        leave_out: Called with the position (from 0) of each row that cannot be used, and the
+            problem, which names row, id and field. None: the first one is an error, and so are
+            odd rows that the official script judges without trouble.
+
     Raises:
-        BadSample: A row cannot be used; names row (from 0), id and field.
+        BadSample: A row cannot be used, and `leave_out` is None.
     """
-    reader = _Reader()
-    rows = [reader.row(number, value) for number, value in enumerate(values)]
+    reader = _Reader(strict=leave_out is None)
+    rows = []
+    for number, value in enumerate(values):
+        try:
+            rows.append(reader.row(number, value))
+        except BadSample as error:  # noqa: PERF203 - the other rows are read
+            if leave_out is None:
+                raise
+            leave_out(number, str(error))
     reader.log()
     return rows
 
@@ -89,7 +114,8 @@ def read_rows(values: Iterable[object]) -> list[DataRow]:
 class _Reader:
     """Checks row after row, and counts oddities."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
         self._form = ""
         self._row_of: dict[str, int] = {}
         self._location = ""
@@ -117,6 +143,7 @@ class _Reader:
             if category == "MSR" and not gold:
                 self._note(_NO_GOLD)
             return DataRow(
+                number=number,
                 id=sample_id,
                 category=category,
                 field=self._label(fields, "field"),
@@ -140,7 +167,7 @@ class _Reader:
         return sample_id
 
     def _category(self, sample_id: str, fields: Fields) -> str:
-        """The category of the id, as official; a label must not contradict it."""
+        """The category of the id, as official."""
         tokens = [category for category in CATEGORIES if category in sample_id]
         if not tokens:
             raise BadSample(f"`id` contains none of {', '.join(CATEGORIES)}")
@@ -154,11 +181,16 @@ class _Reader:
             if label and category is None:
                 self._note(_UNKNOWN_LABEL)
             elif category and category != tokens[0]:
-                raise BadSample(f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}")
+                problem = f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}"
+                self._tolerate(_OTHER_LABEL, problem)
         return category_of(sample_id)
 
     def _label(self, fields: Fields, key: str) -> str:
-        return self._text(fields.get(key), key) or ""
+        value = fields.get(key)
+        if value is not None and not isinstance(value, str):
+            self._tolerate(_LABEL_NOT_TEXT, f"`{key}` is {_kind(value)}, not text")
+            return ""
+        return self._text(value, key) or ""
 
     def _content(self, fields: Fields) -> tuple[SegmentTuple, SegmentTuple]:
         """Question and gold answer."""
@@ -207,13 +239,19 @@ class _Reader:
 
     def _segment(self, value: object, name: str, gold: bool) -> Segment:
         fields = _object(value, f"`{name}`")
-        content = fields.get("text")
-        if gold and isinstance(content, (int, float)) and not isinstance(content, bool):
-            self._note(_NUMBERS)
+        content, image = fields.get("text"), fields.get("image")
+        if gold and not isinstance(content, (str, type(None))):
+            if isinstance(content, (int, float)) and not isinstance(content, bool):
+                self._note(_NUMBERS)
+            else:
+                problem = f"`{name}.text` is {_kind(content)}, not text"
+                self._tolerate(_GOLD_NOT_TEXT, problem)
             content = str(content)
-        text = self._text(content, f"{name}.text")
-        image = self._text(fields.get("image"), f"{name}.image")
-        return Segment(text, image or None)
+        if gold and not isinstance(image, (str, type(None))):
+            self._tolerate(_GOLD_IMAGE, f"`{name}.image` is {_kind(image)}, not text")
+            image = None
+        path = self._text(image, f"{name}.image")
+        return Segment(self._text(content, f"{name}.text"), path or None)
 
     def _text(self, value: object, name: str) -> str | None:
         if value is None:
@@ -227,6 +265,16 @@ class _Reader:
         if clean is not text:
             self._note(_LONE_SURROGATES)
         return clean
+
+    def _tolerate(self, oddity: str, problem: str) -> None:
+        """Note an oddity of a row that the official script judges.
+
+        Raises:
+            BadSample: Such rows are refused.
+        """
+        if self._strict:
+            raise BadSample(problem)
+        self._note(oddity)
 
     def _note(self, oddity: str) -> None:
         count, location = self._oddities.get(oddity, (0, self._location))
@@ -264,39 +312,39 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     ``field`` and ``subfield`` (may be empty), ``question`` and ``gold`` (lists of ``text`` and
     ``image``, either null; an image is the absolute path of a file that was not opened and may be
     missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
-    of a local data file).
+    of a local data file; and the rows that were left out: see `OddRows`).
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that
             `ids_of_1k` draws, which is ours and no published subset.
-        environment: ``MMIE_DATA``, and the variables of the Hub download.
+        environment: ``MMIE_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing, or has no such rows.
-        DataBroken: A row cannot be used; names row, id and field.
-        SettingWrong: No such selection, or ``MMIE_REVISION`` is no valid revision.
+        DataBroken: Too many rows cannot be used (see `OddRows`); names row, id and field.
+        SettingWrong: No such selection, or a variable has an invalid value.
     """
     if selection not in SELECTIONS:
         hint = f"one of {', '.join(SELECTIONS)}"
         raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=hint)
+    odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
         path, revision = local_file(Path(local).expanduser().absolute()), ""
     else:
         fetched = hub_folder(environment)
         path, revision = fetched.folder / ANNOTATION, fetched.revision
     content = read_data_file(path, LAYOUT)
-    try:
-        rows = read_rows(json_rows(content.decode("utf-8-sig")))
-    except BadSample as error:
-        raise _broken(path, str(error)) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise _broken(path, f"not JSON ({error})") from error
+    rows = _parsed(path, content, odd_rows)
+    references = (image for row in rows for _, image in _images(row))
+    paths = image_paths(path.parent, references, hub=bool(revision))
+    rows = _without_outside_images(rows, paths, path, odd_rows)
+    odd_rows.check(path, len(rows))
     if not rows:
         raise _broken(path, "no rows in it")
+    odd_rows.log()
     _count(rows, revision)
-    paths = _paths(path, rows, hub=bool(revision))
     data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    return _dataset(_selected(rows, selection, path), paths, data)
+    return _dataset(_selected(rows, selection, path), paths, f"{data}{odd_rows.suffix}")
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -347,6 +395,19 @@ def _broken(path: Path, problem: str) -> DataBroken:
     return DataBroken(f"`{path}`: {problem}.", hint=_REPAIR)
 
 
+def _parsed(path: Path, content: bytes, odd_rows: OddRows) -> list[DataRow]:
+    def leave_out(number: int, problem: str) -> None:
+        odd_rows.add(path, number, problem)
+
+    try:
+        values = json_rows(content.decode("utf-8-sig"))
+        return read_rows(values, None if odd_rows.stop else leave_out)
+    except BadSample as error:
+        raise _broken(path, str(error)) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
+        raise _broken(path, f"not JSON ({error})") from error
+
+
 def _count(rows: Sequence[DataRow], revision: str) -> None:
     """Log counts other than the published ones: a warning for the Hub's data, else a note."""
     counts = Counter(row.category for row in rows)
@@ -359,18 +420,27 @@ def _count(rows: Sequence[DataRow], revision: str) -> None:
         )
 
 
-def _paths(path: Path, rows: Sequence[DataRow], *, hub: bool) -> Mapping[str, str]:
-    references = (image for row in rows for _, image in _images(row))
-    try:
-        return image_paths(path.parent, references, hub=hub)
-    except OutsideFolder as error:
-        row, name = next(
-            (number, f"id {row.id!r}: `{name}.image`")
-            for number, row in enumerate(rows)
-            for name, image in _images(row)
-            if image == error.reference
-        )
-        raise _broken(path, f"row {row}, {name}: {error}") from error
+def _without_outside_images(
+    rows: Sequence[DataRow], paths: Mapping[str, str | None], path: Path, odd_rows: OddRows
+) -> list[DataRow]:
+    """The rows whose questions name no path outside the folder of the data file.
+
+    A gold answer may name one: its images are shown to no judge, so the row is judged without.
+    """
+    usable: list[DataRow] = []
+    gold_images = 0
+    for row in rows:
+        outside = [(name, image) for name, image in _images(row) if paths[image] is None]
+        in_question = [pair for pair in outside if pair[0].startswith("question")]
+        gold_images += len(outside) - len(in_question)
+        for name, image in outside if odd_rows.stop else in_question[:1]:
+            problem = f"`{name}.image`: {image!r} is not a file inside `{path.parent}`"
+            odd_rows.add(path, row.number, f"row {row.number}, id {row.id!r}: {problem}")
+        if not in_question:
+            usable.append(row)
+    if gold_images:
+        logger.warning(f"MMIE: {_GOLD_IMAGE}: {gold_images:,} outside `{path.parent}`.")
+    return usable
 
 
 def _images(row: DataRow) -> Iterable[tuple[str, str]]:
@@ -399,7 +469,9 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
     return [row for row in rows if row.id in drawn]
 
 
-def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str], data: str) -> datasets.Dataset:
+def _dataset(
+    rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
+) -> datasets.Dataset:
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}

@@ -42,7 +42,8 @@ def put(root, *names):
 
 
 def relative_paths(root, *named):
-    return [path and str(path.relative_to(root)) for path in image_paths(root, named)]
+    paths = image_paths(root, dict(enumerate(named)))
+    return [path and str(path.relative_to(root)) for path in paths.values()]
 
 
 def test_a_row_carries_what_is_asked_and_judged():
@@ -150,7 +151,7 @@ def test_one_address_in_two_rows_is_one_picture(tmp_path):
 def test_two_pictures_for_one_row_are_broken_data(names, image, tmp_path):
     put(tmp_path, *names)
     with pytest.raises(DataBroken, match=f"{names[0]}, {names[1]}"):
-        image_paths(tmp_path, [image])
+        image_paths(tmp_path, {0: image})
 
 
 def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
@@ -187,7 +188,7 @@ def test_a_picture_never_lies_outside_the_folder(image, tmp_path):
     put(inner, "other.jpg")
     (inner / "secret.jpg").write_bytes(b"x")
     try:
-        (path,) = image_paths(inner, [image])
+        path = image_paths(inner, {0: image})[0]
     except DataBroken:
         return
     assert path.parent == inner / "images"
@@ -201,16 +202,16 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     put(inner)
     (inner / "images" / "c.jpg").symlink_to(tmp_path / "secret")
     with pytest.raises(DataBroken, match=r"c\.jpg"):
-        image_paths(inner, ["https://a.org/c.jpg"])
+        image_paths(inner, {0: "https://a.org/c.jpg"})
 
 
 @given(st.lists(st.text(min_size=1), max_size=4))
 def test_any_names_give_paths_or_broken_data(named):
     try:
-        paths = image_paths(DATA, named)
+        paths = image_paths(DATA, dict(enumerate(named)))
     except DataBroken:
         return
-    assert all(path is None or path.is_relative_to(DATA) for path in paths)
+    assert all(path is None or path.is_relative_to(DATA) for path in paths.values())
     assert len(paths) == len(named)
 
 
@@ -257,6 +258,37 @@ def test_a_row_that_cannot_be_used_is_named(edit, says, root):
     change(root, edit)
     with pytest.raises(DataBroken, match=says):
         load(root)
+
+
+@pytest.fixture
+def log():
+    lines = []
+    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
+    yield lines
+    logger.remove(sink)
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        pytest.param({"image": "../secret.png"}, "row 9: The dataset names the im", id="outside"),
+        pytest.param({"components": None}, "sample 9: `components` is NoneType", id="components"),
+        pytest.param({"type": ["basic"]}, "sample 9: `type` is ['basic']", id="type"),
+    ],
+)
+def test_an_odd_row_is_left_out_and_counted_and_the_others_keep_their_ids(row, problem, log, root):
+    (root.parent / "secret.png").write_bytes(b"x")
+    change(root, lambda rows: rows.extend([rows[0], {**rows[0], **row}, *rows, *rows[:7]]))
+    rows = load(root)
+    assert [row["id"] for row in rows] == [str(i) for i in range(25) if i != 9]
+    assert Path(rows[3]["image"]).name == "3.png"
+    [line] = [line for line in log if "left out" in line]
+    assert line.startswith("MIA-Bench: 1 of 25 rows cannot be used and are left out")
+    assert problem in line
+    assert ",left_out=1,rows=" in rows[0]["data"]
+    with pytest.raises(DataBroken) as caught:
+        dataset({"MIA_BENCH_DATA": str(root), "MMIE_TASKS_ODD_ROWS": "stop"})
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b'{"a": 1}', b"[" * 100_000])

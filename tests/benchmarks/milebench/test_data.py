@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from loguru import logger
 from support.example import DATA, change, copy_of
 
 from mmie_tasks.benchmarks.milebench.data import dataset
@@ -134,6 +135,68 @@ def test_an_image_path_that_escapes_is_named(path, root):
     change(root, "DocVQA", escape)
     with pytest.raises(DataBroken, match="DocVQA/0"):
         load(root)
+
+
+@pytest.fixture
+def log():
+    lines = []
+    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
+    yield lines
+    logger.remove(sink)
+
+
+def edit_sample(entry, path=None, **fields):
+    instance = dict(entry["task_instance"])
+    if path:
+        instance["images_path"] = [path]
+    return {**entry, "task_instance": instance, **fields}
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        pytest.param({"path": "../../secret.png"}, "7: The dataset names the", id="outside"),
+        pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
+        pytest.param({"sample_id": "3"}, "`sample_id` 3 occurs twice, at 3 and 7", id="repeated"),
+        pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
+    ],
+)
+def test_an_odd_sample_is_left_out_and_counted(edit, problem, log, root):
+    (root / "secret.png").write_bytes(b"x")
+
+    def enlarge(whole):
+        samples = [{**whole["data"][0], "sample_id": i} for i in range(20)]
+        whole["data"] = [*samples[:7], edit_sample(samples[7], **edit), *samples[8:]]
+
+    change(root, "DocVQA", enlarge)
+    rows = load(root)
+    assert list(rows["id"]) == [f"DocVQA/{i}" for i in range(20) if i != 7]
+    [line] = log
+    assert line.startswith("MileBench: 1 of 20 rows cannot be used and are left out")
+    assert problem in line
+    assert ",left_out=1,rows=" in rows[0]["data"]
+    with pytest.raises(DataBroken) as caught:
+        dataset("DocVQA", {"MILEBENCH_DATA": str(root), "MMIE_TASKS_ODD_ROWS": "stop"})
+    assert problem in str(caught.value)
+
+
+def with_a_repeated_sample_among_many(whole):
+    first = whole["data"][0]
+    whole["data"] += [first, *({**first, "sample_id": f"more-{i}"} for i in range(20))]
+
+
+def test_the_revision_of_all_datasets_counts_the_samples_of_each(log, root):
+    copy_of("TQA", root)
+    for name in ("DocVQA", "TQA"):
+        change(root, name, with_a_repeated_sample_among_many)
+    rows = load(root, "all")
+    assert len(rows) == 44
+    (data,) = set(rows["data"])
+    assert ",left_out=2,rows=" in data
+    [line] = [line for line in log if "left out" in line]
+    assert "2 of 46 rows" in line
+    assert "`DocVQA.json`" in line
+    assert "`TQA.json`" in line
 
 
 @pytest.mark.parametrize("field", ["task_instruction", "question_type"])

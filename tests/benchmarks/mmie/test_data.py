@@ -19,8 +19,11 @@ from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 
 
-def load(path, selection="all"):
-    return dataset(selection, {"MMIE_DATA": str(path)})
+def load(path, selection="all", **environment):
+    return dataset(selection, {"MMIE_DATA": str(path), **environment})
+
+
+STOP = {"MMIE_TASKS_ODD_ROWS": "stop"}
 
 
 def test_a_row_carries_question_and_gold_with_absolute_paths(tmp_path):
@@ -118,7 +121,7 @@ def test_a_data_file_that_is_none_is_broken_data(content, found, tmp_path):
 def test_a_bad_row_is_named_with_its_file(tmp_path):
     path = folder(tmp_path, [conversation("SA-1"), conversation("PBL-2", catagory="SA")])
     with pytest.raises(DataBroken, match=r"data.json`: row 1, id 'PBL-2': `catagory` is 'SA'"):
-        load(path)
+        load(path, **STOP)
 
 
 @pytest.mark.parametrize("selection", ["all", "sa"])
@@ -127,7 +130,7 @@ def test_an_image_outside_is_named_with_its_row(reference, selection, tmp_path):
     escaping = conversation("MSR-2", "Why?", [segment("a", "0.png"), segment(None, reference)])
     path = folder(tmp_path / "in", [conversation("SA-1"), escaping], pictures=False)
     with pytest.raises(DataBroken, match=r"row 1, id 'MSR-2': `gold\[1\].image`: .* inside"):
-        load(path, selection)
+        load(path, selection, **STOP)
 
 
 def test_an_absolute_image_is_kept(tmp_path):
