@@ -66,11 +66,11 @@ def make(root: Path, n: int) -> None:
         first = {"text": text(dice, 76), "image": image()}
         more = [{"text": None, "image": image()}] if dice.random() < 0.32 else []
         gold = [{"text": text(dice, 40), "image": None}]
-        said = [{"from": "human", "content": [first, *more]}, {"from": "gpt", "content": gold}]
-        rows.append({"id": f"{category}-{i}", "field": "Education", "conversations": said})
+        turns = [{"from": "human", "content": [first, *more]}, {"from": "gpt", "content": gold}]
+        rows.append({"id": f"{category}-{i}", "field": "Education", "conversations": turns})
         steps = 1 if category == "MSR" else 3
         drawn = [None if steps == 1 else str(root / image()) for _ in range(steps)]
-        parts = [{"text": text(dice, 60), "image": each} for each in drawn]
+        parts = [{"text": text(dice, 60), "image": image} for image in drawn]
         answers.append(json.dumps({"content": parts}))
     (root / "data.json").write_text(json.dumps(rows))
     (root / "answers.json").write_text(json.dumps(answers))
@@ -99,24 +99,26 @@ def measure(root: Path) -> None:
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()
-    kept = [task.process_results(doc, [said]) for doc, said in zip(docs, answers, strict=True)]
+    records = [
+        task.process_results(doc, [answer]) for doc, answer in zip(docs, answers, strict=True)
+    ]
     built = time.perf_counter() - begun
-    assert all(type(rows) is DeferredRows for rows in kept)  # they wait for their judge
+    assert all(type(rows) is DeferredRows for rows in records)  # they wait for their judge
     # Not getrusage: its peak is handed down from the process that started this one.
     (peak_kib,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    found = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
+    cost = {"load_s": loaded, "build_s": built, "peak_mib": int(peak_kib) / 1024}
     some = (
         build_request(Sample.from_doc(docs[i]), [answers[i]], "mmie")
         for i in range(0, len(docs), 40)
     )
-    requests = [asked.request for asked in some if asked.request]
+    requests = [row.request for row in some if row.request]
     files = [part for request in requests for part in request.parts if isinstance(part, Path)]
     begun = time.perf_counter()
     for path in files:
         with Image.open(path) as image:
             image.convert("RGB")
     decoded = len(requests) / (time.perf_counter() - begun)
-    print(json.dumps({**found, "decoded_a_s": decoded}))
+    print(json.dumps({**cost, "decoded_a_s": decoded}))
 
 
 def main() -> None:
@@ -131,15 +133,15 @@ def main() -> None:
         root = Path(folder) / "mmie"
         make(root, chosen.n)
         command = [sys.executable, "-W", "ignore", __file__, "--measure", str(root)]
-        said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    found = json.loads(said.splitlines()[-1])
-    rate, decoded = chosen.n / found["build_s"], found["decoded_a_s"]
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    cost = json.loads(output.splitlines()[-1])
+    rate, decoded = chosen.n / cost["build_s"], cost["decoded_a_s"]
     print(f"MMIE, {chosen.n:,} samples made up by us")
-    print(f"  loading data and looking for its images  {found['load_s']:8.1f} s")
+    print(f"  loading data and looking for its images  {cost['load_s']:8.1f} s")
     print(f"  judge requests built                     {rate:8.0f} samples/s")
     print(f"  images of a request decoded              {decoded:8.0f} samples/s")
     print(f"  ratio                                    {rate / decoded:8.1f} x")
-    print(f"  peak memory, everything kept             {found['peak_mib']:8.0f} MiB")
+    print(f"  peak memory, everything kept             {cost['peak_mib']:8.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ def make(folder: Path, count: int) -> None:
 
 def photos(folder: Path, count: int) -> None:
     """A log whose samples have photographs that no other sample has, as far as they are shown."""
-    first = [photo(folder / f"{place}.jpg") for place in range(PHOTOS)]
-    names = itertools.cycle(folder / f"photo-{place}.jpg" for place in range(LINKS))
+    first = [photo(folder / f"{index}.jpg") for index in range(PHOTOS)]
+    names = itertools.cycle(folder / f"photo-{index}.jpg" for index in range(LINKS))
     for name, target in zip(itertools.islice(names, LINKS), itertools.cycle(first), strict=False):
         name.hardlink_to(target)
     lines = (json.dumps(line) for line in mmie_lines(count, image="PHOTO"))
@@ -129,13 +129,14 @@ def main() -> None:
         for case in cases(folder):
             log, page = folder / "output", folder / "report.html"
             page.unlink(missing_ok=True)
-            found = cost(case.words, log)
+            usage = cost(case.words, log)
             size = f"{page.stat().st_size / 1e6:.1f} MB" if page.exists() else ""
-            why = log.read_text(errors="replace").strip().splitlines()[-1:] if found.status else []
-            slow = found.seconds > case.limit_s or found.memory_mib > MEMORY_LIMIT_MIB
+            why = log.read_text(errors="replace").strip().splitlines()[-1:] if usage.status else []
+            slow = usage.seconds > case.limit_s or usage.memory_mib > MEMORY_LIMIT_MIB
             print(
-                f"{case.name:<24}{count:>9,}{found.seconds:>9.1f}{found.cpu_s:>7.1f}{case.limit_s:>7.0f}"
-                f"{found.memory_mib:>7.0f}  {' '.join([size, *why])}{' TOO MUCH' if slow else ''}"
+                f"{case.name:<24}{count:>9,}{usage.seconds:>9.1f}{usage.cpu_s:>7.1f}"
+                f"{case.limit_s:>7.0f}{usage.memory_mib:>7.0f}  {' '.join([size, *why])}"
+                f"{' TOO MUCH' if slow else ''}"
             )
 
 

@@ -19,10 +19,10 @@ PLAIN = GroupMean(groups=np.zeros(12, dtype=np.int64), weights=np.ones(1))
 GROUPS = GroupMean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0.25, 0.75]))
 
 
-def one_by_one(wanted, draws):
+def one_by_one(sizes, draws):
     """Subsets whose samples are drawn, by their places."""
     random = np.random.default_rng(1)
-    taken = allocation([6, 4, 2], wanted)
+    taken = allocation([6, 4, 2], sizes)
     for _ in range(draws):
         yield np.concatenate(
             [
@@ -33,34 +33,34 @@ def one_by_one(wanted, draws):
 
 
 def test_the_full_means_are_the_plain_and_the_weighted_one():
-    found = full_means(POINTS, [PLAIN, GROUPS])
-    assert found[0] == pytest.approx(POINTS.mean(axis=1))
+    means = full_means(POINTS, [PLAIN, GROUPS])
+    assert means[0] == pytest.approx(POINTS.mean(axis=1))
     by_hand = 0.25 * POINTS[:, :6].mean(axis=1) + 0.75 * POINTS[:, 6:10].mean(axis=1)
-    assert found[1] == pytest.approx(by_hand)
+    assert means[1] == pytest.approx(by_hand)
 
 
-@pytest.mark.parametrize("place", [0, 1], ids=["plain", "of-groups"])
-def test_counts_have_the_distribution_of_samples_drawn_one_by_one(place):
-    found = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[place]
+@pytest.mark.parametrize("mean_index", [0, 1], ids=["plain", "of-groups"])
+def test_counts_have_the_distribution_of_samples_drawn_one_by_one(mean_index):
+    drawn = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[mean_index]
     expected = np.stack(
         [
             full_means(POINTS[:, chosen], [GroupMean(groups=m.groups[chosen], weights=m.weights)])[
                 0
             ]
-            for m in ([PLAIN, GROUPS][place],)
+            for m in ([PLAIN, GROUPS][mean_index],)
             for chosen in one_by_one(6, 6000)
         ],
         axis=1,
     )
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(drawn, expected, strict=True):
         for level in np.linspace(1.5, 5, 15):
             assert (ours <= level).mean() == pytest.approx((theirs <= level).mean(), abs=0.04)
-    assert np.cov(found) == pytest.approx(np.cov(expected), abs=0.03)  # the same samples for both
+    assert np.cov(drawn) == pytest.approx(np.cov(expected), abs=0.03)  # the same samples for both
 
 
 def test_all_samples_are_the_full_score():
-    found = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
-    assert found == pytest.approx(
+    drawn = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
+    assert drawn == pytest.approx(
         np.repeat(full_means(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2)
     )
 
@@ -75,19 +75,19 @@ def test_simple_subsets_are_of_any_group():
 def test_neither_order_nor_chunks_change_a_draw(monkeypatch):
     order = np.random.default_rng(0).permutation(12)
     turned = GroupMean(groups=GROUPS.groups[order], weights=GROUPS.weights)
-    found = subset_means(POINTS, STRATA, [GROUPS], 6, 50)
-    assert np.array_equal(found, subset_means(POINTS[:, order], STRATA[order], [turned], 6, 50))
+    drawn = subset_means(POINTS, STRATA, [GROUPS], 6, 50)
+    assert np.array_equal(drawn, subset_means(POINTS[:, order], STRATA[order], [turned], 6, 50))
     monkeypatch.setattr(bootstrap, "_CHUNK", 40)
-    assert subset_means(POINTS, STRATA, [GROUPS], 6, 50).shape == found.shape
+    assert subset_means(POINTS, STRATA, [GROUPS], 6, 50).shape == drawn.shape
 
 
 @QUICK
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=6), st.data())
 def test_allocations_add_up_and_never_exceed_the_strata(sizes, data):
-    wanted = data.draw(st.integers(1, sum(sizes)))
-    found = allocation(sizes, wanted)
-    assert sum(found) == wanted
-    assert all(0 <= taken <= size for taken, size in zip(found, sizes, strict=True))
+    subset_size = data.draw(st.integers(1, sum(sizes)))
+    allocated = allocation(sizes, subset_size)
+    assert sum(allocated) == subset_size
+    assert all(0 <= taken <= size for taken, size in zip(allocated, sizes, strict=True))
 
 
 def test_shares_are_those_of_the_fixed_thousand():

@@ -193,8 +193,8 @@ def test_damaged_bytes_give_an_image_or_an_error_of_ours(tmp_path_factory, data)
     kind = data.draw(st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]))
     content = bytearray(encoded(Image.new("RGB", (8, 8), "red"), kind))
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place] = data.draw(st.integers(0, 255))
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with warnings.catch_warnings():

@@ -130,7 +130,7 @@ def test_after_a_failure_the_next_asset_is_fetched() -> None:
 
 
 def test_the_hub_is_not_asked_about_an_asset_that_is_here() -> None:
-    here = Asset(
+    present = Asset(
         name="a",
         source="a",
         folder=FOLDER,
@@ -138,7 +138,7 @@ def test_the_hub_is_not_asked_about_an_asset_that_is_here() -> None:
         plan=lambda: pytest.fail("it is here"),
         fetch=lambda: pytest.fail("it is here"),
     )
-    assert plan_asset(here).is_here
+    assert plan_asset(present).is_here
 
 
 def test_an_error_that_is_not_ours_is_not_a_failed_download() -> None:

@@ -28,15 +28,15 @@ WRONG = {
 every_task = pytest.mark.parametrize("task", LINES)
 
 
-def rescored(*words):
+def rescore(*words):
     return run([str(word) for word in words], {})
 
 
-def told(*words):
-    return json.loads(rescored(*words, "--json"))
+def rescore_json(*words):
+    return json.loads(rescore(*words, "--json"))
 
 
-def wrong(task, number=2, reading="official", verdict=None):
+def with_wrong_verdict(task, number=2, reading="official", verdict=None):
     """Lines of which one holds a verdict that no reader of today gives."""
     lines = copy.deepcopy(LINES[task])
     lines[number]["coverage"][reading] = verdict or WRONG[task]
@@ -46,57 +46,57 @@ def wrong(task, number=2, reading="official", verdict=None):
 @every_task
 def test_readers_that_did_not_change_change_nothing(tmp_path, task):
     write_run(tmp_path, task, LINES[task])
-    said = rescored(tmp_path)
-    assert "Nothing changed." in said
-    assert f"{len(LINES[task])} samples, {len(LINES[task])} rescored" in said
-    assert told(tmp_path)[0]["changes"] == []
+    output = rescore(tmp_path)
+    assert "Nothing changed." in output
+    assert f"{len(LINES[task])} samples, {len(LINES[task])} rescored" in output
+    assert rescore_json(tmp_path)[0]["changes"] == []
 
 
 @every_task
 @pytest.mark.parametrize("reading", ["official", "robust"])
 def test_a_verdict_of_another_reader_is_a_change(tmp_path, task, reading):
-    write_run(tmp_path, task, wrong(task, reading=reading))
-    (found,) = told(tmp_path)
+    write_run(tmp_path, task, with_wrong_verdict(task, reading=reading))
+    (result,) = rescore_json(tmp_path)
     sound = LINES[task][2]["coverage"]
     other = "robust" if reading == "official" else "official"
-    assert found["changed"] == {reading: 1, other: 0}
-    (change,) = found["changes"]
+    assert result["changed"] == {reading: 1, other: 0}
+    (change,) = result["changes"]
     assert (change["id"], change["reading"]) == (sound["id"], reading)
     expected = sound[reading].get("points", sound[reading].get("score"))
     assert change["after"]["points"] == pytest.approx(expected)
 
 
 def test_the_headline_is_shown_before_and_after(tmp_path):
-    write_run(tmp_path / "wrong", "mmie", wrong("mmie"))
+    write_run(tmp_path / "wrong", "mmie", with_wrong_verdict("mmie"))
     write_run(tmp_path / "right", "mmie", LINES["mmie"])
-    official = told(tmp_path / "wrong")[0]["numbers"][0]
-    right = told(tmp_path / "right")[0]["numbers"][0]
+    official = rescore_json(tmp_path / "wrong")[0]["numbers"][0]
+    right = rescore_json(tmp_path / "right")[0]["numbers"][0]
     assert official["before"] != official["after"] == right["before"]
-    said = rescored(tmp_path / "wrong")
-    assert f"{official['before']:.2f}" in said
-    assert f"{official['after']:.2f}" in said
-    assert "1 official, 0 robust" in said
+    output = rescore(tmp_path / "wrong")
+    assert f"{official['before']:.2f}" in output
+    assert f"{official['after']:.2f}" in output
+    assert "1 official, 0 robust" in output
 
 
 def test_a_reason_that_is_another_now_is_a_change(tmp_path):
-    lines = wrong("mmie", verdict={"unscored": "refused", "detail": "old"})
+    lines = with_wrong_verdict("mmie", verdict={"unscored": "refused", "detail": "old"})
     lines[2]["coverage"]["replies"][0]["text"] = "### Score\n9"
     write_run(tmp_path, "mmie", lines)
-    change = told(tmp_path)[0]["changes"][0]
+    change = rescore_json(tmp_path)[0]["changes"][0]
     assert (change["before"]["unscored"], change["after"]["unscored"]) == ("refused", "off_scale")
-    assert "unscored, refused: old" in rescored(tmp_path)
+    assert "unscored, refused: old" in rescore(tmp_path)
 
 
 def test_samples_that_cannot_be_read_again_are_named_with_the_reason(tmp_path):
-    lines = wrong("mmie")
+    lines = with_wrong_verdict("mmie")
     del lines[2]["coverage"]["replies"]
     write_run(tmp_path, "mmie", lines)
-    (found,) = told(tmp_path)
-    assert list(found["unread"]) == ["MSR-2"]
-    assert found["changes"] == []
-    said = rescored(tmp_path)
-    assert "12 samples, 11 rescored" in said
-    assert "1: the log does not hold the reply or answer (MSR-2)" in said
+    (result,) = rescore_json(tmp_path)
+    assert list(result["unread"]) == ["MSR-2"]
+    assert result["changes"] == []
+    output = rescore(tmp_path)
+    assert "12 samples, 11 rescored" in output
+    assert "1: the log does not hold the reply or answer (MSR-2)" in output
 
 
 def test_top_limits_the_listed_changes(tmp_path):
@@ -104,32 +104,34 @@ def test_top_limits_the_listed_changes(tmp_path):
     for line in lines:
         line["coverage"]["official"] = {"unscored": "refused"}
     write_run(tmp_path, "mmie", lines)
-    said = rescored(tmp_path, "--top", 2)
-    assert said.count("unscored, refused") == 2
-    assert "10 more" in said
-    assert len(told(tmp_path, "--top", 2)[0]["changes"]) == 12
-    assert "unscored, refused" not in rescored(tmp_path, "--top", 0)
+    output = rescore(tmp_path, "--top", 2)
+    assert output.count("unscored, refused") == 2
+    assert "10 more" in output
+    assert len(rescore_json(tmp_path, "--top", 2)[0]["changes"]) == 12
+    assert "unscored, refused" not in rescore(tmp_path, "--top", 0)
 
 
 def test_untrusted_text_cannot_control_a_terminal(tmp_path):
     verdict = {"points": 1, "reading": "\x1b[2Ja | b\n\ud800"}
-    write_run(tmp_path, "mmie", wrong("mmie", verdict=verdict))
-    said = rescored(tmp_path)
-    assert "\x1b" not in said
-    assert said.encode()
-    assert "a ¦ b" in said
+    write_run(tmp_path, "mmie", with_wrong_verdict("mmie", verdict=verdict))
+    output = rescore(tmp_path)
+    assert "\x1b" not in output
+    assert output.encode()
+    assert "a ¦ b" in output
 
 
 @every_task
 def test_the_written_log_is_a_run_with_the_new_verdicts(tmp_path, task):
-    log = write_run(tmp_path / "model", task, wrong(task), results={"official,none": 3.0})
-    said = rescored(tmp_path / "model", "-o", tmp_path / "new")
-    assert f"Written to `{tmp_path / 'new'}`" in said
+    log = write_run(
+        tmp_path / "model", task, with_wrong_verdict(task), results={"official,none": 3.0}
+    )
+    output = rescore(tmp_path / "model", "-o", tmp_path / "new")
+    assert f"Written to `{tmp_path / 'new'}`" in output
     assert (tmp_path / "new" / "model" / log.name).is_file()
     write_run(tmp_path / "sound", task, LINES[task])
     before, after = open_run(str(tmp_path / "sound")), open_run(str(tmp_path / "new"))
     assert after.tasks[task].samples == before.tasks[task].samples
-    assert told(tmp_path / "new")[0]["changes"] == []
+    assert rescore_json(tmp_path / "new")[0]["changes"] == []
 
 
 def written(folder: Path):
@@ -138,13 +140,13 @@ def written(folder: Path):
 
 
 def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
-    lines = wrong("mmie")
+    lines = with_wrong_verdict("mmie")
     lines[2]["coverage"]["signature"] = "judge:x|task:mmie@1-A|pkg:0.0.1"
     write_run(tmp_path / "model", "mmie", lines)
-    rescored(tmp_path / "model", "-o", tmp_path / "new")
+    rescore(tmp_path / "model", "-o", tmp_path / "new")
     line = written(tmp_path / "new")[2]
-    kept = {"doc_id", "target", "filtered_resps", "token_counts", "doc_hash", "input"}
-    assert set(line) == {*kept, "coverage"}
+    written_keys = {"doc_id", "target", "filtered_resps", "token_counts", "doc_hash", "input"}
+    assert set(line) == {*written_keys, "coverage"}
     record = line["coverage"]
     assert record["rescored"] == {"pkg": __version__, "changed": True}
     assert record["signature"] == f"judge:x|task:mmie@1-A|pkg:{__version__}"
@@ -154,10 +156,10 @@ def test_only_the_record_and_the_runners_keys_are_written(tmp_path):
 
 
 def test_samples_that_cannot_be_rescored_are_written_unchanged(tmp_path):
-    lines = wrong("mmie")
+    lines = with_wrong_verdict("mmie")
     del lines[2]["coverage"]["replies"]
     write_run(tmp_path / "model", "mmie", lines)
-    rescored(tmp_path / "model", "-o", tmp_path / "new")
+    rescore(tmp_path / "model", "-o", tmp_path / "new")
     assert written(tmp_path / "new")[2] == lines[2]
 
 
@@ -165,17 +167,17 @@ def test_lines_that_are_no_samples_are_not_written(tmp_path):
     lines = [*LINES["mmie"], LINES["mmie"][0], {"bypass": 999}]
     log = write_run(tmp_path / "model", "mmie", lines)
     log.write_text(f"{log.read_text()}{{'cut")
-    said = rescored(tmp_path / "model", "-o", tmp_path / "new")
+    output = rescore(tmp_path / "model", "-o", tmp_path / "new")
     assert len(written(tmp_path / "new")) == 12
     for note in ("cut off", "logged twice", "--predict_only"):
-        assert note in said
+        assert note in output
 
 
 def test_runs_are_written_beside_each_other_below_the_folder(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name / "model", "mmie", LINES["mmie"])
     words = (f"x/../y={tmp_path / 'a'}", f"x_.._y={tmp_path / 'b'}")
-    rescored(*words, "-o", tmp_path / "new")
+    rescore(*words, "-o", tmp_path / "new")
     folders = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert folders == ["x_.._y", "x_.._y+"]
     assert not list(tmp_path.glob("*.unfinished"))
@@ -185,7 +187,7 @@ def test_an_existing_folder_is_not_changed(tmp_path):
     write_run(tmp_path / "model", "mmie", LINES["mmie"])
     (tmp_path / "new").mkdir()
     with pytest.raises(SettingWrong, match="already exists"):
-        rescored(tmp_path / "model", "-o", tmp_path / "new")
+        rescore(tmp_path / "model", "-o", tmp_path / "new")
     assert not list((tmp_path / "new").iterdir())
 
 
@@ -193,19 +195,19 @@ def test_an_unwritable_folder_is_an_error_with_a_hint(tmp_path):
     write_run(tmp_path / "model", "mmie", LINES["mmie"])
     (tmp_path / "file").touch()
     with pytest.raises(SettingWrong, match="cannot be written"):
-        rescored(tmp_path / "model", "-o", tmp_path / "file" / "new")
+        rescore(tmp_path / "model", "-o", tmp_path / "file" / "new")
 
 
 def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
     lines = [line for line in LINES["milebench"] if line["coverage"]["dataset"] == "DocVQA"]
     write_run(tmp_path, "milebench_DocVQA", lines)
-    (found,) = told(tmp_path)
-    assert found["numbers"]
-    assert all(number["before"] is not None for number in found["numbers"])
+    (result,) = rescore_json(tmp_path)
+    assert result["numbers"]
+    assert all(number["before"] is not None for number in result["numbers"])
 
 
 @pytest.mark.parametrize(
-    ("words", "kind", "said"),
+    ("words", "kind", "message"),
     [
         pytest.param(["--top", "-1"], SettingWrong, "`--top` is -1", id="top"),
         pytest.param(
@@ -219,10 +221,10 @@ def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
         ),
     ],
 )
-def test_an_invalid_option_is_an_error_with_a_hint(tmp_path, words, kind, said):
+def test_an_invalid_option_is_an_error_with_a_hint(tmp_path, words, kind, message):
     write_run(tmp_path, "mmie", LINES["mmie"])
-    with pytest.raises(kind, match=said):
-        rescored(tmp_path, *words)
+    with pytest.raises(kind, match=message):
+        rescore(tmp_path, *words)
 
 
 ODD = """
@@ -249,7 +251,7 @@ def rescore_with_odd_package(tmp_path):
     (tmp_path / "lib" / "odd-1.dist-info" / "entry_points.txt").write_text(entries)
     (tmp_path / "lib" / "odd-1.dist-info" / "METADATA").write_text("Name: odd\nVersion: 1\n")
     for task in ("odd", "weird", "mmie"):
-        write_run(tmp_path / task / "model", task, wrong("mmie"))
+        write_run(tmp_path / task / "model", task, with_wrong_verdict("mmie"))
 
     def command(*words):
         return subprocess.run(

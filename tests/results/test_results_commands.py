@@ -43,7 +43,7 @@ def arguments(word: str, run: Path, *options: str) -> list[str]:
             return [str(run), *options]
 
 
-def told(word: str, words: list[str]) -> str:
+def run_command(word: str, words: list[str]) -> str:
     """Everything that is printed or noted."""
     notes: list[str] = []
     sink = logger.add(lambda note: notes.append(str(note)), format="{message}")
@@ -54,15 +54,15 @@ def told(word: str, words: list[str]) -> str:
     return "\n".join([printed, *notes])
 
 
-def refused(word: str, words: list[str]) -> str:
+def error_of(word: str, words: list[str]) -> str:
     with pytest.raises(MmieTasksError) as error:
-        told(word, words)
-    said = str(error.value)
-    assert "\n\nhint: " in said
-    return said
+        run_command(word, words)
+    message = str(error.value)
+    assert "\n\nhint: " in message
+    return message
 
 
-def log(*changes: Callable[[str], str], name: str = "mmie", count: int = 12) -> Maker:
+def run_with_log(*changes: Callable[[str], str], name: str = "mmie", count: int = 12) -> Maker:
     """A run whose log is changed as a text."""
 
     def make(folder: Path) -> None:
@@ -75,41 +75,41 @@ def log(*changes: Callable[[str], str], name: str = "mmie", count: int = 12) -> 
     return make
 
 
-def sample(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
+def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
     """The change of one line of a log."""
 
     def change(text: str) -> str:
-        found = text.splitlines(keepends=True)
-        line = json.loads(found[number])
+        log_lines = text.splitlines(keepends=True)
+        line = json.loads(log_lines[number])
         edit(line)
-        found[number] = f"{json.dumps(line)}\n"
-        return "".join(found)
+        log_lines[number] = f"{json.dumps(line)}\n"
+        return "".join(log_lines)
 
     return change
 
 
-def instead(*texts: str) -> Callable[[str], str]:
+def replace_all(*texts: str) -> Callable[[str], str]:
     """A change that leaves nothing of what was there."""
     return lambda _: "".join(f"{text}\n" for text in texts)
 
 
-def in_the_middle(text: str) -> Callable[[str], str]:
+def replace_third_line(text: str) -> Callable[[str], str]:
     """The third line, replaced."""
 
     def change(whole: str) -> str:
-        found = whole.splitlines(keepends=True)
-        return "".join([*found[:2], f"{text}\n", *found[3:]])
+        log_lines = whole.splitlines(keepends=True)
+        return "".join([*log_lines[:2], f"{text}\n", *log_lines[3:]])
 
     return change
 
 
-def unscored(line: Line) -> None:
+def make_unscored(line: Line) -> None:
     for reading in ("official", "robust"):
         line["coverage"][reading] = {"unscored": "unavailable", "detail": "it was down"}
         line.pop(reading, None)
 
 
-def points(value: float) -> Callable[[Line], None]:
+def set_points(value: float) -> Callable[[Line], None]:
     """Points that no reader gives."""
 
     def edit(line: Line) -> None:
@@ -118,9 +118,9 @@ def points(value: float) -> Callable[[Line], None]:
     return edit
 
 
-def all_unscored(text: str) -> str:
+def make_all_unscored(text: str) -> str:
     for number in range(len(text.splitlines())):
-        text = sample(number, unscored)(text)
+        text = edit_line(number, make_unscored)(text)
     return text
 
 
@@ -144,38 +144,50 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
 
 @every_command
 @pytest.mark.parametrize(
-    ("make", "found"),
+    ("make", "message"),
     [
         pytest.param(lambda _: None, "does not exist", id="a-path-that-is-not-there"),
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
-        pytest.param(log(instead()), "no readable task", id="an-empty-log"),
-        pytest.param(log(instead(BYPASS)), "`--predict_only`", id="predict-only"),
-        pytest.param(log(in_the_middle("{'id'")), "line 3, is not a logged sample", id="no-json"),
-        pytest.param(log(in_the_middle("[7]")), "line 3, is not a logged sample", id="a-list"),
-        pytest.param(log(in_the_middle("[" * 99_999)), "line 3, is not a logged sample", id="deep"),
-        pytest.param(log(in_the_middle('{"id": 1}')), "line 3", id="a-stranger's-line"),
+        pytest.param(run_with_log(replace_all()), "no readable task", id="an-empty-log"),
+        pytest.param(run_with_log(replace_all(BYPASS)), "`--predict_only`", id="predict-only"),
         pytest.param(
-            log(sample(3, lambda line: line["coverage"].update(id="SA-0"))),
+            run_with_log(replace_third_line("{'id'")),
+            "line 3, is not a logged sample",
+            id="no-json",
+        ),
+        pytest.param(
+            run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"
+        ),
+        pytest.param(
+            run_with_log(replace_third_line("[" * 99_999)),
+            "line 3, is not a logged sample",
+            id="deep",
+        ),
+        pytest.param(
+            run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"
+        ),
+        pytest.param(
+            run_with_log(edit_line(3, lambda line: line["coverage"].update(id="SA-0"))),
             "two different results of the sample SA-0",
             id="one-id-two-results",
         ),
         pytest.param(
-            log(sample(4, lambda line: line["coverage"].update(id=["SA-0"]))),
+            run_with_log(edit_line(4, lambda line: line["coverage"].update(id=["SA-0"]))),
             "line 5",
             id="an-id-that-is-a-list",
         ),
         pytest.param(
-            log(name="mmmu_val"),
+            run_with_log(name="mmmu_val"),
             "is not a task of a registered benchmark, ignored",
             id="not-our-task",
         ),
     ],
 )
 def test_an_unreadable_run_is_an_error_with_a_hint(
-    tmp_path: Path, word: str, make: Maker, found: str
+    tmp_path: Path, word: str, make: Maker, message: str
 ) -> None:
     make(tmp_path / "run")
-    assert found in refused(word, arguments(word, tmp_path / "run"))
+    assert message in error_of(word, arguments(word, tmp_path / "run"))
     assert not (tmp_path / "report.html").exists()
 
 
@@ -183,64 +195,72 @@ def test_an_unreadable_run_is_an_error_with_a_hint(
 def test_a_task_that_is_not_ours_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     option = "--tasks" if word in ("report", "rescore") else "--task"
-    said = refused(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
-    assert "`mmmu_val` is not a task of a registered benchmark" in said
+    message = error_of(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
+    assert "`mmmu_val` is not a task of a registered benchmark" in message
 
 
 @every_command
 def test_a_task_that_the_run_lacks_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     option = "--tasks" if word in ("report", "rescore") else "--task"
-    assert "milebench" in refused(word, arguments(word, tmp_path / "run", option, "milebench"))
+    assert "milebench" in error_of(word, arguments(word, tmp_path / "run", option, "milebench"))
 
 
 @pytest.mark.parametrize("word", ["agreement", "compare"])
 def test_one_of_several_runs_must_be_named(tmp_path: Path, word: str) -> None:
     two_runs(tmp_path / "run")
-    assert "contains 2 runs" in refused(word, arguments(word, tmp_path / "run"))
+    assert "contains 2 runs" in error_of(word, arguments(word, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("word", ["report", "subset", "rescore"])
 def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
     two_runs(tmp_path / "run")
-    said = told(word, arguments(word, tmp_path / "run"))
+    output = run_command(word, arguments(word, tmp_path / "run"))
     page = tmp_path / "report.html"
-    said += page.read_text(encoding="utf-8") if page.exists() else ""
-    assert "one" in said
-    assert "two" in said
+    output += page.read_text(encoding="utf-8") if page.exists() else ""
+    assert "one" in output
+    assert "two" in output
 
 
 @every_command
 @pytest.mark.parametrize(
-    ("make", "found"),
+    ("make", "note"),
     [
-        pytest.param(log(lambda text: text[:-40]), "cut off", id="last-line-cut-off"),
+        pytest.param(run_with_log(lambda text: text[:-40]), "cut off", id="last-line-cut-off"),
         pytest.param(
-            log(lambda text: text + text.splitlines(keepends=True)[0], count=12),
+            run_with_log(lambda text: text + text.splitlines(keepends=True)[0], count=12),
             "logged twice with equal results",
             id="one-id-twice",
         ),
-        pytest.param(log(sample(2, points(float("nan")))), "outside the scale", id="nan"),
-        pytest.param(log(sample(2, points(float("inf")))), "outside the scale", id="infinite"),
-        pytest.param(log(sample(2, points(60))), "outside the scale", id="more-than-full-marks"),
         pytest.param(
-            log(lambda text: f"{text}{BYPASS}\n"), "`--predict_only`", id="some-never-scored"
+            run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"
+        ),
+        pytest.param(
+            run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"
+        ),
+        pytest.param(
+            run_with_log(edit_line(2, set_points(60))),
+            "outside the scale",
+            id="more-than-full-marks",
+        ),
+        pytest.param(
+            run_with_log(lambda text: f"{text}{BYPASS}\n"),
+            "`--predict_only`",
+            id="some-never-scored",
         ),
         pytest.param(broken_results, "", id="results-that-are-no-json"),
     ],
 )
-def test_a_recoverable_problem_is_a_note(
-    tmp_path: Path, word: str, make: Maker, found: str
-) -> None:
+def test_a_recoverable_problem_is_a_note(tmp_path: Path, word: str, make: Maker, note: str) -> None:
     make(tmp_path / "run")
-    said = told(word, arguments(word, tmp_path / "run"))
-    assert found in said
-    assert invented(said) == []
+    output = run_command(word, arguments(word, tmp_path / "run"))
+    assert note in output
+    assert non_numbers(output) == []
 
 
-def invented(said: str) -> list[str]:
+def non_numbers(output: str) -> list[str]:
     """Numbers that are none; notes may quote what the log has."""
-    cells = [cell.strip() for line in said.splitlines() for cell in line.split("|")[1:-1]]
+    cells = [cell.strip() for line in output.splitlines() for cell in line.split("|")[1:-1]]
     return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
 
 
@@ -264,16 +284,16 @@ def test_points_outside_the_scale_are_no_score_in_the_other_benchmarks(
     if word in ("agreement", "compare"):
         (tmp_path / "beside" / "20261121_120000_samples_mmie.jsonl").unlink()
         write_run(tmp_path / "beside", task, sound)
-    assert invented(told(word, words)) == []
+    assert non_numbers(run_command(word, words)) == []
 
 
 @every_command
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(log(count=1), id="one-sample"),
-        pytest.param(log(all_unscored), id="zero-scored"),
-        pytest.param(log(all_unscored, count=1), id="one-sample-unscored"),
+        pytest.param(run_with_log(count=1), id="one-sample"),
+        pytest.param(run_with_log(make_all_unscored), id="zero-scored"),
+        pytest.param(run_with_log(make_all_unscored, count=1), id="one-sample-unscored"),
         pytest.param(
             lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"
         ),
@@ -281,15 +301,15 @@ def test_points_outside_the_scale_are_no_score_in_the_other_benchmarks(
 )
 def test_missing_scores_are_never_invented(tmp_path: Path, word: str, make: Maker) -> None:
     make(tmp_path / "run")
-    said = outcome(word, arguments(word, tmp_path / "run"))
-    assert invented(said) == []
-    assert "hint: " not in said or word in ("agreement", "compare", "subset")
+    output = output_or_error(word, arguments(word, tmp_path / "run"))
+    assert non_numbers(output) == []
+    assert "hint: " not in output or word in ("agreement", "compare", "subset")
 
 
-def outcome(word: str, words: list[str]) -> str:
+def output_or_error(word: str, words: list[str]) -> str:
     """What is told, or why nothing can be."""
     try:
-        return told(word, words)
+        return run_command(word, words)
     except MmieTasksError as error:
         return str(error)
 
@@ -297,10 +317,10 @@ def outcome(word: str, words: list[str]) -> str:
 @pytest.mark.parametrize("word", ["agreement", "compare"])
 def test_samples_that_only_one_has_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines(13)[2:])
-    said = told(word, arguments(word, tmp_path / "run"))
-    assert re.search(r"\b10\b", said), said  # both have ten
-    assert re.search(r"\b2\b", said), said
-    assert invented(said) == []
+    output = run_command(word, arguments(word, tmp_path / "run"))
+    assert re.search(r"\b10\b", output), output  # both have ten
+    assert re.search(r"\b2\b", output), output
+    assert non_numbers(output) == []
 
 
 @every_command
@@ -309,29 +329,29 @@ def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None
         (reply,) = line["coverage"]["replies"]
         reply["text"] = f"{'so ' * 1_700_000}\n{reply['text']}"
 
-    log(sample(0, long))(tmp_path / "run")
-    said = told(word, arguments(word, tmp_path / "run"))
-    assert len(said) < 50_000
+    run_with_log(edit_line(0, long))(tmp_path / "run")
+    output = run_command(word, arguments(word, tmp_path / "run"))
+    assert len(output) < 50_000
 
 
 @every_command
 def test_images_that_are_gone_stop_nothing(tmp_path: Path, word: str) -> None:
-    gone = str(tmp_path / "gone.png")
-    write_run(tmp_path / "run", "mmie", lines(image=gone))
+    image = str(tmp_path / "gone.png")
+    write_run(tmp_path / "run", "mmie", lines(image=image))
     words = arguments(word, tmp_path / "run")
     if word in ("agreement", "compare"):
         options: dict[str, Any] = (
             {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
         )
-        write_run(tmp_path / "beside", "mmie", lines(image=gone, **options))
-    assert invented(told(word, words)) == []
+        write_run(tmp_path / "beside", "mmie", lines(image=image, **options))
+    assert non_numbers(run_command(word, words)) == []
 
 
 @every_command
 def test_a_run_without_a_results_file_is_enough(tmp_path: Path, word: str) -> None:
     path = write_run(tmp_path / "run", "mmie", lines())
-    assert [found.name for found in path.parent.iterdir()] == [path.name]
-    assert told(word, arguments(word, path))  # the log itself, named
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert run_command(word, arguments(word, path))  # the log itself, named
 
 
 @every_command
@@ -339,5 +359,5 @@ def test_a_command_without_a_run_is_a_usage_error(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        told(word, [])
+        run_command(word, [])
     assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

@@ -30,8 +30,8 @@ def sample(number, verdict, letter="a", share=None):
 
 
 def samples(*verdicts, letter="a"):
-    given = [Scored(v) if isinstance(v, (int, float)) else Unscored(v) for v in verdicts]
-    return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(given)]
+    parsed = [Scored(v) if isinstance(v, (int, float)) else Unscored(v) for v in verdicts]
+    return [sample(f"{letter}{n}", verdict, letter) for n, verdict in enumerate(parsed)]
 
 
 def value_of(logged, metric=WHOLE, **options):
@@ -39,9 +39,9 @@ def value_of(logged, metric=WHOLE, **options):
 
 
 def test_a_mean_is_over_the_scored_samples_and_counts_them():
-    found = value_of(samples(*[4, 8] * 9, "unparsed"))
-    assert (found.percent, found.scored, found.total) == (60.0, 18, 19)
-    assert found.interval.low < 60 < found.interval.high
+    value = value_of(samples(*[4, 8] * 9, "unparsed"))
+    assert (value.percent, value.scored, value.total) == (60.0, 18, 19)
+    assert value.interval.low < 60 < value.interval.high
 
 
 def test_official_and_robust_have_their_own_value():
@@ -49,12 +49,12 @@ def test_official_and_robust_have_their_own_value():
 
 
 def test_a_mean_of_groups_weighs_them():
-    found = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)
-    assert (found.percent, found.scored, found.total) == (80.0, 3, 3)
+    value = value_of(samples(10, 10) + samples(2, letter="b"), BOTH)
+    assert (value.percent, value.scored, value.total) == (80.0, 3, 3)
 
 
 @pytest.mark.parametrize(
-    ("given", "number", "why"),
+    ("logged", "number", "why"),
     [
         pytest.param(samples("refused"), WHOLE, "no sample has a score", id="nothing-scored"),
         pytest.param(samples("left_out"), WHOLE, "no sample has a score", id="all-left-out"),
@@ -66,11 +66,11 @@ def test_a_mean_of_groups_weighs_them():
         pytest.param(samples(1), PART, "no sample has a score", id="no-such-part"),
     ],
 )
-def test_a_missing_value_has_a_reason(given, number, why):
-    found = value_of(given, number)
-    assert found.percent is None
-    assert found.interval is None
-    assert why in found.why_not
+def test_a_missing_value_has_a_reason(logged, number, why):
+    value = value_of(logged, number)
+    assert value.percent is None
+    assert value.interval is None
+    assert why in value.why_not
 
 
 def test_a_metric_without_samples_has_no_value():
@@ -79,18 +79,18 @@ def test_a_metric_without_samples_has_no_value():
 
 
 def test_left_out_samples_do_not_lower_the_coverage():
-    found = value_of(samples(5, *["left_out"] * 9))
-    assert (found.percent, found.scored, found.total) == (50.0, 1, 10)
+    value = value_of(samples(5, *["left_out"] * 9))
+    assert (value.percent, value.scored, value.total) == (50.0, 1, 10)
 
 
 def test_a_part_is_its_share_of_full_marks():
-    given = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
-    assert value_of(given, PART).percent == 75.0
+    logged = [sample(1, Scored(3), share=0.5), sample(2, Scored(3), share=1.0)]
+    assert value_of(logged, PART).percent == 75.0
 
 
 def test_a_part_of_an_unscored_sample_is_unscored():
-    given = [sample(1, Unscored("refused"), share=0.5)]
-    assert value_of(given, PART).scored == 0
+    logged = [sample(1, Unscored("refused"), share=0.5)]
+    assert value_of(logged, PART).scored == 0
 
 
 def test_one_sample_or_no_resamples_give_no_interval():
@@ -101,10 +101,10 @@ def test_one_sample_or_no_resamples_give_no_interval():
 
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=30), st.randoms(use_true_random=False))
 def test_the_order_of_samples_never_matters(points, lots):
-    given = samples(*points) + samples(3, 4, letter="b")
-    shuffled = lots.sample(given, len(given))
+    logged = samples(*points) + samples(3, 4, letter="b")
+    shuffled = lots.sample(logged, len(logged))
     for number in (WHOLE, BOTH):
-        one, other = (value_of(each, number, resamples=50) for each in (given, shuffled))
+        one, other = (value_of(ordered, number, resamples=50) for ordered in (logged, shuffled))
         assert (one.percent, one.interval) == (other.percent, other.interval)
 
 
@@ -112,18 +112,18 @@ def test_the_order_of_samples_never_matters(points, lots):
 def test_an_unscored_sample_moves_no_mean(points, factor):
     few = max(0, len(points) * factor // 90)
     sound = value_of(samples(*points), resamples=0)
-    found = value_of(samples(*points, *["unparsed"] * few), resamples=0)
-    assert found.percent == sound.percent
-    assert found.total == sound.total + few
+    value = value_of(samples(*points, *["unparsed"] * few), resamples=0)
+    assert value.percent == sound.percent
+    assert value.total == sound.total + few
 
 
 def test_samples_are_counted_by_their_group():
-    given = samples(1, 2) + samples(3, letter="b")
-    assert {name: len(each) for name, each in samples_by_stratum(given, BOTH).items()} == {
+    logged = samples(1, 2) + samples(3, letter="b")
+    assert {name: len(members) for name, members in samples_by_stratum(logged, BOTH).items()} == {
         "a": 2,
         "b": 1,
     }
-    assert list(samples_by_stratum(given, WHOLE)) == [ALL]
+    assert list(samples_by_stratum(logged, WHOLE)) == [ALL]
 
 
 ONLY_A = Metric(name="a", title="A", kind="letter", by="letter", weights={"a": 1.0})
@@ -131,17 +131,17 @@ ONLY_B = Metric(name="b", title="B", kind="letter", by="letter", weights={"b": 1
 HEADED = Metric(name="ab", title="A, B", kind="headline", by="letter", weights=BOTH.weights)
 
 
-def task_run(task, given, numbers):
+def task_run(task, logged, numbers):
     return TaskRun(
         task=task,
         benchmark=SimpleNamespace(name="letters", metrics=numbers),
         log=Path("x"),
-        samples=tuple(given),
+        samples=tuple(logged),
     )
 
 
 @pytest.mark.parametrize(
-    ("task", "given", "expected"),
+    ("task", "logged", "expected"),
     [
         pytest.param("letters", samples(1), ["ab", "a", "b"], id="the-whole-benchmark"),
         pytest.param("letters_a", samples(1), ["a"], id="a-part"),
@@ -151,14 +151,17 @@ def task_run(task, given, numbers):
         pytest.param("letters_c", samples(1, letter="c"), ["ab", "a", "b"], id="no-group-known"),
     ],
 )
-def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, given, expected):
-    found = metrics_of([task_run(task, given, (HEADED, ONLY_A, ONLY_B))])
-    assert [number.name for number in found] == expected
-    assert found[0].kind == "headline"
+def test_a_part_of_a_benchmark_has_the_metrics_of_its_groups(task, logged, expected):
+    metrics = metrics_of([task_run(task, logged, (HEADED, ONLY_A, ONLY_B))])
+    assert [number.name for number in metrics] == expected
+    assert metrics[0].kind == "headline"
 
 
 def test_the_headline_of_a_part_is_the_first_metric_that_counts_all_samples():
-    given = samples(1) + samples(2, letter="b")
+    logged = samples(1) + samples(2, letter="b")
     numbers = (Metric(name="c", title="C", kind="headline", by="letter", weights={"c": 1.0}),)
-    found = metrics_of([task_run("letters_ab", given, (*numbers, ONLY_A, BOTH))])
-    assert [(number.name, number.kind) for number in found] == [("ab", "headline"), ("a", "letter")]
+    metrics = metrics_of([task_run("letters_ab", logged, (*numbers, ONLY_A, BOTH))])
+    assert [(number.name, number.kind) for number in metrics] == [
+        ("ab", "headline"),
+        ("a", "letter"),
+    ]

@@ -139,13 +139,13 @@ def test_a_task_that_the_run_lacks_is_named(tmp_path):
 
 
 def test_runs_of_one_name_are_numbered(tmp_path):
-    words = [str(write_run(tmp_path / each / "model", "mmie", LINES)) for each in "ab"]
+    words = [str(write_run(tmp_path / parent / "model", "mmie", LINES)) for parent in "ab"]
     assert [run.name for run in open_runs(words)] == ["model (1)", "model (2)"]
 
 
 def test_one_of_several_runs_must_be_named(tmp_path):
-    for each in "ab":
-        write_run(tmp_path / each, "mmie", LINES)
+    for parent in "ab":
+        write_run(tmp_path / parent, "mmie", LINES)
     with pytest.raises(SettingWrong, match="contains 2 runs"):
         open_run(str(tmp_path))
     assert len(open_runs([str(tmp_path)])) == 2

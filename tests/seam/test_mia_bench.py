@@ -210,14 +210,14 @@ def wait_for_replies(workplace: Workplace, count: int) -> None:
 def test_a_killed_run_pays_only_for_what_is_missing(
     workplace: Workplace, server: JudgeServer
 ) -> None:
-    def says(body: dict[str, Any]) -> str:
+    def reply(body: dict[str, Any]) -> str:
         if len(server) == 6:
             wait_for_replies(workplace, 5)
             (pid,) = workplace.pids("lmms-eval")
             os.kill(pid, signal.SIGKILL)
         return full_marks(body)
 
-    server.says(says)
+    server.says(reply)
     options = f"name=openai,model=judge-model,base_url={server.url},max_concurrency=1"
     result = evaluate(workplace, "--launcher_args", options, own_process=True)
     assert result.status == -signal.SIGKILL

@@ -275,5 +275,5 @@ def test_the_example_is_what_make_writes(tmp_path: Path) -> None:
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) == 14
     for path in written:
-        there = EXAMPLE / path.relative_to(tmp_path)
-        assert there.read_bytes() == path.read_bytes(), "run make.py"
+        committed = EXAMPLE / path.relative_to(tmp_path)
+        assert committed.read_bytes() == path.read_bytes(), "run make.py"

@@ -47,7 +47,7 @@ def request(text: str, *images: Path, **more: Any) -> JudgeRequest:
     return JudgeRequest(parts=(text, *images), max_tokens=64, **more)
 
 
-def said(outcome: Outcome) -> str:
+def outcome_text(outcome: Outcome) -> str:
     """The text of a reply, or the class of an error and its first line."""
     if isinstance(outcome, Exception):
         return f"{type(outcome).__name__}: {str(outcome).splitlines()[0]}"
@@ -70,12 +70,12 @@ class Asking:
         return BatchJudge(self.settings(**more), limits=limits, pace=pace or fast())
 
     def outcomes(self, *requests: JudgeRequest, **more: Any) -> list[Outcome]:
-        found = list(self.judge(**more).ask(requests))
-        assert sorted(index for index, _ in found) == list(range(len(requests)))
-        return [outcome for _, outcome in sorted(found, key=lambda pair: pair[0])]
+        numbered = list(self.judge(**more).ask(requests))
+        assert sorted(index for index, _ in numbered) == list(range(len(requests)))
+        return [outcome for _, outcome in sorted(numbered, key=lambda pair: pair[0])]
 
     def texts(self, *texts: str, **more: Any) -> list[str]:
-        return [said(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
+        return [outcome_text(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
 
     def left(self) -> list[str]:
         """The suffixes of the files in the folder."""

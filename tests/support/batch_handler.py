@@ -59,11 +59,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self._body()
-        asked = f"{self.command} {self.path}"
-        matches = ((route, re.fullmatch(rule, asked)) for route, rule in ROUTES.items())
+        request_line = f"{self.command} {self.path}"
+        matches = ((route, re.fullmatch(rule, request_line)) for route, rule in ROUTES.items())
         route, match = next(((r, m) for r, m in matches if m), ("", None))
         with self.batch.lock:
-            self.batch.asked.append((route, asked))
+            self.batch.asked.append((route, request_line))
             self.batch.callers.setdefault(route, set()).add(self.client_address[1])
             fault = self.batch.next_fault(route)
         self.batch.before.get(route, int)()
@@ -71,8 +71,8 @@ class Handler(BaseHTTPRequestHandler):
         if fault is not None:
             self._fault(fault, route, name, body)
         elif self.batch.key and self.headers["Authorization"] != f"Bearer {self.batch.key}":
-            said = f"Incorrect API key provided: {self.headers['Authorization']}."
-            self._send(401, json.dumps(error(said, "invalid_api_key")).encode())
+            message = f"Incorrect API key provided: {self.headers['Authorization']}."
+            self._send(401, json.dumps(error(message, "invalid_api_key")).encode())
         else:
             self._send(*self._do(route, name, body))
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from support.batch_handler import Fault, Handler
 
-Said = str | tuple[int, dict[str, Any]]
+Reply = str | tuple[int, dict[str, Any]]
 
 
 def completion(text: str | None, model: str = "gpt-4o-2024-11-20", **more: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class BatchServer:
     """Files, batches, a script of faults, and the list of calls."""
 
     def __init__(self) -> None:
-        self.say: Callable[[dict[str, Any]], Said] = lambda _: "fine"
+        self.say: Callable[[dict[str, Any]], Reply] = lambda _: "fine"
         self.key = ""
         self.models = ["gpt-4o-2024-11-20"]
         self.looks = 1  # polls before a batch is over
@@ -74,9 +74,9 @@ class BatchServer:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
 
-    def says(self, said: Said | Callable[[dict[str, Any]], Said]) -> None:
+    def says(self, reply: Reply | Callable[[dict[str, Any]], Reply]) -> None:
         """The reply, or the status and error body, to every request or to one with this body."""
-        self.say = said if callable(said) else lambda _: said
+        self.say = reply if callable(reply) else lambda _: reply
 
     def fails(
         self,
@@ -111,7 +111,7 @@ class BatchServer:
 
     def count(self, route: str) -> int:
         """The number of requests to a route, faults included."""
-        return sum(asked == route for asked, _ in self.asked)
+        return sum(called == route for called, _ in self.asked)
 
     def lines(self) -> list[dict[str, Any]]:
         """The requests of all batches, in order."""
@@ -126,18 +126,18 @@ class BatchServer:
             "status": "processed",
         }
 
-    def create(self, asked: dict[str, Any]) -> dict[str, Any]:
-        lines = self.files[asked["input_file_id"]].splitlines()
+    def create(self, request: dict[str, Any]) -> dict[str, Any]:
+        lines = self.files[request["input_file_id"]].splitlines()
         ending = self.endings.pop(0) if self.endings else Ending()
-        if wrong := self._wrong(asked, lines):
+        if wrong := self._wrong(request, lines):
             ending = Ending("failed", code=wrong, message=f"the file is wrong: {wrong}")
         batch = {
             "id": f"batch_{len(self.batches) + 1}",
             "object": "batch",
-            "endpoint": asked["endpoint"],
-            "completion_window": asked["completion_window"],
-            "input_file_id": asked["input_file_id"],
-            "metadata": asked.get("metadata"),
+            "endpoint": request["endpoint"],
+            "completion_window": request["completion_window"],
+            "input_file_id": request["input_file_id"],
+            "metadata": request.get("metadata"),
             "created_at": int(time.time()),
             "status": "validating",
             "request_counts": {"completed": 0, "failed": 0, "total": len(lines)},
@@ -176,7 +176,7 @@ class BatchServer:
                 return fault
         return None
 
-    def _wrong(self, asked: dict[str, Any], lines: list[bytes]) -> str:
+    def _wrong(self, batch_request: dict[str, Any], lines: list[bytes]) -> str:
         requests = [json.loads(line) for line in lines]
         running = [b for b in self.batches.values() if b["status"] in {"validating", "in_progress"}]
         enqueued = sum(b["request_counts"]["total"] for b in running) + len(lines)
@@ -184,7 +184,7 @@ class BatchServer:
             return "duplicate_custom_id"
         if len(lines) > self.max_requests or sum(map(len, lines)) > self.max_bytes or not lines:
             return "invalid_file_size"
-        if {request["url"] for request in requests} != {asked["endpoint"]}:
+        if {request["url"] for request in requests} != {batch_request["endpoint"]}:
             return "mismatched_endpoint"
         if self.enqueued_limit is not None and enqueued > self.enqueued_limit:
             return "token_limit_exceeded"
@@ -199,21 +199,21 @@ class BatchServer:
         lines = self.files[batch["input_file_id"]].splitlines()
         finished = len(lines) if ending.finished is None else ending.finished
         good, bad = [], []
-        for place, line in enumerate(lines):
-            written = self._line(json.loads(line), ending.status if place >= finished else "")
+        for number, line in enumerate(lines):
+            written = self._line(json.loads(line), ending.status if number >= finished else "")
             (good if b'"status_code": 200' in written else bad).append(written)
         batch["request_counts"] |= {"completed": len(good), "failed": len(bad)}
         for name, written in (("output_file_id", self.tamper(good)), ("error_file_id", bad)):
             if written:
                 batch[name] = self._keep(b"\n".join(written) + b"\n")
 
-    def _line(self, asked: dict[str, Any], left: str) -> bytes:
-        line: dict[str, Any] = {"id": "r", "custom_id": asked["custom_id"]}
+    def _line(self, request: dict[str, Any], left: str) -> bytes:
+        line: dict[str, Any] = {"id": "r", "custom_id": request["custom_id"]}
         if left:
             failure = {"code": f"batch_{left}", "message": f"the batch was {left}"}
             return json.dumps(line | {"response": None, "error": failure}).encode()
-        said = self.say(asked["body"])
-        status, body = said if isinstance(said, tuple) else (200, completion(said))
+        reply = self.say(request["body"])
+        status, body = reply if isinstance(reply, tuple) else (200, completion(reply))
         response = {"status_code": status, "request_id": "q", "body": body}
         done = line | {"response": response, "error": None}
         return json.dumps(done, ensure_ascii=False).encode()

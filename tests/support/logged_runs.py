@@ -64,16 +64,16 @@ def mmie_lines(
         grading = mmie_metrics.Grading(
             official=read_official(reply.text), robust=read_robust(reply.text)
         )
-        said = f"{answers}: {_words(index + 2, 50)}"
+        answer = f"{answers}: {_words(index + 2, 50)}"
         facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
         logged = {
             "signature": f"{judge}|paper_judge:no|prompt:other:1|reader:official+robust"
             "|task:mmie@1-A|data:sha256:1|pkg:0.1.0",
-            "answer": [{"text": said, "image": None}, {"text": None, "image": image}],
+            "answer": [{"text": answer, "image": None}, {"text": None, "image": image}],
             "replies": [asdict(reply)],
         }
         rows = mmie_metrics.rows(sample, grading, facts, logged)
-        yield _line(index, rows, said, f"{question[0].text}\n<image>", gold[0].text or "")
+        yield _line(index, rows, answer, f"{question[0].text}\n<image>", gold[0].text or "")
 
 
 def milebench_lines(
@@ -91,7 +91,7 @@ def milebench_lines(
         "|data:sha256:1|pkg:0.1.0"
     )
     for number in range(per_dataset):
-        for place, dataset in enumerate(datasets):
+        for position, dataset in enumerate(datasets):
             needle = "Needle" in dataset
             rule = mile.rule_of(dataset, "open-ended" if needle or number % 2 else "multi-choice")
             gold = str(1_000_000 + number) if needle else "a red square"
@@ -106,14 +106,14 @@ def milebench_lines(
                 gold=gold,
                 choices=("a red square", "a green bar") if rule == "choice" else (),
             )
-            said = gold if lots.random() < skill else "a green bar"
-            verdicts = mile_metrics.score(sample, said)
+            answer = gold if lots.random() < skill else "a green bar"
+            verdicts = mile_metrics.score(sample, answer)
             record = mile_metrics.sample_record(sample, verdicts, signature)
             rows = mile_metrics.benchmark_rows(sample, verdicts, record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
-            asked = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
-            yield _line(number * 29 + place, rows, f"{said}", asked, gold)
+            prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
+            yield _line(number * 29 + position, rows, f"{answer}", prompt, gold)
 
 
 def mia_lines(
@@ -178,15 +178,15 @@ def _reply(text: str) -> JudgeReply:
     return JudgeReply(text=text, model="nobody", usage=usage)
 
 
-def _line(number: int, rows: Mapping[str, object], said: str, asked: str, target: str) -> Line:
+def _line(number: int, rows: Mapping[str, object], answer: str, prompt: str, target: str) -> Line:
     return {
         "doc_id": number,
         "target": target,
-        "filtered_resps": said,
+        "filtered_resps": answer,
         "token_counts": [None],
         "doc_hash": "0",
         **rows,
-        "input": asked,
+        "input": prompt,
     }
 
 
@@ -196,4 +196,4 @@ def _lots(*named: object) -> random.Random:
 
 def _words(start: int, count: int) -> str:
     words = _WORDS.split()
-    return " ".join(words[(start + place * 7) % len(words)] for place in range(count))
+    return " ".join(words[(start + index * 7) % len(words)] for index in range(count))

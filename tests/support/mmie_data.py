@@ -39,8 +39,8 @@ def judge_input(
     sample_id: str, question: object = "Why?", gold: object = "So.", **more: object
 ) -> Row:
     """A row in the form of the official judge, with an answer of one text."""
-    told = {"model": "nobody", "question": question, "answer": "Nothing.", "gt_answer": gold}
-    return {"id": sample_id, **told, **more}
+    row = {"model": "nobody", "question": question, "answer": "Nothing.", "gt_answer": gold}
+    return {"id": sample_id, **row, **more}
 
 
 def contents(n: int) -> list[tuple[str, list[Segment], list[Segment]]]:

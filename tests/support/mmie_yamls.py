@@ -33,7 +33,7 @@ def metric(name: str, aggregation: str) -> str:
 
 def metric_list() -> str:
     """The last part of a task file."""
-    return HEAD + "".join(metric(*each) for each in AGGREGATIONS.items())
+    return HEAD + "".join(metric(*fields) for fields in AGGREGATIONS.items())
 
 
 def with_metrics(text: str) -> str:

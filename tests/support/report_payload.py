@@ -35,11 +35,11 @@ def packed(details: Sequence[Json]) -> str:
 
 
 def figure(percent: float | None, scored: int = 8, total: int = 8, **more: Any) -> Json:
-    known = percent is not None
+    defined = percent is not None
     low, high = (percent - 4.0, percent + 4.0) if percent is not None else (None, None)
-    why_not = "" if known else f"only {scored} of {total} samples have a score"
-    found = {"percent": percent, "low": low, "high": high, "scored": scored, "total": total}
-    return {**found, "why_not": why_not, "stored": None, **more}
+    why_not = "" if defined else f"only {scored} of {total} samples have a score"
+    content = {"percent": percent, "low": low, "high": high, "scored": scored, "total": total}
+    return {**content, "why_not": why_not, "stored": None, **more}
 
 
 def row(name: str, title: str, *percents: float | None) -> Json:
@@ -58,7 +58,7 @@ def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") ->
     series = []
     for run in range(runs):
         for reading in ("official", "robust"):
-            values = [20.0 + 7 * run + 3 * place % 50 for place in range(len(labels))]
+            values = [20.0 + 7 * run + 3 * index % 50 for index in range(len(labels))]
             if reading == "robust":
                 values = [value + 4 for value in values]
             if unit == "samples":
@@ -116,35 +116,35 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
     }
 
 
-def detail(place: int, official: float | None, robust: float | None, other: float | None) -> Json:
-    text = HOSTILE[place % len(HOSTILE)]
+def detail(index: int, official: float | None, robust: float | None, other: float | None) -> Json:
+    text = HOSTILE[index % len(HOSTILE)]
     missing = {"image": None, "alt": text, "note": "no such file"}
     return {
-        "question": [{"text": f"Question {place}: {text}"}, missing, {"text": "and then?"}],
+        "question": [{"text": f"Question {index}: {text}"}, missing, {"text": "and then?"}],
         "gold": [{"text": "gold"}, {"image": "javascript:window.pwned=8", "alt": "", "note": ""}],
         "runs": [
-            in_run(text if place else LONG, official, robust),
-            None if place == 1 else in_run(f"another answer {place}", other, other, 1),
+            in_run(text if index else LONG, official, robust),
+            None if index == 1 else in_run(f"another answer {index}", other, other, 1),
         ],
     }
 
 
 def samples(points: Sequence[tuple[float | None, float | None, float | None]], full: float) -> Json:
     official, robust, other = (list(column) for column in zip(*points, strict=True))
-    missing = [place == 1 for place in range(len(points))]
+    missing = [index == 1 for index in range(len(points))]
     reasons = [
         ["" if value is not None else "unparsed" for value in run] for run in (official, other)
     ]
     reasons[1][1] = ""
 
-    def difference(place: int) -> float:
-        known = [value for value in points[place] if value is not None]
-        return 1.0 if len(known) < 3 and place != 1 else (max(known) - min(known)) / full
+    def difference(index: int) -> float:
+        scored = [value for value in points[index] if value is not None]
+        return 1.0 if len(scored) < 3 and index != 1 else (max(scored) - min(scored)) / full
 
     return {
-        "ids": [f"id-{place} {HOSTILE[place % len(HOSTILE)]}" for place in range(len(points))],
+        "ids": [f"id-{index} {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))],
         "first": [
-            f"Question {place}: {HOSTILE[place % len(HOSTILE)]}" for place in range(len(points))
+            f"Question {index}: {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))
         ],
         "points": {"official": [official, other], "robust": [robust, other]},
         "reasons": {"official": reasons, "robust": reasons},
@@ -152,10 +152,10 @@ def samples(points: Sequence[tuple[float | None, float | None, float | None]], f
         "groups": {
             "category": {
                 "names": ["even", ATTACK],
-                "of": [[place % 2] for place in range(len(points))],
+                "of": [[index % 2] for index in range(len(points))],
             }
         },
-        "disputed": [difference(place) for place in range(len(points))],
+        "disputed": [difference(index) for index in range(len(points))],
     }
 
 
@@ -176,7 +176,7 @@ def hostile() -> Json:
     labels = ["alike", "alike", MARKUP, *HOSTILE]
     signatures = [f"judge:a|model:m|note:{ATTACK}", "judge:b|model:m|note:"]
     spent = {"replies": 8, "cached": 3, "models": {ATTACK: 8}, "input_tokens": 9000}
-    details = [detail(place, *points) for place, points in enumerate(POINTS)]
+    details = [detail(index, *points) for index, points in enumerate(POINTS)]
     stored = row("", "Overall", 48.11, None)
     stored["cells"][0]["official"]["stored"] = 47.0
     task = {
@@ -195,7 +195,7 @@ def hostile() -> Json:
             {
                 "kind": "category",
                 "title": "By category",
-                "rows": [row(str(place), text, 10.0, 20.0) for place, text in enumerate(HOSTILE)],
+                "rows": [row(str(index), text, 10.0, 20.0) for index, text in enumerate(HOSTILE)],
             },
         ],
         "charts": [
@@ -225,10 +225,10 @@ def hostile() -> Json:
 def large(count: int, chunk: int = 500) -> Json:
     """One run of one task with many samples, of points 0 to 6 in turn."""
     payload = hostile()
-    points = [float(place % 7) for place in range(count)]
+    points = [float(index % 7) for index in range(count)]
     details = [
-        {"question": [{"text": f"word-{place}"}], "gold": [], "runs": [in_run("yes", value, value)]}
-        for place, value in enumerate(points)
+        {"question": [{"text": f"word-{index}"}], "gold": [], "runs": [in_run("yes", value, value)]}
+        for index, value in enumerate(points)
     ]
     starts = list(range(0, count, chunk))
     task = payload["tasks"][0] | {
@@ -239,13 +239,13 @@ def large(count: int, chunk: int = 500) -> Json:
         "spend": [],
         "signatures": ["judge:a"],
         "samples": {
-            "ids": [f"id-{place}" for place in range(count)],
-            "first": [f"Question {place}" for place in range(count)],
+            "ids": [f"id-{index}" for index in range(count)],
+            "first": [f"Question {index}" for index in range(count)],
             "points": {"official": [points], "robust": [points]},
             "reasons": {"official": [[""] * count], "robust": [[""] * count]},
             "missing": [[False] * count],
             "groups": {
-                "field": {"names": ["a", "b"], "of": [[place % 2] for place in range(count)]}
+                "field": {"names": ["a", "b"], "of": [[index % 2] for index in range(count)]}
             },
             "disputed": [0.0] * count,
             "chunk_starts": starts,

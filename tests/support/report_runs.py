@@ -62,12 +62,12 @@ def sample(
 ) -> LoggedSample:
     """A sample; without `robust`, both readings give the same points."""
     other = points if isinstance(robust, str) else robust
-    given: dict[str, object] = {"signature": SIGNATURE, "groups": {"category": (category,)}}
+    defaults: dict[str, object] = {"signature": SIGNATURE, "groups": {"category": (category,)}}
     return LoggedSample(
         id=id,
         official=verdict(points),
         robust=verdict(other),
-        **{**given, **fields},  # type: ignore[arg-type]
+        **{**defaults, **fields},  # type: ignore[arg-type]
     )
 
 

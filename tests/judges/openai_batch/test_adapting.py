@@ -17,37 +17,39 @@ def test_batches_adapt_to_the_providers_limit(server, asking, limit):
 
 def test_a_provider_that_accepts_nothing_is_given_up_after_a_few_attempts(server, asking):
     server.enqueued_limit = 0
-    found = asking.texts(*"abcdefgh")
-    assert all(text.startswith("JudgeUnavailable: no batch is taken") for text in found)
+    outcomes = asking.texts(*"abcdefgh")
+    assert all(text.startswith("JudgeUnavailable: no batch is taken") for text in outcomes)
     assert server.count("create") == 4
     server.enqueued_limit = None
     assert asking.texts("a") == ["A"]
 
 
 def test_batches_adapt_to_an_immediate_rejection(server, asking):
-    said = json.dumps(error("Enqueued token limit reached.", "token_limit_exceeded")).encode()
-    server.fails(429, "create", times=2, body=said)
+    body = json.dumps(error("Enqueued token limit reached.", "token_limit_exceeded")).encode()
+    server.fails(429, "create", times=2, body=body)
     assert asking.texts(*"abcd") == list("ABCD")
     assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [1, 1, 1, 1]
     assert asking.left() == []
 
 
 def test_a_batch_is_repeated_in_the_dialect_that_the_model_accepts(server, asking):
-    said = error("Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter")
-    said["error"]["param"] = "max_tokens"
+    rejection = error(
+        "Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter"
+    )
+    rejection["error"]["param"] = "max_tokens"
     say = server.say
-    server.says(lambda body: (400, said) if "max_tokens" in body else say(body))
+    server.says(lambda body: (400, rejection) if "max_tokens" in body else say(body))
     assert asking.texts("a", "b") == ["A", "B"]
     assert len(server.batches) == 2
 
 
 def test_a_model_that_accepts_no_dialect_is_a_refusal(server, asking):
-    def says(body):
+    def reject_length_parameters(body):
         name = next(key for key in body if key.startswith("max"))
-        said = error(f"Unsupported parameter: '{name}'.", "unsupported_parameter")
-        return 400, said
+        rejection = error(f"Unsupported parameter: '{name}'.", "unsupported_parameter")
+        return 400, rejection
 
-    server.says(says)
-    (found,) = asking.texts("a")
-    assert found.startswith("JudgeRefused: ")
+    server.says(reject_length_parameters)
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeRefused: ")
     assert len(server.batches) <= 3

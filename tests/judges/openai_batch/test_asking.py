@@ -3,7 +3,7 @@ import json
 import stat
 
 import pytest
-from support.batch_asking import KEY, MODEL, request, said
+from support.batch_asking import KEY, MODEL, outcome_text, request
 from support.batch_server import completion
 
 from mmie_tasks.core.errors import SettingWrong
@@ -37,13 +37,13 @@ def test_an_unknown_price_is_no_price(asking):
 def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
-    asked = request("Look:", image)
+    judge_request = request("Look:", image)
     how = {"temperature": None, "max_tokens": 7, "detail": "low"}
-    asking.outcomes(asked, **how)
+    asking.outcomes(judge_request, **how)
     (line,) = server.lines()
-    assert line["custom_id"] == content_key(asked)
+    assert line["custom_id"] == content_key(judge_request)
     assert (line["method"], line["url"]) == ("POST", "/v1/chat/completions")
-    assert line["body"] == chat_body(asked, asking.settings(**how), PLAIN)
+    assert line["body"] == chat_body(judge_request, asking.settings(**how), PLAIN)
     assert (line["body"]["model"], line["body"]["max_tokens"]) == (MODEL, 7)
     assert "temperature" not in line["body"]
     url = line["body"]["messages"][0]["content"][1]["image_url"]["url"]
@@ -75,8 +75,8 @@ def test_no_requests_send_nothing(server, asking):
 
 def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
     broken, fine = asking.outcomes(request("a", tmp_path / "none.png"), request("b"))
-    assert said(broken).startswith("RequestBroken: the image")
-    assert said(fine) == "B"
+    assert outcome_text(broken).startswith("RequestBroken: the image")
+    assert outcome_text(fine) == "B"
 
 
 def test_an_image_that_disappears_concerns_only_its_request(server, asking, tmp_path):
@@ -85,8 +85,8 @@ def test_an_image_that_disappears_concerns_only_its_request(server, asking, tmp_
     server.before["upload"] = lambda: image.unlink(missing_ok=True)  # of the first file
     requests = request("b"), request("a", image)
     fine, broken = asking.outcomes(*requests, limits=Limits(requests=1))
-    assert said(broken).startswith("RequestBroken: the image")
-    assert said(fine) == "B"
+    assert outcome_text(broken).startswith("RequestBroken: the image")
+    assert outcome_text(fine) == "B"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_requests_are_split_into_files_within_the_limits(server, asking, tmp_pat
     image = tmp_path / "a.png"
     image.write_bytes(PNG)
     outcomes = asking.outcomes(*(request(text, image) for text in "abcde"), limits=limits)
-    assert [said(outcome) for outcome in outcomes] == list("ABCDE")
+    assert [outcome_text(outcome) for outcome in outcomes] == list("ABCDE")
     files = [server.files[batch["input_file_id"]] for batch in server.batches.values()]
     assert [len(file.splitlines()) for file in files] == sizes
     assert all(len(file) <= limits.size_bytes for file in files)
@@ -121,24 +121,24 @@ def test_only_a_lock_file_remains_on_the_disk(asking):
 
 
 def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
-    found = {}
+    modes = {}
 
     def look():
         for path in (asking.folder / "judge" / "batches").rglob("*"):
-            found[path.suffix] = stat.S_IMODE(path.stat().st_mode)
+            modes[path.suffix] = stat.S_IMODE(path.stat().st_mode)
 
     server.before["upload"] = look
     asking.texts("a")
     (folder,) = (asking.folder / "judge" / "batches").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert found[".json"] == found[".jsonl"] == 0o600
+    assert modes[".json"] == modes[".jsonl"] == 0o600
 
 
 def test_no_request_is_on_the_disk_while_a_batch_runs(server, asking):
-    found = []
-    server.before["retrieve"] = lambda: found.extend(asking.left())
+    leaked = []
+    server.before["retrieve"] = lambda: leaked.extend(asking.left())
     asking.texts("a")
-    assert set(found) == {".json"}
+    assert set(leaked) == {".json"}
 
 
 def test_the_signature_is_that_of_the_online_judge(asking):
@@ -159,8 +159,8 @@ def test_a_check_finds_a_wrong_key(server, asking):
 
 
 def test_nothing_is_sent_without_a_required_key(asking):
-    found = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
-    assert found[0].startswith("JudgeMisconfigured: ")
+    outcomes = asking.texts("a", api_key=None, base_urls=("https://api.openai.com/v1",))
+    assert outcomes[0].startswith("JudgeMisconfigured: ")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_truncated_reply_is_marked(server, asking):
 def test_the_key_goes_to_the_server_and_nowhere_else(server, asking, capfd):
     server.key = KEY
     judge = asking.judge()
-    assert [said(outcome) for _, outcome in judge.ask([request("a")])] == ["A"]
+    assert [outcome_text(outcome) for _, outcome in judge.ask([request("a")])] == ["A"]
     state = [path.read_text() for path in asking.folder.rglob("*") if path.is_file()]
     everything = json.dumps(server.lines()) + "".join([*capfd.readouterr(), *state, repr(judge)])
     assert KEY not in everything

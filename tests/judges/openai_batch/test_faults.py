@@ -32,7 +32,9 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
 )
 def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
     say = server.say
-    server.says(lambda asked: (status, body) if say(asked) == "B" else say(asked))
+    server.says(
+        lambda request_body: (status, body) if say(request_body) == "B" else say(request_body)
+    )
     first, second, third = asking.texts("a", "b", "c")
     assert (first, third) == ("A", "C")
     assert second.startswith(words)
@@ -60,8 +62,8 @@ def test_a_failed_line_concerns_only_its_request(server, asking, status, body, w
 )
 def test_broken_lines_never_crash_and_never_score(server, asking, tampered, expected):
     server.tamper = tampered
-    found = asking.texts("a", "b")
-    assert [text[: len(wanted)] for text, wanted in zip(found, expected, strict=True)] == expected
+    outcomes = asking.texts("a", "b")
+    assert [text[: len(start)] for text, start in zip(outcomes, expected, strict=True)] == expected
 
 
 def test_ignored_lines_are_counted_in_the_log(server, asking, logged):
@@ -161,9 +163,9 @@ def test_a_server_that_accepts_no_batch_is_misconfigured(
     server, asking, route, status, body, words
 ):
     server.fails(status, route, body=json.dumps(body).encode() if body else b"")
-    found = asking.texts("a", "b")
-    assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in found)
-    assert not any(KEY in text for text in found)
+    outcomes = asking.texts("a", "b")
+    assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in outcomes)
+    assert not any(KEY in text for text in outcomes)
     assert server.count(route) <= 3
 
 
@@ -172,9 +174,9 @@ def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, aski
     if route == "list":
         server.loses("create")
     server.fails(503, route)
-    found = asking.texts(*"abcd", limits=Limits(requests=1), **IMPATIENT)
-    assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in found)
-    assert len({path for asked, path in server.asked if asked == route}) == 1
+    outcomes = asking.texts(*"abcd", limits=Limits(requests=1), **IMPATIENT)
+    assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in outcomes)
+    assert len({path for called, path in server.asked if called == route}) == 1
 
 
 def test_a_batch_created_during_an_outage_is_found_later(server, asking):
@@ -207,16 +209,16 @@ def test_a_batch_that_is_never_over_is_left_running(server, asking):
 
 def test_a_deleted_batch_is_an_error_and_is_submitted_again_later(server, asking):
     server.before["retrieve"] = server.batches.clear
-    (gone,) = asking.texts("a")
-    assert gone.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeUnavailable: the batch `batch_1` no longer exists")
     server.before.clear()
     assert asking.texts("a") == ["A"]
 
 
 def test_an_unwritable_folder_is_an_error(server, asking):
     (asking.folder / "judge").write_text("a file")
-    (found,) = asking.texts("a")
-    assert found.startswith("JudgeMisconfigured: The folder `")
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeMisconfigured: The folder `")
     assert server.count("upload") == 0
 
 

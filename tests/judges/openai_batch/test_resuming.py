@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from support.batch_asking import MODEL, request, said, watch
+from support.batch_asking import MODEL, outcome_text, request, watch
 
 from mmie_tasks.judges.openai.batch_store import RETENTION_S, Limits
 
@@ -184,4 +184,4 @@ def test_a_record_holds_no_request_and_no_key(server, asking, elsewhere):
     assert sorted(fields) == sorted(names.split())
     assert "secret" not in record.read_text()
     assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0"
-    assert said(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"
+    assert outcome_text(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"

@@ -41,20 +41,20 @@ def test_the_value_equals_the_librarys(limit, level, rows):
     assume(usable(points))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_ALPHA_CELLS", limit)
-        found = alpha(points, level, 0)
-    assert found.value == pytest.approx(by_library(points, level), abs=1e-9)
+        result = alpha(points, level, 0)
+    assert result.value == pytest.approx(by_library(points, level), abs=1e-9)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @QUICK
 @given(rows=RATINGS, seed=st.integers(0, 99))
 def test_a_resample_has_the_alpha_of_the_samples_it_draws(level, rows, seed):
-    found = rating_rows(*np.array(rows, dtype=float).T)
-    assume(found.samples)
-    [drawn] = resample_counts(found.counts, 1, seed)
-    points = np.repeat(found.points, drawn[0].astype(int), axis=0)
+    grouped = rating_rows(*np.array(rows, dtype=float).T)
+    assume(grouped.samples)
+    [drawn] = resample_counts(grouped.counts, 1, seed)
+    points = np.repeat(grouped.points, drawn[0].astype(int), axis=0)
     expected = by_library(points, level) if usable(points) else np.nan
-    assert alphas(found, drawn, level)[0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+    assert alphas(grouped, drawn, level)[0] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -62,7 +62,7 @@ def test_a_resample_has_the_alpha_of_the_samples_it_draws(level, rows, seed):
 @given(rows=RATINGS, order=st.randoms(use_true_random=False))
 def test_the_order_of_samples_does_not_matter(level, rows, order):
     shuffled = order.sample(rows, len(rows))
-    one, other = (alpha(np.array(each, dtype=float), level, 100) for each in (rows, shuffled))
+    one, other = (alpha(np.array(ratings, dtype=float), level, 100) for ratings in (rows, shuffled))
     assert one == other
 
 
@@ -71,8 +71,8 @@ def test_raters_who_say_the_same_agree_and_the_interval_holds_the_value(level):
     x = np.arange(60) % 7.0
     assert alpha(np.column_stack((x, x, x)), level, 100).value == pytest.approx(1)
     other = np.roll(x, 1)
-    found = alpha(np.column_stack((x, other, x)), level, 200)
-    assert found.interval.low < found.value < found.interval.high
+    result = alpha(np.column_stack((x, other, x)), level, 200)
+    assert result.interval.low < result.value < result.interval.high
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_raters_who_say_the_same_agree_and_the_interval_holds_the_value(level):
     ],
 )
 def test_an_undefined_alpha_has_a_reason(points, why):
-    found = alpha(np.array(points), "interval", 100)
-    assert found.value is None
-    assert why in found.why_not
+    result = alpha(np.array(points), "interval", 100)
+    assert result.value is None
+    assert why in result.why_not
 
 
 def test_one_sample_has_an_alpha_and_no_interval():
-    found = alpha(np.array([[1.0, 2.0]]), "interval", 100)
-    assert (found.value, found.interval) == (pytest.approx(0), None)
-    assert "one sample" in found.why_not
+    result = alpha(np.array([[1.0, 2.0]]), "interval", 100)
+    assert (result.value, result.interval) == (pytest.approx(0), None)
+    assert "one sample" in result.why_not

@@ -44,8 +44,8 @@ def judges(tmp_path):
 
 
 def test_two_judges_have_every_measure_with_its_interval(judges):
-    found = as_json(*judges)
-    [pair] = found["with_reference"]
+    output = as_json(*judges)
+    [pair] = output["with_reference"]
     assert (pair["reference"], pair["judge"]) == (
         "model by gpt-4o-2024-11-20",
         "model by mmie-eval",
@@ -56,15 +56,15 @@ def test_two_judges_have_every_measure_with_its_interval(judges):
 
 
 def test_unscored_samples_are_counted_and_compared_nowhere(judges):
-    found = as_json(*judges)
+    output = as_json(*judges)
     lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
-    scored = [[points_of(line) is not None for line in each] for each in lines]
-    assert [rater["with_points"] for rater in found["raters"]] == [sum(each) for each in scored]
-    assert [rater["unscored"] for rater in found["raters"]] == [
-        {"unparsed": 60 - sum(each)} for each in scored
+    scored = [[points_of(line) is not None for line in log] for log in lines]
+    assert [rater["with_points"] for rater in output["raters"]] == [sum(flags) for flags in scored]
+    assert [rater["unscored"] for rater in output["raters"]] == [
+        {"unparsed": 60 - sum(flags)} for flags in scored
     ]
-    both = sum(map(all, zip(*scored, strict=True)))
-    assert found["with_reference"][0]["n"] == both < min(map(sum, scored))
+    scored_by_both = sum(map(all, zip(*scored, strict=True)))
+    assert output["with_reference"][0]["n"] == scored_by_both < min(map(sum, scored))
 
 
 def test_the_papers_table_comes_first_and_the_signatures_last(judges):
@@ -80,49 +80,49 @@ def test_the_papers_table_comes_first_and_the_signatures_last(judges):
 def test_people_are_the_reference_and_several_of_them_their_mean(judges, tmp_path):
     scores = [("SA-0", 2, "ann"), ("SA-0", 5, "bob"), ("SA-3", 4, "bob"), ("PBL-1", 1, "ann")]
     csv = people(tmp_path / "crowd.csv", [*scores, ("absent", 3, "ann")], "id,score,rater")
-    found = as_json(*judges, csv)
-    assert found["reference"] == "mean of crowd"
-    assert found["means"] == {"mean of crowd": ["ann", "bob"]}
-    assert found["samples"]["in_one_only"] == 1
-    assert [each["who"] for each in found["krippendorff_alpha"]] == [
+    output = as_json(*judges, csv)
+    assert output["reference"] == "mean of crowd"
+    assert output["means"] == {"mean of crowd": ["ann", "bob"]}
+    assert output["samples"]["in_one_only"] == 1
+    assert [alpha["who"] for alpha in output["krippendorff_alpha"]] == [
         "all 4 raters",
         "people",
         "judges",
     ]
-    rows = found["with_reference"][0]["confusion"]
+    rows = output["with_reference"][0]["confusion"]
     assert [sum(row) for row in rows] == [0, 1, 0, 0, 2, 0, 0]  # 1, 4, and 3.5 to the even one
 
 
 def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
     csv = people(tmp_path / "crowd.csv", [("SA-0", 2), ("SA-3", 5)])
-    found = as_json(f"x={judges[0]}", f"y={judges[1]}", f"people={csv}", reference="y")
-    assert [(p["judge"], p["reference"]) for p in found["with_reference"]] == [
+    output = as_json(f"x={judges[0]}", f"y={judges[1]}", f"people={csv}", reference="y")
+    assert [(p["judge"], p["reference"]) for p in output["with_reference"]] == [
         ("x", "y"),
         ("people", "y"),
     ]
-    assert [(p["judge"], p["reference"]) for p in found["other_pairs"]] == [("x", "people")]
+    assert [(p["judge"], p["reference"]) for p in output["other_pairs"]] == [("x", "people")]
 
 
 def test_of_more_than_four_raters_each_is_compared_with_the_reference_only(judges):
-    found = as_json(*(f"judge{n}={judges[n % 2]}" for n in range(5)))
-    assert (len(found["with_reference"]), found["other_pairs"]) == (4, [])
+    output = as_json(*(f"judge{n}={judges[n % 2]}" for n in range(5)))
+    assert (len(output["with_reference"]), output["other_pairs"]) == (4, [])
 
 
 def test_one_judge_twice_is_perfect_agreement(judges):
-    found = as_json(judges[0], judges[0])
-    assert [rater["name"] for rater in found["raters"]] == ["model (1)", "model (2)"]
-    [pair] = found["with_reference"]
+    output = as_json(judges[0], judges[0])
+    assert [rater["name"] for rater in output["raters"]] == ["model (1)", "model (2)"]
+    [pair] = output["with_reference"]
     assert (pair["measures"]["kappa"]["value"], pair["measures"]["mae"]["high"]) == (1, 0)
-    assert found["disputed"] == []
+    assert output["disputed"] == []
 
 
 def test_samples_with_other_answers_are_left_out_and_counted(judges, tmp_path):
     lines = list(mmie_lines(60, judge=OURS))
-    others = list(mmie_lines(60, judge=OURS, answers="model-b"))
-    write_run(tmp_path / "mixed" / "model", "mmie", [*lines[:20], *others[20:]])
-    found = as_json(judges[0], tmp_path / "mixed")
-    assert found["samples"]["other_answers"] == 40
-    assert found["samples"]["compared"] == 20
+    of_model_b = list(mmie_lines(60, judge=OURS, answers="model-b"))
+    write_run(tmp_path / "mixed" / "model", "mmie", [*lines[:20], *of_model_b[20:]])
+    output = as_json(judges[0], tmp_path / "mixed")
+    assert output["samples"]["other_answers"] == 40
+    assert output["samples"]["compared"] == 20
     assert "40 samples left out: the judges" in agreement(judges[0], tmp_path / "mixed")
 
 
@@ -152,27 +152,27 @@ def test_the_samples_disagreed_on_most_come_first(tmp_path):
         [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines],
     )
     write_run(tmp_path / "c" / "model", "mmie", lines)
-    found = as_json(tmp_path / "c", csv, top=30)
-    assert [(-each["spread"], each["id"]) for each in found["disputed"]] == sorted(
+    output = as_json(tmp_path / "c", csv, top=30)
+    assert [(-row["spread"], row["id"]) for row in output["disputed"]] == sorted(
         (-spread, id_) for id_, spread in far.items()
     )
     assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
 
 
 def test_each_category_says_where_the_judges_part(judges):
-    found = as_json(*judges)
-    by_category = {g["group"]: g for g in found["in_groups"] if g["kind"] == "category"}
+    output = as_json(*judges)
+    by_category = {g["group"]: g for g in output["in_groups"] if g["kind"] == "category"}
     assert set(by_category) == {"SA", "PBL", "MSR"}
-    assert sum(group["n"] for group in by_category.values()) == found["with_reference"][0]["n"]
+    assert sum(group["n"] for group in by_category.values()) == output["with_reference"][0]["n"]
     assert set(by_category["SA"]["measures"]) == {"pearson", "mae", "bias"}
 
 
 def test_the_order_of_the_lines_does_not_matter(judges, tmp_path):
     lines = list(mmie_lines(60, judge=OURS, unscored=0.1))
     write_run(tmp_path / "turned" / "model", "mmie", reversed(lines))
-    here, there = as_json(*judges), as_json(judges[0], tmp_path / "turned")
+    in_order, turned = as_json(*judges), as_json(judges[0], tmp_path / "turned")
     for key in ("with_reference", "in_groups", "disputed", "krippendorff_alpha"):
-        assert here[key] == there[key]
+        assert in_order[key] == turned[key]
 
 
 def test_a_benchmark_without_whole_points_has_no_kappa_and_says_so(tmp_path):
@@ -197,10 +197,10 @@ def test_very_few_samples_give_no_invented_numbers(tmp_path, count):
 def test_a_constant_judge_has_no_correlation_and_still_a_distance(judges, tmp_path):
     lines = [line["official"]["id"] for line in mmie_lines(60)]
     csv = people(tmp_path / "flat.csv", [(id_, 3) for id_ in lines])
-    found = as_json(judges[0], csv)["with_reference"][0]["measures"]
-    assert found["pearson"]["value"] is None
-    assert "the same points" in found["spearman"]["why_not"]
-    assert found["mae"]["value"] > 0
+    measures = as_json(judges[0], csv)["with_reference"][0]["measures"]
+    assert measures["pearson"]["value"] is None
+    assert "the same points" in measures["spearman"]["why_not"]
+    assert measures["mae"]["value"] > 0
 
 
 def test_judges_without_a_common_score_are_an_error(tmp_path):
@@ -232,15 +232,15 @@ def test_of_several_tasks_one_is_chosen_by_name(tmp_path):
 def test_a_part_of_a_benchmark_is_compared_with_all_of_it(judges, tmp_path):
     lines = [line for line in mmie_lines(60, judge=OURS) if line["official"]["id"][:2] == "SA"]
     write_run(tmp_path / "part" / "model", "mmie_sa", lines)
-    found = as_json(judges[0], tmp_path / "part")
-    assert (found["samples"]["compared"], found["samples"]["in_one_only"]) == (20, 40)
+    output = as_json(judges[0], tmp_path / "part")
+    assert (output["samples"]["compared"], output["samples"]["in_one_only"]) == (20, 40)
 
 
 def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
     rows = [("a", 1, "ann"), ("a", 2, "bob"), ("b", 5, "ann"), ("b", 5, "bob")]
     csv = people(tmp_path / "crowd.csv", rows, "id,score,rater")
-    found = as_json(csv, task="mmie")
-    assert (found["reference"], found["with_reference"][0]["n"]) == ("ann", 2)
+    output = as_json(csv, task="mmie")
+    assert (output["reference"], output["with_reference"][0]["n"]) == ("ann", 2)
     with pytest.raises(SettingWrong, match=r"scale .* not known: there is no run"):
         agreement(csv)
 
@@ -253,7 +253,7 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
 
 @pytest.mark.usefixtures("judges")
 @pytest.mark.parametrize(
-    ("words", "options", "said"),
+    ("words", "options", "message"),
     [
         pytest.param(["a"], {}, "two raters or more", id="alone"),
         pytest.param(["a", "absent"], {}, "absent` does not exist", id="no-run"),
@@ -267,9 +267,9 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )
-def test_an_invalid_request_is_an_error(tmp_path, words, options, said):
+def test_an_invalid_request_is_an_error(tmp_path, words, options, message):
     people(tmp_path / "other.csv", [("1", 2), ("2", 3)])
-    with pytest.raises(MmieTasksError, match=said):
+    with pytest.raises(MmieTasksError, match=message):
         agreement(*(tmp_path / word for word in words), **options)
 
 

@@ -29,8 +29,8 @@ def pairs(rows):
 
 
 def values(rows, scale=SIX):
-    found = measure(pairs(rows), ALL_MEASURES, MeasureOptions(scale=scale, resamples=0))
-    return {name: each.value for name, each in found.items()}
+    measured = measure(pairs(rows), ALL_MEASURES, MeasureOptions(scale=scale, resamples=0))
+    return {name: measure_value.value for name, measure_value in measured.items()}
 
 
 @QUICK
@@ -56,10 +56,10 @@ def test_every_value_equals_the_libraries(rows):
 @QUICK
 @given(VARIED)
 def test_the_weighted_statistics_are_the_libraries(rows):
-    found, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
+    grouped, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
     expected = values(rows)
     for name in ("pearson", "spearman", "kendall", "kappa"):
-        value = getattr(measures, name)(found, as_they_are)[0]
+        value = getattr(measures, name)(grouped, as_they_are)[0]
         assert value == pytest.approx(expected[name], abs=1e-9), name
 
 
@@ -67,30 +67,34 @@ def test_the_weighted_statistics_are_the_libraries(rows):
 @given(VARIED, st.integers(0, 99))
 @example([(0, 0), (0, 1), (1, 2)], 29)  # no spread is left, but for rounding
 def test_a_weighted_statistic_is_that_of_the_samples_it_draws(rows, seed):
-    found = pairs(rows)
-    [drawn] = bootstrap.resample_counts(found.counts, 1, seed)
-    again = np.repeat(np.column_stack((found.judge, found.reference)), drawn[0].astype(int), axis=0)
+    grouped = pairs(rows)
+    [drawn] = bootstrap.resample_counts(grouped.counts, 1, seed)
+    again = np.repeat(
+        np.column_stack((grouped.judge, grouped.reference)), drawn[0].astype(int), axis=0
+    )
     expected = measure(pairs(again), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=0))
     for name in ("cosine", "mse", "pearson", "spearman", "kendall", "kappa", "sd", "bias"):
-        value = getattr(measures, name)(found, drawn)[0]
-        wanted = expected[name].value
-        assert value == pytest.approx(np.nan if wanted is None else wanted, abs=1e-9, nan_ok=True)
+        value = getattr(measures, name)(grouped, drawn)[0]
+        expected_value = expected[name].value
+        assert value == pytest.approx(
+            np.nan if expected_value is None else expected_value, abs=1e-9, nan_ok=True
+        )
 
 
 @QUICK
 @given(VARIED)
 def test_only_the_bias_knows_who_is_the_judge(rows):
-    here, there = values(rows), values([(y, x) for x, y in rows])
-    assert here.pop("bias") == pytest.approx(-there.pop("bias"))
-    assert here == pytest.approx(there, abs=1e-12)
+    in_order, swapped = values(rows), values([(y, x) for x, y in rows])
+    assert in_order.pop("bias") == pytest.approx(-swapped.pop("bias"))
+    assert in_order == pytest.approx(swapped, abs=1e-12)
 
 
 @QUICK
 @given(VARIED)
 def test_a_judge_agrees_with_itself(rows):
-    ones = {"cosine", "pearson", "spearman", "kendall", "kappa", "exact", "within"}
-    found = values([(x, x) for x, _ in rows])
-    assert found == pytest.approx({name: float(name in ones) for name in ALL_MEASURES})
+    equal_to_1 = {"cosine", "pearson", "spearman", "kendall", "kappa", "exact", "within"}
+    measured = values([(x, x) for x, _ in rows])
+    assert measured == pytest.approx({name: float(name in equal_to_1) for name in ALL_MEASURES})
 
 
 @settings(max_examples=20, deadline=None)
@@ -129,29 +133,29 @@ def test_the_order_of_samples_does_not_matter(rows, order):
     ],
 )
 def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
-    found = measure(
+    measured = measure(
         pairs(np.reshape(rows, (-1, 2))), ALL_MEASURES, MeasureOptions(scale=SIX, resamples=100)
     )
-    assert {name for name in ALL_MEASURES if found[name].value is None} == set(missing)
-    assert all(said in found[name].why_not for name, said in missing.items())
+    assert {name for name in ALL_MEASURES if measured[name].value is None} == set(missing)
+    assert all(reason in measured[name].why_not for name, reason in missing.items())
 
 
 def test_points_that_are_missing_are_never_filled_in():
     x, y = np.array([1, np.nan, 3, 5.0]), np.array([2, 2, np.nan, 4.0])
-    found = rating_rows(x, y)
-    assert (found.judge.tolist(), found.reference.tolist()) == ([1, 5], [2, 4])
+    grouped = rating_rows(x, y)
+    assert (grouped.judge.tolist(), grouped.reference.tolist()) == ([1, 5], [2, 4])
 
 
 def test_steps_are_of_whole_points_and_distances_are_not():
-    found = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
-    assert found["mae"] == (0.5 + 0.5 + 4 + 2) / 4
-    assert (found["exact"], found["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
+    measured = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
+    assert measured["mae"] == (0.5 + 0.5 + 4 + 2) / 4
+    assert (measured["exact"], measured["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
 
 
 def test_without_whole_points_kappa_is_undefined_and_the_tolerance_is_a_tenth():
-    found = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
-    assert found["kappa"] is None
-    assert (found["exact"], found["within"]) == pytest.approx((1 / 3, 2 / 3))
+    measured = values([(50, 60), (20, 30.5), (70, 70)], HUNDRED)
+    assert measured["kappa"] is None
+    assert (measured["exact"], measured["within"]) == pytest.approx((1 / 3, 2 / 3))
     assert (
         measures.measure_titles(MeasureOptions(scale=HUNDRED, resamples=0))["within"] == "within 10"
     )
@@ -160,7 +164,7 @@ def test_without_whole_points_kappa_is_undefined_and_the_tolerance_is_a_tenth():
 def by_hand(x, y, statistic, resamples=2000):
     random = np.random.default_rng(5)
     drawn = [random.integers(len(x), size=len(x)) for _ in range(resamples)]
-    return np.quantile([statistic(x[each], y[each]) for each in drawn], (0.025, 0.975))
+    return np.quantile([statistic(x[indices], y[indices]) for indices in drawn], (0.025, 0.975))
 
 
 @pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
@@ -177,8 +181,8 @@ def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, stati
     random = np.random.default_rng(3)
     x = random.integers(0, 7, 150).astype(float)
     y = np.clip(x + random.integers(-2, 4, 150), 0, 6)
-    found = measure(rating_rows(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
-    assert found.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
+    measured = measure(rating_rows(x, y), [name], MeasureOptions(scale=SIX, resamples=2000))[name]
+    assert measured.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
 
 
 def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkeypatch):
@@ -186,12 +190,12 @@ def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkey
     random = np.random.default_rng(4)
     x = random.random(120) * 100
     y = np.clip(x + random.normal(0, 30, 120), 0, 100)
-    found = measure(
+    measured = measure(
         rating_rows(x, y), ["kendall", "mae"], MeasureOptions(scale=HUNDRED, resamples=300)
     )
-    assert (found["kendall"].resamples, found["mae"].resamples) == (100, 300)
-    low, high = found["kendall"].interval
-    assert low < found["kendall"].value == stats.kendalltau(x, y).statistic < high
+    assert (measured["kendall"].resamples, measured["mae"].resamples) == (100, 300)
+    low, high = measured["kendall"].interval
+    assert low < measured["kendall"].value == stats.kendalltau(x, y).statistic < high
 
 
 def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
@@ -206,9 +210,9 @@ def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
 
 def test_many_undefined_resamples_leave_no_interval():
     rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples are without the only other one
-    found = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
-    assert (found.value, found.interval) == (pytest.approx(1), None)
-    assert "not defined in 3" in found.why_not
+    pearson = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
+    assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
+    assert "not defined in 3" in pearson.why_not
 
 
 def test_chunks_only_bound_the_memory(monkeypatch):

@@ -35,12 +35,12 @@ def test_csv_files_of_spreadsheets_are_read(tmp_path, text):
 
 
 def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp_path):
-    found = read(tmp_path, "id,rater,score\na,ann,6\na,bob,0\nb,ann,\n")
-    assert found == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
+    ratings = read(tmp_path, "id,rater,score\na,ann,6\na,bob,0\nb,ann,\n")
+    assert ratings == {"ann": {"a": 6.0, "b": None}, "bob": {"a": 0.0}}
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("", "needs one column `id`, and has nothing", id="empty"),
         pytest.param("id,points\na,1", "needs one column `score`.* 'points'", id="no-score"),
@@ -67,8 +67,8 @@ def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp
         pytest.param("id,score\na,1".encode("utf-16"), "not UTF-8", id="utf-16"),
     ],
 )
-def test_an_unusable_file_is_an_error_that_names_the_line(tmp_path, text, said):
-    with pytest.raises(AnswersUnusable, match=f"(?s)people.csv.*{said}"):
+def test_an_unusable_file_is_an_error_that_names_the_line(tmp_path, text, message):
+    with pytest.raises(AnswersUnusable, match=f"(?s)people.csv.*{message}"):
         read(tmp_path, text)
 
 
@@ -82,7 +82,7 @@ def test_any_text_is_read_or_refused_with_an_error(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("any") / "people.csv"
     path.write_bytes(f"id,score\n{text}".encode("utf-8", "surrogatepass"))
     try:
-        found = read_people(path, SIX)
+        ratings = read_people(path, SIX)
     except AnswersUnusable:
         return
-    assert all(p is None or 0 <= p <= 6 for given_ in found.values() for p in given_.values())
+    assert all(p is None or 0 <= p <= 6 for points in ratings.values() for p in points.values())

@@ -21,13 +21,13 @@ def compare(*arguments):
 
 @pytest.fixture
 def two(tmp_path):
-    def made(task, count=None, **of_b):
+    def create(task, count=None, **of_b):
         for name in "ab":
             lines = list(LINES[task](answers=name, **(of_b if name == "b" else {})))[:count]
             write_run(tmp_path / name / "model", task, lines)
         return tmp_path / "a", tmp_path / "b"
 
-    return made
+    return create
 
 
 @pytest.mark.parametrize("task", LINES)
@@ -44,8 +44,8 @@ def test_every_benchmark_is_compared(two, task, reading):
 @pytest.mark.parametrize("task", LINES)
 def test_json_holds_the_same_numbers(two, task):
     runs = two(task, skill=0.9)
-    found = json.loads(compare(*runs, "--json"), parse_constant=pytest.fail)
-    (only,) = found["tasks"]
+    comparisons = json.loads(compare(*runs, "--json"), parse_constant=pytest.fail)
+    (only,) = comparisons["tasks"]
     headline = only["numbers"][0]
     assert only["task"] == task
     assert headline["interval"][0] <= headline["difference"] <= headline["interval"][1]
@@ -140,9 +140,9 @@ def test_cut_off_lines_and_samples_in_one_run_only_are_reported(two):
     ],
 )
 def test_an_invalid_option_is_an_error_with_a_hint(two, words, error):
-    with pytest.raises(error, match=r"\n\nhint: ") as said:
+    with pytest.raises(error, match=r"\n\nhint: ") as caught:
         run([*map(str, two("mmie")), *words], {})
-    assert isinstance(said.value, MmieTasksError)
+    assert isinstance(caught.value, MmieTasksError)
 
 
 def test_the_correction_is_named_and_can_be_left_out(two):

@@ -17,7 +17,7 @@ def compared(a, b, score_kind="official", top=10):
 
 
 def numbers(a, b, **more):
-    return {each.metric.title: each for each in compared(a, b, **more).metrics}
+    return {result.metric.title: result for result in compared(a, b, **more).metrics}
 
 
 def drawn(seed, names, low=0):
@@ -29,44 +29,44 @@ NAMES = [f"{letter}{number}" for letter in "ab" for number in range(40)]
 
 
 def test_a_number_is_the_mean_over_the_pairs_and_its_difference_in_percent_points(task_run):
-    found = numbers(task_run({"a1": 2, "a2": 4}), task_run({"a1": 5, "a2": 4}))["AVG"]
-    assert (found.a, found.b, found.difference) == (30.0, 45.0, 15.0)
-    assert (found.wins, found.ties, found.losses, found.pairs) == (1, 1, 0, 2)
+    average = numbers(task_run({"a1": 2, "a2": 4}), task_run({"a1": 5, "a2": 4}))["AVG"]
+    assert (average.a, average.b, average.difference) == (30.0, 45.0, 15.0)
+    assert (average.wins, average.ties, average.losses, average.pairs) == (1, 1, 0, 2)
 
 
 def test_a_mean_of_group_means_weighs_the_groups(task_run):
     a = task_run({"a1": 0, "a2": 0, "a3": 0, "b1": 0})
     b = task_run({"a1": 1, "a2": 1, "a3": 1, "b1": 5})
-    found = numbers(a, b)
-    assert found["AVG"].difference == pytest.approx(20)
-    assert found["Even"].difference == pytest.approx(30)
-    assert (found["Even"].interval, found["Even"].p) == (None, 0.125)  # one pair in a group
+    by_title = numbers(a, b)
+    assert by_title["AVG"].difference == pytest.approx(20)
+    assert by_title["Even"].difference == pytest.approx(30)
+    assert (by_title["Even"].interval, by_title["Even"].p) == (None, 0.125)  # one pair in a group
 
 
 def test_a_run_alone_has_the_figures_of_the_report(task_run):
     points = drawn(1, NAMES) | {"a3": None, "b7": Unscored("left_out")}
     run = task_run(points, styles=dict.fromkeys(NAMES, 0.5))
-    benchmark, found = run.benchmark, numbers(run, run)
-    assert set(found) == {"AVG", "Even", "A", "B", "Style"}
+    benchmark, by_title = run.benchmark, numbers(run, run)
+    assert set(by_title) == {"AVG", "Even", "A", "B", "Style"}
     for number in benchmark.metrics:
         expected = metric_value(run.samples, number, "official", benchmark.scale, resamples=0)
-        assert expected is None or found[number.title].a_alone == expected.percent
-        assert expected is None or found[number.title].a == expected.percent
+        assert expected is None or by_title[number.title].a_alone == expected.percent
+        assert expected is None or by_title[number.title].a == expected.percent
 
 
 def test_numbers_of_groups_that_no_run_has_are_left_out_and_parts_of_a_mean_are_missed(task_run):
-    found = numbers(task_run({"a1": 1}), task_run({"a1": 2}))
-    assert "C" not in found
-    assert found["Even"].a is None
-    assert "not in these runs" in found["Even"].why_not
+    by_title = numbers(task_run({"a1": 1}), task_run({"a1": 2}))
+    assert "C" not in by_title
+    assert by_title["Even"].a is None
+    assert "not in these runs" in by_title["Even"].why_not
 
 
 def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(task_run):
     full = {f"a{n}": n % 7 for n in range(40)}
     a = full | {"a0": None, "a1": None, "a2": Unscored("left_out"), "a90": 9}
     b = full | {"a0": None, "a3": None, "a91": 0}
-    found = compared(task_run(a), task_run(b))
-    assert found.left_over == {
+    comparison = compared(task_run(a), task_run(b))
+    assert comparison.left_over == {
         "only in A": 1,
         "only in B": 1,
         "left out by the official script": 1,
@@ -74,8 +74,8 @@ def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(t
         "unscored in B only": 1,
         "unscored in both": 1,
     }
-    assert found.pairs == 36 == found.metrics[0].pairs
-    assert found.metrics[0].difference == 0
+    assert comparison.pairs == 36 == comparison.metrics[0].pairs
+    assert comparison.metrics[0].difference == 0
 
 
 @pytest.mark.parametrize(
@@ -85,21 +85,21 @@ def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(t
 @pytest.mark.parametrize("how", ["unscored", "absent", "absent-in-a"])
 def test_below_the_floor_of_coverage_there_is_no_number(task_run, missing, is_there, how):
     full = {f"a{n}": 5 for n in range(10)}
-    gone = [f"a{n}" for n in range(missing)]
-    less = {n: p for n, p in full.items() if n not in gone}
-    less |= dict.fromkeys(gone) if how == "unscored" else {}
+    unscored = [f"a{n}" for n in range(missing)]
+    less = {n: p for n, p in full.items() if n not in unscored}
+    less |= dict.fromkeys(unscored) if how == "unscored" else {}
     pair = (full, less) if how != "absent-in-a" else (less, full)
-    found = numbers(*map(task_run, pair))["AVG"]
-    assert (found.difference is not None) == is_there
-    assert ("have a score" in found.why_not) != is_there
+    average = numbers(*map(task_run, pair))["AVG"]
+    assert (average.difference is not None) == is_there
+    assert ("have a score" in average.why_not) != is_there
 
 
 def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
     full = {f"a{n}": 5 for n in range(50)} | {"b1": 3, "b2": 4}
-    found = numbers(task_run(full), task_run(full | {"b1": None}))
-    assert found["AVG"].a is not None
-    assert found["Even"].why_not.startswith("b: B: only 1 of 2")
-    assert found["Even"].a is None
+    by_title = numbers(task_run(full), task_run(full | {"b1": None}))
+    assert by_title["AVG"].a is not None
+    assert by_title["Even"].why_not.startswith("b: B: only 1 of 2")
+    assert by_title["Even"].a is None
 
 
 @pytest.mark.parametrize(
@@ -117,29 +117,31 @@ def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
     ],
 )
 def test_nothing_to_compare_is_no_number_and_no_exception(task_run, a, b):
-    found = compared(task_run(a), task_run(b))
-    assert all(each.a is None and each.p is None and each.why_not for each in found.metrics)
-    assert found.differing == ()
+    comparison = compared(task_run(a), task_run(b))
+    assert all(
+        metric.a is None and metric.p is None and metric.why_not for metric in comparison.metrics
+    )
+    assert comparison.differing == ()
 
 
 def test_one_pair_has_a_difference_and_no_more(task_run):
-    found = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
-    assert (found.difference, found.interval, found.p) == (30.0, None, 1.0)
+    average = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
+    assert (average.difference, average.interval, average.p) == (30.0, None, 1.0)
 
 
 def test_p_values_are_corrected_among_their_kind(task_run):
     a = task_run(drawn(1, NAMES))
     b = task_run({name: min(10, points + 1) for name, points in drawn(1, NAMES).items()})
-    found = numbers(a, b)
-    assert found["AVG"].p_corrected == found["AVG"].p
-    assert found["A"].p_corrected == pytest.approx(2 * found["A"].p)
+    by_title = numbers(a, b)
+    assert by_title["AVG"].p_corrected == by_title["AVG"].p
+    assert by_title["A"].p_corrected == pytest.approx(2 * by_title["A"].p)
 
 
 def test_the_samples_that_differ_most_come_first_and_equal_ones_by_id(task_run):
     a = task_run({"a1": 5, "a2": 0, "a3": 9, "a4": 1, "a5": None})
     b = task_run({"a1": 5, "a2": 4, "a3": 1, "a4": 5, "a5": 9})
-    assert [each.id for each in compared(a, b).differing] == ["a3", "a2", "a4"]
-    assert [each.id for each in compared(a, b, top=1).differing] == ["a3"]
+    assert [sample.id for sample in compared(a, b).differing] == ["a3", "a2", "a4"]
+    assert [sample.id for sample in compared(a, b, top=1).differing] == ["a3"]
 
 
 def test_the_requested_score_is_compared(task_run):
@@ -151,22 +153,22 @@ def test_the_requested_score_is_compared(task_run):
 
 def test_the_order_of_the_logs_does_not_matter(task_run):
     one, other = drawn(1, NAMES), drawn(2, NAMES)
-    turned = [dict(sorted(each.items(), reverse=True)) for each in (one, other)]
-    found, again = compared(task_run(one), task_run(other)), compared(*map(task_run, turned))
-    assert replace(again, a=found.a, b=found.b) == found
+    turned = [dict(sorted(points.items(), reverse=True)) for points in (one, other)]
+    comparison, again = compared(task_run(one), task_run(other)), compared(*map(task_run, turned))
+    assert replace(again, a=comparison.a, b=comparison.b) == comparison
 
 
 def test_samples_that_the_official_script_leaves_out_are_not_held_against_a_run(task_run):
     points = {f"a{n}": 5 for n in range(6)} | {f"a{n}": Unscored("left_out") for n in range(6, 12)}
-    found = numbers(task_run(points), task_run(points))["AVG"]
-    assert (found.a, found.pairs) == (50.0, 6)
+    average = numbers(task_run(points), task_run(points))["AVG"]
+    assert (average.a, average.pairs) == (50.0, 6)
 
 
 def test_a_run_with_fewer_samples_has_its_own_number_alone(task_run):
-    found = numbers(task_run({f"a{n}": 5 for n in range(9)}), task_run({"a1": 7}))["AVG"]
-    assert (found.a, found.a_alone, found.b_alone) == (None, 50.0, 70.0)
+    average = numbers(task_run({f"a{n}": 5 for n in range(9)}), task_run({"a1": 7}))["AVG"]
+    assert (average.a, average.a_alone, average.b_alone) == (None, 50.0, 70.0)
 
 
 def test_two_ways_to_one_fraction_are_a_tie(task_run):
-    found = numbers(task_run({"a1": 0.1 + 0.2, "a2": 1}), task_run({"a1": 0.3, "a2": 1}))["AVG"]
-    assert (found.ties, found.difference) == (2, 0)
+    average = numbers(task_run({"a1": 0.1 + 0.2, "a2": 1}), task_run({"a1": 0.3, "a2": 1}))["AVG"]
+    assert (average.ties, average.difference) == (2, 0)

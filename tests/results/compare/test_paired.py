@@ -18,8 +18,8 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 def strata(*differences, weights=None):
     weights = weights or [1 / len(differences)] * len(differences)
     return [
-        Stratum(key=str(place), weight=weight, points=np.array(each, dtype=float))
-        for place, (each, weight) in enumerate(zip(differences, weights, strict=True))
+        Stratum(key=str(stratum), weight=weight, points=np.array(values, dtype=float))
+        for stratum, (values, weight) in enumerate(zip(differences, weights, strict=True))
     ]
 
 
@@ -66,12 +66,12 @@ def test_the_smallest_p_of_a_draw_is_not_zero():
 
 def test_without_a_difference_false_positives_are_as_frequent_as_p():
     random = np.random.default_rng(7)
-    found = [
+    p_values = [
         Resampling(400).p_value(strata(random.integers(-2, 3, 40), random.integers(-2, 3, 30)))
         for _ in range(300)
     ]
-    assert 0.02 < np.mean(np.array(found) <= 0.05) < 0.09
-    assert 0.4 < np.mean(np.array(found) <= 0.5) < 0.6
+    assert 0.02 < np.mean(np.array(p_values) <= 0.05) < 0.09
+    assert 0.4 < np.mean(np.array(p_values) <= 0.5) < 0.6
 
 
 @pytest.mark.parametrize("draws", [16, 0], ids=["exact", "drawn"])
@@ -103,8 +103,8 @@ def test_an_interval_is_that_of_pairs_drawn_one_by_one_within_groups():
         0.3 * random.choice(one, 6).mean() + 0.7 * random.choice(other, 4).mean()
         for _ in range(20_000)
     ]
-    found = Resampling(20_000).interval(strata(one, other, weights=[0.3, 0.7]))
-    assert found == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.15)
+    interval = Resampling(20_000).interval(strata(one, other, weights=[0.3, 0.7]))
+    assert interval == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.15)
 
 
 def test_an_interval_covers_the_truth_about_as_often_as_its_level():
@@ -133,10 +133,10 @@ def test_equal_groups_of_different_names_are_drawn_apart():
 @given(P_VALUES)
 def test_corrected_p_values_never_fall_and_keep_their_order(p_values):
     for correction in ("holm", "bh", "none"):
-        found = corrected(p_values, correction)
-        assert all(p <= q + 1e-12 and q <= 1 for p, q in zip(p_values, found, strict=True))
+        after = corrected(p_values, correction)
+        assert all(p <= q + 1e-12 and q <= 1 for p, q in zip(p_values, after, strict=True))
         order = np.argsort(p_values, kind="stable")
-        assert all(np.diff(np.array(found)[order]) >= -1e-12)
+        assert all(np.diff(np.array(after)[order]) >= -1e-12)
 
 
 @pytest.mark.parametrize(

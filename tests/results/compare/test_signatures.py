@@ -39,9 +39,9 @@ def changed(old, new, signature=OPENAI):
     ],
 )
 def test_a_key_that_moves_a_score_is_a_difference(old, new, key):
-    found = signature_differences([OPENAI], [changed(old, new)])
-    assert [each.key for each in found] == [key]
-    assert found[0].a != found[0].b
+    differences = signature_differences([OPENAI], [changed(old, new)])
+    assert [difference.key for difference in differences] == [key]
+    assert differences[0].a != differences[0].b
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,15 @@ def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     assert signature_differences(mixed, mixed) == (
         SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),
     )
-    assert [each.a for each in signature_differences(["t:0"], mixed)] == [("0",)]
+    assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
 def test_which_way_round_does_not_matter():
     ab = signature_differences(["t:0|max:1"], ["t:1"])
     ba = signature_differences(["t:1"], ["t:0|max:1"])
-    assert {(each.key, each.a, each.b) for each in ab} == {(e.key, e.b, e.a) for e in ba}
+    assert {(difference.key, difference.a, difference.b) for difference in ab} == {
+        (difference.key, difference.b, difference.a) for difference in ba
+    }
 
 
 @pytest.mark.parametrize("signature", ["", "|", "no colon", ":", "a:b:c|a:d"])
@@ -88,7 +90,7 @@ def test_a_refusal_names_what_differs_and_how_to_go_on():
 def test_ignored_differences_are_returned_and_others_are_refused():
     a, b = ["model:x|t:0|max:1"], ["model:y|t:1|max:1"]
     ignored = require_comparable(a, b, {"model", "t", "max"}, "mmie")
-    assert [each.key for each in ignored] == ["model", "t"]
+    assert [difference.key for difference in ignored] == ["model", "t"]
     with pytest.raises(SettingWrong) as no:
         require_comparable(a, b, {"model"}, "mmie")
     assert "| t " in str(no.value)

@@ -57,8 +57,8 @@ def context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
         return contexts[-1]
 
     yield new
-    for each in contexts:
-        each.close()
+    for open_context in contexts:
+        open_context.close()
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def opened(context: Callable[..., BrowserContext]) -> Open:
     Drawing charts takes longer than all else, so they are drawn only with `charts`.
     """
 
-    def open_it(path: Path, place: str = "", *, charts: bool = False, **settings: Any) -> Page:
-        return open_page(context(**settings), f"{path.as_uri()}{place}", charts=charts)
+    def open_it(path: Path, anchor: str = "", *, charts: bool = False, **settings: Any) -> Page:
+        return open_page(context(**settings), f"{path.as_uri()}{anchor}", charts=charts)
 
     return open_it
 

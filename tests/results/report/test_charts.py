@@ -9,7 +9,7 @@ from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import charts, metric_tables
 
 
-def drawn(*runs: object) -> dict[str, Any]:
+def charts_of(*runs: object) -> dict[str, Any]:
     (task,) = join_tasks(runs)  # type: ignore[arg-type]
     return {str(chart["id"]): chart for chart in charts(task, metric_tables(task))}
 
@@ -20,12 +20,12 @@ def needle(name: str, points: float | None, length: object, depth: object = None
 
 
 def test_three_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
-    samples = [sample(name, place, 4, name) for place, name in enumerate("abc")]
-    found = drawn(run("one", samples), run("two", samples[:1]))
-    assert {"category-bars", "category-radar", "points"} == set(found)
-    bars = found["category-bars"]
+    samples = [sample(name, points, 4, name) for points, name in enumerate("abc")]
+    charts_by_id = charts_of(run("one", samples), run("two", samples[:1]))
+    assert {"category-bars", "category-radar", "points"} == set(charts_by_id)
+    bars = charts_by_id["category-bars"]
     assert bars["x"] == ["C", "A", "B"]
-    assert [(each["run"], each["reading"]) for each in bars["series"]] == [
+    assert [(series["run"], series["reading"]) for series in bars["series"]] == [
         (0, "official"),
         (0, "robust"),
         (1, "official"),
@@ -37,15 +37,15 @@ def test_three_categories_give_bars_and_a_radar_with_both_readings_of_each_run()
 
 def test_two_categories_give_no_radar_and_one_gives_nothing() -> None:
     two = [sample("1", category="a"), sample("2", category="b")]
-    assert "category-radar" not in drawn(run("one", two))
-    assert set(drawn(run("one", two[:1]))) == {"points"}
+    assert "category-radar" not in charts_of(run("one", two))
+    assert set(charts_of(run("one", two[:1]))) == {"points"}
 
 
 def test_the_histogram_counts_every_sample_once_also_the_unscored() -> None:
     samples = [sample("1", 0), sample("2", 4, 3), sample("3", 4), sample("4", None)]
-    points = drawn(run("one", samples))["points"]
+    points = charts_of(run("one", samples))["points"]
     assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
-    assert [each["values"] for each in points["series"]] == [
+    assert [series["values"] for series in points["series"]] == [
         [1, 0, 0, 0, 2, 1],
         [1, 0, 0, 1, 1, 1],
     ]
@@ -58,20 +58,24 @@ def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> Non
         needle("3", 1, 20, 1.0),
         needle("4", None, 20, 0.5),
     ]
-    heat = drawn(run("one", samples))["needles-heat-0"]
+    heat = charts_of(run("one", samples))["needles-heat-0"]
     assert heat["x"] == ["10", "20"]
     assert heat["z"] == [[50.0, None], [None] * 2, [None] * 2, [None] * 2, [None, 25.0]]
     assert heat["counts"] == [[2, 0], [0, 0], [0, 0], [0, 0], [0, 1]]
 
 
 def test_the_maps_of_two_runs_have_the_same_columns() -> None:
-    found = drawn(run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)]))
-    assert found["needles-heat-0"]["x"] == found["needles-heat-1"]["x"] == ["10", "30"]
+    charts_by_id = charts_of(
+        run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)])
+    )
+    assert (
+        charts_by_id["needles-heat-0"]["x"] == charts_by_id["needles-heat-1"]["x"] == ["10", "30"]
+    )
 
 
 def test_needles_without_a_depth_give_a_line_over_lengths() -> None:
     samples = [needle("1", 4, 10), needle("2", 2, 10), needle("3", 1, 20)]
-    line = drawn(run("one", samples))["needles-lines"]
+    line = charts_of(run("one", samples))["needles-lines"]
     official = line["series"][0]
     assert (line["x"], official["values"]) == (["10", "20"], [75.0, 25.0])
     assert official["low"][0] < 75.0 < official["high"][0]
@@ -80,7 +84,7 @@ def test_needles_without_a_depth_give_a_line_over_lengths() -> None:
 
 def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
     samples = [needle(str(length), 4, length, 0.0) for length in range(100)]
-    heat = drawn(run("one", samples))["needles-heat-0"]
+    heat = charts_of(run("one", samples))["needles-heat-0"]
     assert len(heat["x"]) == 12
     assert (heat["x"][0], heat["x"][-1]) == ("0 to 7", "91 to 99")
     assert sum(heat["counts"][0]) == 100
@@ -88,4 +92,4 @@ def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
 
 @pytest.mark.parametrize("length", [True, "10", float("nan"), None])
 def test_an_invalid_length_is_no_needle(length: object) -> None:
-    assert set(drawn(run("one", [needle("1", 4, length, 0.5)]))) == {"points"}
+    assert set(charts_of(run("one", [needle("1", 4, length, 0.5)]))) == {"points"}

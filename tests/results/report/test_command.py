@@ -31,8 +31,8 @@ def test_a_report_of_two_runs_is_one_file(folder: Path) -> None:
 
 def test_tasks_and_title_follow_the_options(folder: Path) -> None:
     target = folder / "report.html"
-    asked = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
-    assert run(asked, {}).endswith("; 1 run, 1 task, 12 samples")
+    words = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
+    assert run(words, {}).endswith("; 1 run, 1 task, 12 samples")
     assert "Kites &lt;&amp;&gt;" in target.read_text(encoding="utf-8")
 
 

@@ -27,12 +27,14 @@ from mmie_tasks.runs.benchmark import LoggedSegment
 SEEN = Thumbnail("data:image/webp;base64,AAAA")
 
 
-def told(*row: Any, thumbnail: Thumbnail = SEEN) -> Any:
+def detail_of(*row: Any, thumbnail: Thumbnail = SEEN) -> Any:
     return sample_detail(tuple(row), {SIGNATURE: 0}, lambda _: thumbnail)
 
 
-def kinds(segments: list[dict[str, Any]]) -> list[str]:
-    return [str(each.get("text") or each.get("note") or each["alt"]) for each in segments]
+def texts_of(segments: list[dict[str, Any]]) -> list[str]:
+    return [
+        str(segment.get("text") or segment.get("note") or segment["alt"]) for segment in segments
+    ]
 
 
 def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> None:
@@ -41,7 +43,7 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
         LoggedSegment(image="b/tree.png"),
         LoggedSegment("And now?"),
     )
-    assert kinds(told(sample("1", question=question))["question"]) == [
+    assert texts_of(detail_of(sample("1", question=question))["question"]) == [
         "Look:",
         "image 1 of the question: kite.png",
         "image 2 of the question: tree.png",
@@ -50,10 +52,10 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
 
 
 def test_an_image_without_a_thumbnail_says_why() -> None:
-    found = told(
+    detail = detail_of(
         sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=Thumbnail(None, "gone")
     )
-    assert found["runs"][0]["answer"] == [
+    assert detail["runs"][0]["answer"] == [
         {"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}
     ]
 
@@ -61,15 +63,15 @@ def test_an_image_without_a_thumbnail_says_why() -> None:
 def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None:
     row = (sample("1", answer=(LoggedSegment(image="/etc/passwd", problem="outside"),)),)
     assert shown_images(row) == []
-    assert kinds(told(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
+    assert texts_of(detail_of(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
 def test_after_six_images_the_others_are_counted_at_their_places() -> None:
-    many = [LoggedSegment(image=f"{place}.png") for place in range(9)]
+    many = [LoggedSegment(image=f"{index}.png") for index in range(9)]
     question = (*many[:8], LoggedSegment("between"), many[8])
     row: SampleRow = (sample("1", question=question),)
-    assert shown_images(row) == [f"{place}.png" for place in range(MAX_IMAGES)]
-    assert kinds(told(*row)["question"])[6:] == [
+    assert shown_images(row) == [f"{index}.png" for index in range(MAX_IMAGES)]
+    assert texts_of(detail_of(*row)["question"])[6:] == [
         "and 2 more images",
         "between",
         "and 1 more image",
@@ -81,38 +83,38 @@ def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
         LoggedSegment(image="x", problem="outside"),
         *(LoggedSegment(image=f"{k}") for k in range(9)),
     )
-    asked: list[str] = []
+    requested: list[str] = []
 
     def look_up(image: str) -> Thumbnail:
-        asked.append(image)
+        requested.append(image)
         return SEEN
 
     row = (sample("1", question=question, answer=question),)
     sample_detail(row, {SIGNATURE: 0}, look_up)
-    assert shown_images(row) == asked == [*"01234"] * 2
+    assert shown_images(row) == requested == [*"01234"] * 2
 
 
 def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
     old = sample("1", question=(LoggedSegment("Look. <image>"),))
     new = sample("1", question=(LoggedSegment("Look.", "a.png"),), gold=(LoggedSegment("A kite."),))
-    found = told(old, None, new)
-    assert kinds(found["question"]) == ["Look.", "image 1 of the question: a.png"]
-    assert kinds(found["gold"]) == ["A kite."]
-    assert found["runs"][1] is None
+    detail = detail_of(old, None, new)
+    assert texts_of(detail["question"]) == ["Look.", "image 1 of the question: a.png"]
+    assert texts_of(detail["gold"]) == ["A kite."]
+    assert detail["runs"][1] is None
 
 
 @pytest.mark.parametrize("length", [MAX_TEXT, MAX_TEXT + 1])
 def test_a_long_text_is_cut_and_says_how_much_is_missing(length: int) -> None:
-    (piece,) = told(sample("1", question=(LoggedSegment("x" * length),)))["question"]
+    (piece,) = detail_of(sample("1", question=(LoggedSegment("x" * length),)))["question"]
     ending = "" if length == MAX_TEXT else " … (1 more character in the log)"
     assert piece["text"] == "x" * MAX_TEXT + ending
 
 
 def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
     huge = tuple(LoggedSegment("x" * 30_000, "a.png") for _ in range(3_000))
-    found = told(sample("1", question=huge, answer=huge))
-    assert len(json.dumps(found)) < 600_000
-    assert kinds(found["question"])[-1] == "and 2,500 more parts"
+    detail = detail_of(sample("1", question=huge, answer=huge))
+    assert len(json.dumps(detail)) < 600_000
+    assert texts_of(detail["question"])[-1] == "and 2,500 more parts"
 
 
 def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
@@ -121,7 +123,7 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
         JudgeReply(text="Good.", model="m", usage=usage, finish="length", cached=True),
         JudgeReply(text="y" * (MAX_REPLY + 7), model="m", usage=Usage(cost_usd=float("nan"))),
     ]
-    first, second = told(sample("1", replies=tuple(replies)))["runs"][0]["replies"]
+    first, second = detail_of(sample("1", replies=tuple(replies)))["runs"][0]["replies"]
     assert first == {
         "text": "Good.",
         "model": "m",
@@ -138,11 +140,11 @@ def test_a_reply_is_shown_with_its_tokens_and_cost() -> None:
 def test_verdicts_facts_and_parts_are_shown() -> None:
     facts = {"tiles": 3, "whole": True, "shape": "json", "odd": float("nan")}
     parts = {"official": {"look": 0.5, "odd": float("inf")}}
-    found = told(sample("1", None, 3, facts=facts, parts=parts))["runs"][0]
-    assert found["official"] == {"unscored": "unparsed", "detail": "no number"}
-    assert found["robust"] == {"points": 3, "reading": "3"}
-    assert found["facts"] == {"tiles": 3, "whole": True, "shape": "json", "odd": "n/a"}
-    assert found["parts"] == {"official": {"look": 0.5}, "robust": {}}
+    shown_run = detail_of(sample("1", None, 3, facts=facts, parts=parts))["runs"][0]
+    assert shown_run["official"] == {"unscored": "unparsed", "detail": "no number"}
+    assert shown_run["robust"] == {"points": 3, "reading": "3"}
+    assert shown_run["facts"] == {"tiles": 3, "whole": True, "shape": "json", "odd": "n/a"}
+    assert shown_run["parts"] == {"official": {"look": 0.5}, "robust": {}}
 
 
 HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
@@ -154,24 +156,24 @@ def test_whatever_a_log_says_can_be_packed_and_unpacked(text: str, fact: Any) ->
     segments = (LoggedSegment(text, text), LoggedSegment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})
-    found = told(hostile)
-    (chunk,) = pack([found]).packed
-    assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [found]
+    detail = detail_of(hostile)
+    (chunk,) = pack([detail]).packed
+    assert json.loads(gzip.decompress(base64.b64decode(chunk))) == [detail]
 
 
 @given(st.lists(st.integers(0, CHUNK_BYTES + 9), max_size=12))
 @settings(max_examples=30)
 def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int]) -> None:
-    details = [{"place": place, "text": "x" * size} for place, size in enumerate(sizes)]
-    found = pack(details)
-    unpacked = [gzip.decompress(base64.b64decode(chunk)) for chunk in found.packed]
-    lists = [json.loads(each) for each in unpacked]
-    assert [detail for each in lists for detail in each] == details
-    assert list(found.starts) == [each[0]["place"] for each in lists]
-    for text, each in zip(unpacked, lists, strict=True):
-        assert len(text) < CHUNK_BYTES + 100 or len(each) == 1
-    both = map(sum, pairwise(map(len, unpacked)))
-    assert all(size > CHUNK_BYTES for size in both)  # none is smaller than it must be
+    details = [{"place": index, "text": "x" * size} for index, size in enumerate(sizes)]
+    chunks = pack(details)
+    unpacked = [gzip.decompress(base64.b64decode(chunk)) for chunk in chunks.packed]
+    lists = [json.loads(chunk_details) for chunk_details in unpacked]
+    assert [detail for chunk_details in lists for detail in chunk_details] == details
+    assert list(chunks.starts) == [chunk_details[0]["place"] for chunk_details in lists]
+    for text, chunk_details in zip(unpacked, lists, strict=True):
+        assert len(text) < CHUNK_BYTES + 100 or len(chunk_details) == 1
+    neighbour_sizes = map(sum, pairwise(map(len, unpacked)))
+    assert all(size > CHUNK_BYTES for size in neighbour_sizes)  # none is smaller than it must be
 
 
 def test_the_same_details_give_the_same_bytes() -> None:

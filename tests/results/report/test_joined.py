@@ -46,7 +46,7 @@ def test_runs_that_lack_a_task_keep_their_place() -> None:
 def test_how_far_runs_and_readings_are_apart(
     row: list[tuple[float | None, float | None] | None], expected: float
 ) -> None:
-    samples = tuple(None if each is None else sample("a", each[0], each[1]) for each in row)
+    samples = tuple(None if pair is None else sample("a", pair[0], pair[1]) for pair in row)
     assert dispute(samples, 4) == expected
 
 
@@ -57,11 +57,11 @@ def test_the_worst_and_most_disputed_get_thumbnails_first() -> None:
 
 def test_reasons_stand_where_points_are_missing_and_nowhere_else() -> None:
     (task,) = join_tasks([run("one", [sample("a", None, 3), sample("b", 1)]), run("two", [])])
-    found = sample_columns(task)
-    assert found["reasons"]["official"] == [["unparsed", ""], ["", ""]]
-    assert found["reasons"]["robust"] == [["", ""], ["", ""]]
-    assert found["points"]["official"] == [[None, 1], [None, None]]
-    assert found["points"]["robust"] == [[3, 1], [None, None]]
+    columns = sample_columns(task)
+    assert columns["reasons"]["official"] == [["unparsed", ""], ["", ""]]
+    assert columns["reasons"]["robust"] == [["", ""], ["", ""]]
+    assert columns["points"]["official"] == [[None, 1], [None, None]]
+    assert columns["points"]["robust"] == [[3, 1], [None, None]]
 
 
 def test_groups_come_in_the_order_of_the_benchmark_and_unknown_ones_last() -> None:

@@ -22,16 +22,16 @@ def test_it_opens_without_a_complaint_and_without_a_request(
     context: Callable[..., BrowserContext], hostile: Path
 ) -> None:
     page = context().new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
+    console: list[str] = []
+    requested: list[str] = []
+    page.on("console", lambda message: console.append(message.text))
+    page.on("pageerror", lambda error: console.append(str(error)))
+    page.on("request", lambda request: requested.append(request.url))
     page.goto(f"{hostile.as_uri()}#mmie")
     draw_all(page)
     open_all(page)
-    assert said == []
-    assert [url for url in asked if not url.startswith("data:")] == [hostile.as_uri()]
+    assert console == []
+    assert [url for url in requested if not url.startswith("data:")] == [hostile.as_uri()]
 
 
 def test_untrusted_texts_do_not_run_and_are_shown_completely(opened: Open, hostile: Path) -> None:
@@ -157,7 +157,9 @@ def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int
         show.first.click()
     assert page.evaluate(OVERFLOW) <= 0
     wide = section(page).locator(".of-run, .chart, .controls, summary, .note").all()
-    assert [box for each in wide if (box := each.bounding_box()) and box["width"] > width] == []
+    assert [
+        box for element in wide if (box := element.bounding_box()) and box["width"] > width
+    ] == []
 
 
 def test_on_paper_there_are_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:

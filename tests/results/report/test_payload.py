@@ -22,19 +22,19 @@ from mmie_tasks.runs.log_files import Run
 SETTINGS = ReportOptions(title="Made up", made="2026-11-21 14:00 UTC")
 
 
-def of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
-    found = payload(runs, settings)
-    json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
-    return found
+def payload_of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
+    content = payload(runs, settings)
+    json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
+    return content
 
 
-def task(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
-    (found,) = of(*runs, settings=settings)["tasks"]
-    return found
+def task_of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
+    (only_task,) = payload_of(*runs, settings=settings)["tasks"]
+    return only_task
 
 
-def details(found: Any) -> list[Any]:
-    unpacked = (gzip.decompress(base64.b64decode(chunk)) for chunk in found["chunks"])
+def details_of(task_payload: Any) -> list[Any]:
+    unpacked = (gzip.decompress(base64.b64decode(chunk)) for chunk in task_payload["chunks"])
     return [detail for text in unpacked for detail in json.loads(text)]
 
 
@@ -43,9 +43,13 @@ def image(path: Path, side_px: int = 100) -> str:
     return str(path)
 
 
-def shown(found: Any) -> list[int]:
+def shown_samples(task_payload: Any) -> list[int]:
     """The samples that have a thumbnail."""
-    return [place for place, each in enumerate(details(found)) if "data:image" in json.dumps(each)]
+    return [
+        index
+        for index, detail in enumerate(details_of(task_payload))
+        if "data:image" in json.dumps(detail)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -61,26 +65,28 @@ def three_benchmarks(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
 
 
 def test_logs_of_the_three_benchmarks_give_all_the_page_needs(three_benchmarks: list[Run]) -> None:
-    found = of(*three_benchmarks)
-    assert [each["name"] for each in found["runs"]] == ["good", "bad"]
-    assert [(each["title"], each["judged"]) for each in found["tasks"]] == [
+    content = payload_of(*three_benchmarks)
+    assert [one_run["name"] for one_run in content["runs"]] == ["good", "bad"]
+    assert [(one_task["title"], one_task["judged"]) for one_task in content["tasks"]] == [
         ("MIA-Bench", True),
         ("MileBench", False),
         ("MMIE", True),
     ]
-    for each in found["tasks"]:
-        samples = each["samples"]
+    for one_task in content["tasks"]:
+        samples = one_task["samples"]
         count = len(samples["ids"])
-        assert count == len(details(each)) == len(samples["first"]) == len(samples["disputed"])
+        assert (
+            count == len(details_of(one_task)) == len(samples["first"]) == len(samples["disputed"])
+        )
         assert [len(column) for column in samples["points"]["official"]] == [count, count]
-        assert each["tables"][0]["kind"] == "headline"
-        assert each["present"] == [0, 1]
+        assert one_task["tables"][0]["kind"] == "headline"
+        assert one_task["present"] == [0, 1]
 
 
 def test_charts_of_the_three_benchmarks(three_benchmarks: list[Run]) -> None:
     charts = {
-        each["title"]: {chart["id"] for chart in each["charts"]}
-        for each in of(*three_benchmarks)["tasks"]
+        one_task["title"]: {chart["id"] for chart in one_task["charts"]}
+        for one_task in payload_of(*three_benchmarks)["tasks"]
     }
     assert {"component-bars", "component-radar", "type-bars"} <= charts["MIA-Bench"]
     assert {"dataset-bars", "level-lines", "needles-heat-0", "task-bars"} <= charts["MileBench"]
@@ -90,12 +96,16 @@ def test_charts_of_the_three_benchmarks(three_benchmarks: list[Run]) -> None:
 def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(
     three_benchmarks: list[Run],
 ) -> None:
-    mmie = of(*three_benchmarks)["tasks"][2]
-    first = details(mmie)[0]
-    lists = [first["question"], first["gold"], *(each["answer"] for each in first["runs"])]
+    mmie = payload_of(*three_benchmarks)["tasks"][2]
+    first = details_of(mmie)[0]
+    lists = [
+        first["question"],
+        first["gold"],
+        *(shown_run["answer"] for shown_run in first["runs"]),
+    ]
     assert any(piece.get("image") for piece in lists[2])
     assert any(piece.get("image") for piece in lists[3])
-    assert len(shown(mmie)) == 60
+    assert len(shown_samples(mmie)) == 60
 
 
 def test_hostile_words_anywhere_become_json() -> None:
@@ -112,20 +122,20 @@ def test_hostile_words_anywhere_become_json() -> None:
         facts={bad: bad},
     )
     bad_run = replace(run(bad, [hostile], notes=(bad,)), notes=(bad,), folder=Path(bad))
-    found = of(bad_run, settings=replace(SETTINGS, title=bad))
-    assert found["title"] == "</script>␀�\u202e" * 3
+    content = payload_of(bad_run, settings=replace(SETTINGS, title=bad))
+    assert content["title"] == "</script>␀�\u202e" * 3
 
 
 def test_signatures_and_spend_are_those_of_the_runs() -> None:
     usage = Usage(input_tokens=10, output_tokens=5, cost_usd=0.25)
     replies = (JudgeReply(text="x", model="m", usage=usage, cached=True),) * 2
     judged = run("one", [sample("1", replies=replies), sample("2", signature="judge:other|t:1")])
-    found = task(judged, run("two", [sample("1")]))
-    assert found["signatures"] == [SIGNATURE, "judge:other|t:1"]
-    assert [each["runs"][0]["signature"] for each in details(found)] == [0, 1]
+    content = task_of(judged, run("two", [sample("1")]))
+    assert content["signatures"] == [SIGNATURE, "judge:other|t:1"]
+    assert [detail["runs"][0]["signature"] for detail in details_of(content)] == [0, 1]
     spent = {"replies": 2, "cached": 2, "models": {"m": 2}, "input_tokens": 20}
-    assert found["spend"] == [[0, {**spent, "output_tokens": 10, "cost_usd": 0.5}]]
-    assert found["notes"] == [
+    assert content["spend"] == [[0, {**spent, "output_tokens": 10, "cost_usd": 0.5}]]
+    assert content["notes"] == [
         [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
         [1, "it lacks 1 sample that other runs have"],
     ]
@@ -133,26 +143,26 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
 
 def test_the_cost_is_unknown_where_one_replys_cost_is() -> None:
     replies = [JudgeReply(text="x", model="m", usage=Usage(cost_usd=cost)) for cost in (1.0, None)]
-    found = task(run("one", [sample("1", replies=tuple(replies))]))
-    assert found["spend"][0][1]["cost_usd"] is None
+    content = task_of(run("one", [sample("1", replies=tuple(replies))]))
+    assert content["spend"][0][1]["cost_usd"] is None
 
 
 def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     """Samples with a picture of their own each."""
     return [
         sample(
-            str(place), value, question=(LoggedSegment(image=image(folder / f"{place}.png", 192)),)
+            str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),)
         )
-        for place, value in enumerate(points)
+        for index, value in enumerate(points)
     ]
 
 
 def test_when_room_is_short_the_worst_samples_are_shown_and_a_note_says_so(tmp_path: Path) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3, 1]))
-    size = len(json.dumps(details(task(one))[0])) * 3 // 4
-    found = task(one, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
-    assert shown(found) == [1, 3]
-    assert [run for run, note in found["notes"] if "images of 2 samples" in note] == [None]
+    size = len(json.dumps(details_of(task_of(one))[0])) * 3 // 4
+    content = task_of(one, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    assert shown_samples(content) == [1, 3]
+    assert [run for run, note in content["notes"] if "images of 2 samples" in note] == [None]
 
 
 def test_the_budget_is_for_all_tasks_together(tmp_path: Path) -> None:
@@ -161,9 +171,9 @@ def test_the_budget_is_for_all_tasks_together(tmp_path: Path) -> None:
         run("one", samples),
         tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks},
     )
-    size = len(json.dumps(details(task(run("one", samples)))[0])) * 3 // 4
-    found = of(two, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
-    assert [len(shown(each)) for each in found["tasks"]] == [1, 1]
+    size = len(json.dumps(details_of(task_of(run("one", samples)))[0])) * 3 // 4
+    content = payload_of(two, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    assert [len(shown_samples(task_payload)) for task_payload in content["tasks"]] == [1, 1]
 
 
 NOTE = (
@@ -180,11 +190,11 @@ def test_a_user_may_ask_for_fewer_pictures(
     tmp_path: Path, most: int, expected: list[int], notes: list[str]
 ) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3]))
-    found = task(one, settings=replace(SETTINGS, samples_with_thumbnails=most))
-    assert shown(found) == expected
-    assert [note for _, note in found["notes"]] == notes
+    content = task_of(one, settings=replace(SETTINGS, samples_with_thumbnails=most))
+    assert shown_samples(content) == expected
+    assert [note for _, note in content["notes"]] == notes
 
 
 def test_two_reports_of_the_same_runs_are_the_same(tmp_path: Path) -> None:
     one, two = run("one", pictured(tmp_path, [4, 0, 3])), run("two", [sample("1", 1)])
-    assert of(one, two) == of(one, two)
+    assert payload_of(one, two) == payload_of(one, two)

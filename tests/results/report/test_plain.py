@@ -42,12 +42,12 @@ def test_what_is_replaced(text: str, expected: str) -> None:
 
 @given(ANY_TEXT, st.integers(0, 20))
 def test_a_cut_text_begins_as_the_whole_and_says_how_much_is_missing(text: str, most: int) -> None:
-    found = cut(text, most)
+    shortened = cut(text, most)
     if len(text) <= most:
-        assert found == plain(text)
+        assert shortened == plain(text)
     else:
-        assert found.startswith(plain(text[:most]))
-        assert f"({len(text) - most:,} more character" in found
+        assert shortened.startswith(plain(text[:most]))
+        assert f"({len(text) - most:,} more character" in shortened
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])

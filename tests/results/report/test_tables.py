@@ -15,42 +15,42 @@ from mmie_tasks.runs.metric_values import metric_value
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
 
 
-def shown(*runs: object) -> list[dict]:
+def tables_of(*runs: object) -> list[dict]:
     (task,) = join_tasks(runs)  # type: ignore[arg-type]
     return metric_tables(task)  # type: ignore[return-value]
 
 
 def test_every_number_is_the_figure_of_its_run() -> None:
     one, two = run("one", SAMPLES), run("two", SAMPLES[:2])
-    headline = shown(one, two)[0]["rows"][0]
-    for cell, of in zip(headline["cells"], (one, two), strict=True):
-        task = of.tasks["sketch"]
+    headline = tables_of(one, two)[0]["rows"][0]
+    for cell, source in zip(headline["cells"], (one, two), strict=True):
+        task = source.tasks["sketch"]
         for reading in ("official", "robust"):
-            wanted = metric_value(task.samples, task.benchmark.metrics[0], reading, SCALE)
-            assert wanted is not None
-            assert wanted.interval is not None
-            assert cell[reading]["percent"] == wanted.percent
-            assert cell[reading]["low"] == pytest.approx(wanted.interval.low, abs=1e-6)
+            figure = metric_value(task.samples, task.benchmark.metrics[0], reading, SCALE)
+            assert figure is not None
+            assert figure.interval is not None
+            assert cell[reading]["percent"] == figure.percent
+            assert cell[reading]["low"] == pytest.approx(figure.interval.low, abs=1e-6)
             assert (cell[reading]["scored"], cell[reading]["total"]) == (
-                wanted.scored,
-                wanted.total,
+                figure.scored,
+                figure.total,
             )
     assert headline["cells"][0]["differ"] == 1
 
 
 def test_numbers_without_samples_are_left_out_and_kinds_keep_the_benchmarks_order() -> None:
-    categories = shown(run("one", SAMPLES))[1]
+    categories = tables_of(run("one", SAMPLES))[1]
     assert categories["title"] == "By category"
     assert [row["name"] for row in categories["rows"]] == ["a", "b"]
 
 
 def test_a_run_without_a_numbers_samples_has_an_empty_cell() -> None:
-    found = shown(run("one", SAMPLES), run("two", SAMPLES[1:2]))
-    assert [cell is None for cell in found[1]["rows"][0]["cells"]] == [False, True]
+    tables = tables_of(run("one", SAMPLES), run("two", SAMPLES[1:2]))
+    assert [cell is None for cell in tables[1]["rows"][0]["cells"]] == [False, True]
 
 
 def test_below_the_floor_of_coverage_there_is_a_reason_and_no_number() -> None:
-    cell = shown(run("one", [sample("1", None), sample("2", 4)]))[0]["rows"][0]["cells"][0]
+    cell = tables_of(run("one", [sample("1", None), sample("2", 4)]))[0]["rows"][0]["cells"][0]
     assert cell["official"]["percent"] is None
     assert cell["official"]["low"] is None
     assert cell["official"]["why_not"] == "only 1 of 2 samples have a score"
@@ -59,8 +59,8 @@ def test_below_the_floor_of_coverage_there_is_a_reason_and_no_number() -> None:
 def test_a_component_counts_its_own_differences() -> None:
     parts = {"official": {"look": 1.0, "tell": 0.5}, "robust": {"look": 1.0, "tell": 1.0}}
     groups = {"component": ("look", "tell")}
-    found = shown(run("one", [sample("1", 4, 4, parts=parts, groups=groups)]))
-    assert [row["cells"][0]["differ"] for row in found[-1]["rows"]] == [0, 1]
+    tables = tables_of(run("one", [sample("1", 4, 4, parts=parts, groups=groups)]))
+    assert [row["cells"][0]["differ"] for row in tables[-1]["rows"]] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_component_counts_its_own_differences() -> None:
 def test_a_stored_number_is_shown_where_it_is_another(
     stored: Mapping[str, float], expected: tuple[float | None, float | None]
 ) -> None:
-    cell = shown(run("one", SAMPLES, stored=stored))[0]["rows"][0]["cells"][0]
+    cell = tables_of(run("one", SAMPLES, stored=stored))[0]["rows"][0]["cells"][0]
     assert (cell["official"]["stored"], cell["robust"]["stored"]) == expected
 
 
@@ -84,19 +84,19 @@ def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
     scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
     samples = [sample("1", 1), sample("2", 0)]
     benchmark = replace(SKETCH, scale=scale)
-    same = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.5}))
-    other = shown(run("one", samples, benchmark=benchmark, stored={"official": 0.25}))
-    stored = [found[0]["rows"][0]["cells"][0]["official"]["stored"] for found in (same, other)]
+    same = tables_of(run("one", samples, benchmark=benchmark, stored={"official": 0.5}))
+    other = tables_of(run("one", samples, benchmark=benchmark, stored={"official": 0.25}))
+    stored = [tables[0]["rows"][0]["cells"][0]["official"]["stored"] for tables in (same, other)]
     assert stored == [None, 25.0]
 
 
 def test_a_stored_number_is_shown_beside_none() -> None:
     samples = [sample("1", None), sample("2", 4)]
-    cell = shown(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
+    cell = tables_of(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
     assert cell["official"]["stored"] == 100.0
 
 
 def test_the_order_of_samples_changes_nothing() -> None:
-    there = shown(run("one", SAMPLES))
-    back = shown(run("one", SAMPLES[::-1]))
-    assert json.dumps(there) == json.dumps(back)
+    forwards = tables_of(run("one", SAMPLES))
+    backwards = tables_of(run("one", SAMPLES[::-1]))
+    assert json.dumps(forwards) == json.dumps(backwards)

@@ -20,13 +20,13 @@ from mmie_tasks.results.report.samples import (
 )
 
 
-def drawn(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
+def noise_image(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
     noise = Image.effect_noise(size, 80).convert(str(options.pop("mode", "RGB")))
     noise.save(path, **options)  # type: ignore[arg-type]
     return str(path)
 
 
-def opened(address: str | None) -> Image.Image:
+def decoded(address: str | None) -> Image.Image:
     assert address is not None
     head, _, body = address.partition(",")
     assert head == "data:image/webp;base64"
@@ -50,9 +50,9 @@ def opened(address: str | None) -> Image.Image:
 def test_a_thumbnail_is_a_webp_of_at_most_192_px(
     tmp_path: Path, name: str, size: tuple[int, int], mode: str, expected: tuple[int, int]
 ) -> None:
-    found = thumbnail(drawn(tmp_path / name, size, mode=mode))
-    assert found.note == ""
-    with opened(found.address) as image:
+    result = thumbnail(noise_image(tmp_path / name, size, mode=mode))
+    assert result.note == ""
+    with decoded(result.address) as image:
         assert image.size == expected
         assert max(image.size) <= SIDE_PX
 
@@ -60,25 +60,25 @@ def test_a_thumbnail_is_a_webp_of_at_most_192_px(
 def test_a_thumbnail_of_a_rotated_photo_is_as_a_model_sees_it(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # a viewer would turn it
-    with opened(thumbnail(drawn(tmp_path / "a.jpg", exif=exif)).address) as image:
+    with decoded(thumbnail(noise_image(tmp_path / "a.jpg", exif=exif)).address) as image:
         assert image.size == (192, 48)
 
 
 def test_a_relative_path_is_relative_to_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn(tmp_path / "a.png")
+    noise_image(tmp_path / "a.png")
     monkeypatch.chdir(tmp_path)
     assert thumbnail("a.png").address
 
 
-def broken(path: Path) -> str:
-    whole = Path(drawn(path)).read_bytes()
+def half_image(path: Path) -> str:
+    whole = Path(noise_image(path)).read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     return str(path)
 
 
-def written(path: Path, data: bytes) -> str:
+def file_of(path: Path, data: bytes) -> str:
     path.write_bytes(data)
     return str(path)
 
@@ -99,76 +99,76 @@ def pipe(path: Path) -> str:
         pytest.param(lambda _: "a\0b", "the file cannot be read", id="nul"),
         pytest.param(lambda _: "a\ud83d.png", "the file cannot be read", id="surrogate"),
         pytest.param(lambda _: "a" * 9999, "the file cannot be read", id="too-long-a-name"),
-        pytest.param(lambda p: written(p, b""), "the file is not a readable image", id="empty"),
+        pytest.param(lambda p: file_of(p, b""), "the file is not a readable image", id="empty"),
         pytest.param(
-            lambda p: written(p, b"<html>"), "the file is not a readable image", id="text"
+            lambda p: file_of(p, b"<html>"), "the file is not a readable image", id="text"
         ),
-        pytest.param(broken, "the file is not a readable image", id="cut-png"),
+        pytest.param(half_image, "the file is not a readable image", id="cut-png"),
         pytest.param(
-            lambda p: broken(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"
+            lambda p: half_image(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"
         ),
         pytest.param(
-            lambda p: drawn(p.with_suffix(".pcx")),
+            lambda p: noise_image(p.with_suffix(".pcx")),
             "the file is not a readable image",
             id="a-rare-format",
         ),
     ],
 )
 def test_a_file_without_a_thumbnail_has_a_note(tmp_path: Path, make: object, note: str) -> None:
-    found = thumbnail(make(tmp_path / "a.png"))  # type: ignore[operator]
-    assert (found.address, found.note) == (None, note)
+    result = thumbnail(make(tmp_path / "a.png"))  # type: ignore[operator]
+    assert (result.address, result.note) == (None, note)
 
 
 def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
     header = struct.pack(">4sIIBBBBB", b"IHDR", 20_000, 20_000, 1, 0, 0, 0, 0)
     sealed = struct.pack(">I17sI", 13, header, zlib.crc32(header))
-    path = written(tmp_path / "a.png", b"\x89PNG\r\n\x1a\n" + sealed + b"\0\0\0\1IDAT")
+    path = file_of(tmp_path / "a.png", b"\x89PNG\r\n\x1a\n" + sealed + b"\0\0\0\1IDAT")
     assert thumbnail(path).note == "too large for a thumbnail: 20000 x 20000 pixels"
 
 
 def test_images_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
-    images = [drawn(tmp_path / f"{place}.png", (192, 192)) for place in range(3)]
+    images = [noise_image(tmp_path / f"{index}.png", (192, 192)) for index in range(3)]
     size = thumbnail(images[0]).size_bytes
-    found = make_thumbnails(
+    thumbnails = make_thumbnails(
         [(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size)
     )
-    assert found.rows == {7, 3}
-    assert found.left_out == 1
-    assert found.used_bytes <= 2.5 * size
-    assert found.find(7, images[0]).address
-    assert found.find(5, images[2]).note == "no thumbnail"
+    assert thumbnails.rows == {7, 3}
+    assert thumbnails.left_out == 1
+    assert thumbnails.used_bytes <= 2.5 * size
+    assert thumbnails.find(7, images[0]).address
+    assert thumbnails.find(5, images[2]).note == "no thumbnail"
 
 
 def test_an_image_counts_as_often_as_it_is_shown_and_is_made_once(tmp_path: Path) -> None:
-    image = drawn(tmp_path / "a.png")
+    image = noise_image(tmp_path / "a.png")
     size = thumbnail(image).size_bytes
-    found = make_thumbnails([(0, [image, image]), (1, [image])], 9, 10 * size)
-    assert found.used_bytes == 3 * size
-    assert list(found.by_image) == [image]
+    thumbnails = make_thumbnails([(0, [image, image]), (1, [image])], 9, 10 * size)
+    assert thumbnails.used_bytes == 3 * size
+    assert list(thumbnails.by_image) == [image]
 
 
 def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+    decoded_images: list[str] = []
 
     def note(image: str) -> Thumbnail:
-        made.append(image)
+        decoded_images.append(image)
         return Thumbnail("x")
 
     monkeypatch.setattr("mmie_tasks.results.report.samples.thumbnail", note)
     make_thumbnails([(row, ["a.png"]) for row in range(100)], 100, 100)
-    assert made == ["a.png"]
+    assert decoded_images == ["a.png"]
 
 
 def test_missing_files_take_no_room_and_samples_without_images_are_not_counted() -> None:
-    found = make_thumbnails([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
-    assert (found.rows, found.left_out, found.used_bytes) == ({0, 2}, 0, 0)
-    assert found.find(0, "gone.png").note == "the file no longer exists"
+    thumbnails = make_thumbnails([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
+    assert (thumbnails.rows, thumbnails.left_out, thumbnails.used_bytes) == ({0, 2}, 0, 0)
+    assert thumbnails.find(0, "gone.png").note == "the file no longer exists"
 
 
 def test_the_number_of_samples_with_thumbnails_is_limited(tmp_path: Path) -> None:
-    image = drawn(tmp_path / "a.png")
-    found = make_thumbnails([(2, []), (1, [image]), (0, [image])], 1, 10**6)
-    assert (found.rows, found.left_out) == ({1}, 1)
+    image = noise_image(tmp_path / "a.png")
+    thumbnails = make_thumbnails([(2, []), (1, [image]), (0, [image])], 1, 10**6)
+    assert (thumbnails.rows, thumbnails.left_out) == ({1}, 1)
 
 
 def test_nothing_wanted_gives_an_no_thumbnails() -> None:

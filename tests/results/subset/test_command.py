@@ -22,48 +22,48 @@ def subset(*arguments):
 
 
 @pytest.fixture
-def logged(tmp_path):
-    def made(task, *skills, **more):
-        for place, skill in enumerate(skills):
-            lines = LINES[task](skill=skill, answers=f"m{place}", **more)
-            write_run(tmp_path / f"m{place}" / f"model{place}", task, lines)
-        return [tmp_path / f"m{place}" for place in range(len(skills))]
+def create_runs(tmp_path):
+    def create(task, *skills, **more):
+        for number, skill in enumerate(skills):
+            lines = LINES[task](skill=skill, answers=f"m{number}", **more)
+            write_run(tmp_path / f"m{number}" / f"model{number}", task, lines)
+        return [tmp_path / f"m{number}" for number in range(len(skills))]
 
-    return made
+    return create
 
 
 @pytest.fixture
-def ids(tmp_path):
-    def written(text):
+def ids_file(tmp_path):
+    def write(text):
         path = tmp_path / "ids.txt"
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    return written
+    return write
 
 
 @pytest.mark.parametrize("task", LINES)
 @pytest.mark.parametrize("runs", [1, 3])
-def test_every_benchmark_answers_in_a_sentence(logged, task, runs):
-    text = subset(*logged(task, *(0.2, 0.5, 0.8)[:runs]), "--sizes", "30,50")
+def test_every_benchmark_answers_in_a_sentence(create_runs, task, runs):
+    text = subset(*create_runs(task, *(0.2, 0.5, 0.8)[:runs]), "--sizes", "30,50")
     assert " ".join(text.split()).count("With 50 samples, ") == 1
     assert ("stays ahead of" in text) == (runs > 1)
     assert ("Spearman" in text) == (runs > 2)
     assert "nan" not in text.lower().split()
 
 
-def test_json_holds_the_same_numbers(logged):
-    runs = logged("mmie", 0.3, 0.6)
-    (found,) = json.loads(subset(*runs, "--sizes", "40", "--json"), parse_constant=pytest.fail)
-    headline = found["numbers"][0]
+def test_json_holds_the_same_numbers(create_runs):
+    runs = create_runs("mmie", 0.3, 0.6)
+    (output,) = json.loads(subset(*runs, "--sizes", "40", "--json"), parse_constant=pytest.fail)
+    headline = output["numbers"][0]
     text = subset(*runs, "--sizes", "40")
-    assert found["stratify"] == "category"
+    assert output["stratify"] == "category"
     assert f"±{headline['sizes']['40'][0]['within']:.2f}" in text
-    assert f"{found['orders'][0]['kept']['40']:.1%}" in text
+    assert f"{output['orders'][0]['kept']['40']:.1%}" in text
 
 
-def test_sizes_are_no_trouble_for_a_small_run(logged):
-    assert "No subset to draw" in subset(*logged("mmie", 0.5))
+def test_sizes_are_no_trouble_for_a_small_run(create_runs):
+    assert "No subset to draw" in subset(*create_runs("mmie", 0.5))
 
 
 @pytest.mark.parametrize(
@@ -73,27 +73,27 @@ def test_sizes_are_no_trouble_for_a_small_run(logged):
         pytest.param("\ufeff" + json.dumps(["SA-0", "PBL-1", "MSR-2", "X"]), id="json"),
     ],
 )
-def test_a_file_of_ids_is_scored_exactly(logged, ids, text):
-    runs = logged("mmie", 0.5, unscored=0)
-    found = subset(*runs, "--ids", ids(text))
-    assert "given ids: 1 are in no run." in found
-    (row,) = [line for line in found.splitlines() if "given ids | AVG" in line]
+def test_a_file_of_ids_is_scored_exactly(create_runs, ids_file, text):
+    runs = create_runs("mmie", 0.5, unscored=0)
+    output = subset(*runs, "--ids", ids_file(text))
+    assert "given ids: 1 are in no run." in output
+    (row,) = [line for line in output.splitlines() if "given ids | AVG" in line]
     assert row.split("|")[4].strip() == "3"
 
 
-def test_ids_are_compared_with_subsets_of_their_number(logged, ids):
-    runs = logged("mmie", 0.5, unscored=0)
-    (found,) = json.loads(subset(*runs, "--ids", ids("SA-0\nPBL-1\nMSR-2"), "--json"))
-    assert list(found["numbers"][0]["sizes"]) == ["3"]
-    assert found["fixed"][0]["samples"] == 3
+def test_ids_are_compared_with_subsets_of_their_number(create_runs, ids_file):
+    runs = create_runs("mmie", 0.5, unscored=0)
+    (output,) = json.loads(subset(*runs, "--ids", ids_file("SA-0\nPBL-1\nMSR-2"), "--json"))
+    assert list(output["numbers"][0]["sizes"]) == ["3"]
+    assert output["fixed"][0]["samples"] == 3
 
 
-def test_ids_of_mia_bench_may_be_numbers(logged, ids):
-    assert "given ids" in subset(*logged("mia_bench", 0.5), "--ids", ids("[1, 2, 3]"))
+def test_ids_of_mia_bench_may_be_numbers(create_runs, ids_file):
+    assert "given ids" in subset(*create_runs("mia_bench", 0.5), "--ids", ids_file("[1, 2, 3]"))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param("", "holds no ids", id="empty"),
         pytest.param("[", "not valid JSON", id="broken-json"),
@@ -102,27 +102,27 @@ def test_ids_of_mia_bench_may_be_numbers(logged, ids):
         pytest.param("X\nY", "None of the 2 ids", id="none-known"),
     ],
 )
-def test_an_invalid_file_of_ids_is_an_error(logged, ids, content, said):
-    with pytest.raises(AnswersUnusable, match=said):
-        subset(*logged("mmie", 0.5), "--ids", ids(content))
+def test_an_invalid_file_of_ids_is_an_error(create_runs, ids_file, content, message):
+    with pytest.raises(AnswersUnusable, match=message):
+        subset(*create_runs("mmie", 0.5), "--ids", ids_file(content))
 
 
-def test_a_missing_file_of_ids_is_an_error(logged, tmp_path):
+def test_a_missing_file_of_ids_is_an_error(create_runs, tmp_path):
     with pytest.raises(AnswersUnusable, match="Cannot read"):
-        subset(*logged("mmie", 0.5), "--ids", tmp_path / "none")
+        subset(*create_runs("mmie", 0.5), "--ids", tmp_path / "none")
 
 
-def test_subsets_that_a_benchmark_knows_are_shown(logged, monkeypatch):
+def test_subsets_that_a_benchmark_knows_are_shown(create_runs, monkeypatch):
     def halves(task, samples):
         return {f"{task}_half": frozenset(sample.id for sample in samples[::2])}
 
     with_halves = replace(BENCHMARK, subsets=halves)
     monkeypatch.setattr("mmie_tasks.benchmarks.mmie.benchmark.BENCHMARK", with_halves)
-    assert "| mmie_half |" in subset(*logged("mmie", 0.5))
+    assert "| mmie_half |" in subset(*create_runs("mmie", 0.5))
 
 
-def test_runs_of_different_judges_have_a_warning(logged, tmp_path):
-    runs = logged("mmie", 0.5)
+def test_runs_of_different_judges_have_a_warning(create_runs, tmp_path):
+    runs = create_runs("mmie", 0.5)
     write_run(tmp_path / "other" / "x", "mmie", mmie_lines(90, judge="judge:openai|model:y"))
     text = subset(*runs, tmp_path / "other", "--sizes", "10")
     assert "WARNING: the runs were not scored alike (judge, model)" in text
@@ -139,16 +139,18 @@ def test_runs_of_different_judges_have_a_warning(logged, tmp_path):
         pytest.param(["--task", "mmmu"], id="no-task-of-ours"),
     ],
 )
-def test_an_invalid_option_is_an_error_with_a_hint(logged, words):
+def test_an_invalid_option_is_an_error_with_a_hint(create_runs, words):
     with pytest.raises(SettingWrong, match=r"\n\nhint: "):
-        run([*map(str, logged("mmie", 0.5)), *words], {})
+        run([*map(str, create_runs("mmie", 0.5)), *words], {})
 
 
-def test_nothing_in_common_is_refused(logged):
-    one = logged("mmie", 0.5)[0].rename(logged("mmie", 0.5)[0].with_name("kept"))
+def test_nothing_in_common_is_refused(create_runs):
+    one = create_runs("mmie", 0.5)[0].rename(create_runs("mmie", 0.5)[0].with_name("kept"))
     with pytest.raises(AnswersUnusable, match="no task in common"):
-        subset(one, *logged("mia_bench", 0.5))
+        subset(one, *create_runs("mia_bench", 0.5))
 
 
-def test_a_run_without_scores_has_a_reason(logged):
-    assert "AVG: n/a, model0: no sample has a score" in subset(*logged("mmie", 0.5, unscored=1))
+def test_a_run_without_scores_has_a_reason(create_runs):
+    assert "AVG: n/a, model0: no sample has a score" in subset(
+        *create_runs("mmie", 0.5, unscored=1)
+    )

@@ -50,7 +50,8 @@ def test_features_are_the_official_ones_in_any_batch_and_order(
 ) -> None:
     vision = Vision(model(), fixed=fixed)
     prompts = [
-        image_prompt(key, *[IMAGES[index] for index in each]) for key, each in enumerate(order)
+        image_prompt(key, *[IMAGES[index] for index in indices])
+        for key, indices in enumerate(order)
     ]
     for prompt in prompts:
         vision.add(prompt)
