@@ -59,7 +59,7 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
 test: $(READY)  ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --pyargs mmie_tasks ./tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --pyargs mmie_tasks ./tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
