@@ -36,6 +36,9 @@ from mmie_tasks.judges.cache_store import (
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
 
+MAX_CHECK_S = 3.0
+"""How many seconds a cache file is searched for damage before a run."""
+
 # Disk full, locked for too long, damaged, deleted; a token count that SQLite cannot store.
 _FILE_ERRORS = (sqlite3.Error, OSError, OverflowError, MmieTasksError)
 _T = TypeVar("_T")
@@ -64,15 +67,18 @@ class CachedJudge:
         return self._file.path
 
     def check(self) -> None:
-        """Return if the file can be written and the wrapped judge can be used.
+        """Return if the file is sound and can be written, and the wrapped judge can be used.
+
+        Damage is searched for at most for `MAX_CHECK_S`.
 
         Raises:
-            DataBroken: The file is no cache, or of a newer version.
+            DataBroken: The file is no cache, of a newer version, or damaged.
             SettingWrong: It cannot be opened or written.
             JudgeMisconfigured: The wrapped judge cannot be used.
         """
         with self._file.open() as replies, named_errors(self.path):
             replies.check_writable()
+            replies.check_undamaged(MAX_CHECK_S)
         if isinstance(self._judge, SelfChecking):
             self._judge.check()
 

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
 
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataBroken, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.judges.cache_store import (
     READ_HINT,
@@ -115,14 +115,21 @@ def _export(path: Path, target: str) -> None:
     if not path.exists():
         raise SettingWrong(f"There is no cache at {path}.", hint="name one with `--cache PATH`")
     count = 0
-    with (
-        named_errors(path, READ_HINT),
-        CacheFile(path).open_read_only() as replies,
-        _output(target) as file,
-    ):
-        for cached in replies.read_all():
-            file.write(export_line(cached))
-            count += 1
+    with named_errors(path, READ_HINT), CacheFile(path).open_read_only() as replies:
+        damage = replies.damage()
+        if damage and target != "-" and Path(target).expanduser().exists():
+            message = f"The cache `{path}` is damaged: {damage}. `{target}` was not overwritten."
+            raise DataBroken(message, hint="export what is readable into a new file")
+        with _output(target) as file:
+            for cached in replies.read_undamaged() if damage else replies.read_all():
+                file.write(export_line(cached))
+                count += 1
+    if damage:
+        raise DataBroken(
+            f"The cache `{path}` is damaged ({damage}). Exported {_replies(count)} that can be "
+            "read; the others are lost.",
+            hint=f"delete the cache, then `mmie-tasks cache import {target}`",
+        )
     if target != "-":
         _print(f"Exported {_replies(count)} to {target}.")
 

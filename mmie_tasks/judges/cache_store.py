@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -37,6 +38,10 @@ READ_HINT = "name another file"
 _APPLICATION_ID = 0x6D6D6965  # "mmie": distinguishes our databases from those of other programs
 _SQLITE_HEADER = b"SQLite format 3\0"
 _WRITE_HINT = "switch it off (`cache=off`), name another file (`cache=PATH`), or delete it"
+_DAMAGE_HINT = (
+    "`mmie-tasks cache export FILE` saves what is readable; then delete the cache, and "
+    "`mmie-tasks cache import FILE`. Or go on without it: `cache=off`"
+)
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
 
@@ -85,6 +90,8 @@ _STATE = (
     "SELECT count(*) FROM sqlite_master",
 )
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
+_ROW_TYPES = tuple((*[str] * 5, int, int, int, cost, int) for cost in (float, type(None)))
+_ROW_BYTES = 64  # every row is longer: its key alone is
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,49 @@ class ReplyTable:
         self._connection.execute("VACUUM")
         return deleted.rowcount
 
+    def damage(self, limit_s: float | None = None) -> str | None:
+        """The first damage of the file's structure or of a reply; None if there is none.
+
+        Args:
+            limit_s: How many seconds to search at most; None for no limit.
+        """
+        is_over = threading.Event()
+
+        def end() -> None:
+            is_over.set()
+            self._connection.interrupt()
+
+        timer = threading.Timer(limit_s or threading.TIMEOUT_MAX, end)
+        timer.start()
+        try:
+            ((problem,),) = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
+            for row in self._connection.execute("SELECT * FROM replies"):
+                _from_row(row)
+        except sqlite3.Error as error:
+            problem = str(error)
+        finally:
+            timer.cancel()
+            timer.join()
+        return None if problem == "ok" or is_over.is_set() else problem.splitlines()[-1]
+
+    def check_undamaged(self, limit_s: float) -> None:
+        """Search the file for damage, for so many seconds at most.
+
+        Raises:
+            DataBroken: It is damaged.
+        """
+        if problem := self.damage(limit_s):
+            message = f"The cache `{self._path}` is damaged: {problem}."
+            raise DataBroken(message, hint=_DAMAGE_HINT)
+
+    def read_undamaged(self) -> Iterator[CachedReply]:
+        """The replies that can still be read of a damaged file, in the order of their arrival."""
+        for rowid in range(1, self._path.stat().st_size // _ROW_BYTES + 1):
+            with suppress(sqlite3.DatabaseError):
+                select = "SELECT * FROM replies NOT INDEXED WHERE rowid = ?"
+                for row in self._connection.execute(select, (rowid,)).fetchall():
+                    yield _from_row(row)
+
     def check_writable(self) -> None:
         """Return if the file can be written now; changes nothing."""
         self._connection.execute("BEGIN IMMEDIATE")
@@ -221,6 +271,8 @@ def _decoded(content: bytes) -> str:
 
 
 def _from_row(row: _Row) -> CachedReply:
+    if tuple(map(type, row)) not in _ROW_TYPES:
+        raise sqlite3.DataError("a reply has values of other types")
     signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s = (
         row
     )

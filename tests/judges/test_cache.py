@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from loguru import logger
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
@@ -25,14 +24,6 @@ A, B, C = (scripted_request(text) for text in "abc")
 @pytest.fixture
 def file(tmp_path):
     return CacheFile(tmp_path / "replies.sqlite3", busy_timeout_s=0.05)
-
-
-@pytest.fixture
-def warnings():
-    lines = []
-    number = logger.add(lines.append, level="WARNING", format="{message}")
-    yield lines
-    logger.remove(number)
 
 
 class StoreJudge(ScriptedJudge):

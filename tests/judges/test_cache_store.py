@@ -1,10 +1,12 @@
 """The cache file: content, concurrent access, damage; and its export."""
 
 import json
+import random
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +16,7 @@ from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_re
 from support.recordings import cached_replies, cached_reply, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.judges import cache_command
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import (
@@ -289,6 +292,77 @@ def test_a_full_disk_loses_no_reply_and_leaves_a_usable_file(path):
     assert out.count("new") == 9
     assert errors.count("is disabled for the rest of this run") == 1
     assert 0 < len(texts(path)) < 9
+
+
+# Damage.
+
+PAGE = 4096
+NOISE = random.Random(1).randbytes(PAGE)  # noqa: S311 - noise
+
+
+def fill(path, texts=NUMBERS):
+    """A cache of long replies, on several kinds of pages: table, index, overflow."""
+    with CacheFile(path).open() as replies:
+        for text in texts:
+            key = content_key(scripted_request(text))
+            replies.put(replace(cached_reply(text, text=text * 2000), request_key=key))
+
+
+def overwrite(path, page):
+    with path.open("r+b") as file:
+        file.seek(page * PAGE)
+        file.write(NOISE)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_check_finds_a_page_of_noise(path, part):
+    fill(path)
+    CachedJudge(ScriptedJudge(), CacheFile(path)).check()
+    overwrite(path, int(part * path.stat().st_size / PAGE))
+    match = r"(?s)is damaged.*mmie-tasks cache export"
+    with pytest.raises(DataBroken, match=match):
+        CachedJudge(ScriptedJudge(), CacheFile(path)).check()
+
+
+def test_a_check_finds_a_value_of_another_type(path):
+    fill(path, ["a"])
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE replies SET text = x'01'")
+    with pytest.raises(DataBroken, match="values of other types"):
+        CachedJudge(ScriptedJudge(), CacheFile(path)).check()
+
+
+def test_the_search_for_damage_ends_in_time(path):
+    fill(path)
+    overwrite(path, path.stat().st_size // PAGE // 2)
+    with CacheFile(path).open() as replies:
+        assert replies.damage() is not None
+        assert replies.damage(limit_s=1e-9) is None
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_damage_during_a_run_costs_no_reply_and_is_one_warning(path, part, warnings):
+    fill(path)
+    overwrite(path, int(part * path.stat().st_size / PAGE))
+    outcomes = dict(CachedJudge(ScriptedJudge(), CacheFile(path)).ask(REQUESTS))
+    fresh = {index: f"re: {text}" for index, text in enumerate(NUMBERS)}
+    stored = {index: text * 2000 for index, text in enumerate(NUMBERS)}
+    assert all(outcomes[index].text in (fresh[index], stored[index]) for index in fresh)
+    assert len(warnings) == 1
+
+
+def test_what_is_readable_of_a_damaged_cache_can_be_exported(path, tmp_path, capsys):
+    fill(path)
+    overwrite(path, path.stat().st_size // PAGE // 2)
+    target, new = tmp_path / "r.jsonl", tmp_path / "new.sqlite3"
+    assert cache_command.run(["export", str(target), "--cache", str(path)], {}) == 1
+    count = len(list(read_export(target)))
+    assert 250 <= count < 300
+    message = capsys.readouterr().err
+    assert "is damaged" in message
+    assert f"Exported {count} replies that can be read" in message
+    assert cache_command.run(["import", str(target), "--cache", str(new)], {}) == 0
+    assert set(texts(new)) <= {text * 2000 for text in NUMBERS}
 
 
 # The export.
