@@ -1,6 +1,7 @@
 """Clients of the OpenAI SDK, and what their errors mean.
 
-The SDK's own retries are switched off: the only retries are those of `http.retries`.
+The SDK's own retries are switched off: the only retries are those of `http.retries`. A query in a
+server's address is sent with every request, and hidden from the log of the HTTP library.
 """
 
 from __future__ import annotations
@@ -10,15 +11,23 @@ import base64
 import json
 import re
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import openai
 
 from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
 from mmie_tasks.http.retries import Failure, FailureKind
+
+if TYPE_CHECKING:  # the HTTP library of older SDKs is `httpx`
+    from httpx2 import Request, Response
+
+MAX_BODY_BYTES = 4 * 2**20
+"""Of a response, after decompression: more is not read. A long reply has some 100 KiB."""
 
 _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
@@ -33,7 +42,8 @@ _FILTER_CODES = (
 )
 _PARAMETER_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 _UNSUPPORTED = re.compile(
-    r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|unexpected", re.IGNORECASE
+    r"unsupported|not support|deprecated|unrecogni[sz]ed|unknown|not permitted|unexpected",
+    re.IGNORECASE,
 )
 _PARAMETERS = re.compile(r"\b(?:max_tokens|max_completion_tokens|temperature)\b")
 _KEY = re.compile(
@@ -77,13 +87,16 @@ class Access(Protocol):
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
     """An asynchronous client of one server. Open and close it in the loop that uses it."""
     kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
-    return kind(**_options(access, url, access.timeout_s))
+    options = _options(access, url, access.timeout_s)
+    return kind(**options, http_client=_BoundedClient(urlsplit(url).query))
 
 
 def blocking_client(access: Access, url: str, timeout_s: float) -> openai.OpenAI:
-    """A blocking client of one server, for a few requests."""
+    """A blocking client of one server, for a few requests. Reads responses of any size."""
     kind = openai.AzureOpenAI if access.api_type == "azure" else openai.OpenAI
-    return kind(**_options(access, url, timeout_s))
+    add_query = partial(_add_query, urlsplit(url).query)
+    http_client = openai.DefaultHttpxClient(event_hooks={"request": [add_query]})
+    return kind(**_options(access, url, timeout_s), http_client=http_client)
 
 
 def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
@@ -92,16 +105,83 @@ def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         encoded = base64.b64encode(credentials.encode()).decode("ascii")
         headers["Authorization"] = f"Basic {encoded}"
-    # Without user and password, which the HTTP library would log.
-    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    # Without user, password and query, which the HTTP library would log.
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
     azure = {"azure_endpoint": address, "api_version": access.api_version}
     return {
         **(azure if access.api_type == "azure" else {"base_url": address}),
         "api_key": access.api_key or _NO_KEY,
         "timeout": openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
         "max_retries": 0,
-        "default_headers": headers,
+        "default_headers": {**headers, "Accept-Encoding": "gzip"},
     }
+
+
+class _BoundedClient(openai.DefaultAsyncHttpxClient):
+    """The SDK's HTTP client, which also adds a query and reads no body beyond `MAX_BODY_BYTES`.
+
+    Args:
+        url_query: Of the server's address.
+    """
+
+    def __init__(self, url_query: str) -> None:
+        super().__init__()
+        self._url_query = url_query
+
+    async def send(self, request: Request, **options: Any) -> Response:  # noqa: ANN401
+        """Send a request, and read the response.
+
+        Raises:
+            UnusableBody: The body is too large, or cannot be decompressed. If the response is an
+                error, its body then counts as empty.
+        """
+        _add_query(self._url_query, request)
+        response = await super().send(request, **{**options, "stream": True})
+        try:
+            body = await _read_body(response)
+        except UnusableBody:
+            if not response.is_error:
+                raise
+            body = b""
+        finally:
+            await response.aclose()
+        encoding = ("content-encoding", "content-length", "transfer-encoding")
+        return type(response)(
+            response.status_code,
+            headers=[pair for pair in response.headers.multi_items() if pair[0] not in encoding],
+            content=body,
+            request=response.request,
+            extensions=response.extensions,
+        )
+
+
+def _add_query(url_query: str, request: Request) -> None:
+    """Add a query to a request. The HTTP library logs the URL, and sends this in its place."""
+    if url_query:
+        target = request.url.raw_path
+        separator = b"&" if b"?" in target else b"?"
+        request.extensions["target"] = target + separator + url_query.encode("ascii", "ignore")
+
+
+async def _read_body(response: Response) -> bytes:
+    """The decompressed body of a response; no more of it is in memory than is allowed."""
+    encoding = response.headers.get("content-encoding", "identity").lower()
+    if encoding not in ("identity", "gzip", "deflate"):
+        raise UnusableBody(f"the server sent a body with the encoding `{encoding:.20}`")
+    # gzip or zlib, by the header of the data
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding != "identity" else None
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        try:
+            room = MAX_BODY_BYTES + 1 - len(body)
+            body += inflater.decompress(chunk, room) if inflater else chunk
+        except zlib.error as error:
+            raise UnusableBody("the server sent a body that cannot be decompressed") from error
+        if len(body) > MAX_BODY_BYTES:
+            raise UnusableBody(f"the server sent more than {MAX_BODY_BYTES // 2**20} MiB")
+    if inflater and not inflater.eof:
+        raise UnusableBody("the server sent a compressed body that is cut off")
+    return bytes(body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,8 @@ class Judge(Protocol):
     def signature(self) -> str:
         """Everything of the judge that can move a score, as ``key:value|key:value``.
 
-        Replies are cached under it. It holds no address, key or limit, which move no score.
+        Replies are cached under it. It holds no key or limit, which move no score, and of an
+        address at most the host.
         """
         ...
 

@@ -20,7 +20,7 @@ ROUTES = {
     "retrieve": r"GET /v1/batches/([^/?]+)",
     "list": r"GET /v1/batches(?:\?(.*))?",
     "content": r"GET /v1/files/([^/?]+)/content",
-    "models": r"GET /v1/models",
+    "chat": r"POST /v1/chat/completions",
 }
 
 
@@ -59,11 +59,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self._body()
-        request_line = f"{self.command} {self.path}"
+        path = re.sub(r"[?&]code=.*", "", self.path)
+        request_line = f"{self.command} {path}"
         matches = ((route, re.fullmatch(rule, request_line)) for route, rule in ROUTES.items())
         route, match = next(((r, m) for r, m in matches if m), ("", None))
         with self.batch.lock:
             self.batch.asked.append((route, request_line))
+            self.batch.codes.append(self.path[len(path) + 1 :])
             self.batch.callers.setdefault(route, set()).add(self.client_address[1])
             fault = self.batch.next_fault(route)
         self.batch.before.get(route, int)()
@@ -97,9 +99,8 @@ class Handler(BaseHTTPRequestHandler):
                     answer = self.batch.look(name)
                 case "list":
                     answer = self.batch.page(name)
-                case "models":
-                    models = [{"id": model, "object": "model"} for model in self.batch.models]
-                    answer = {"object": "list", "data": models}
+                case "chat":
+                    answer = {"choices": [{"message": {"content": "Yes."}}]}
                 case "content" if name in self.batch.files:
                     return 200, self.batch.files[name]
                 case _:

@@ -1,8 +1,8 @@
-"""A loopback server with the Batch API of an OpenAI-compatible provider: files, batches, models.
+"""A loopback server with the Batch API of an OpenAI-compatible provider: files, batches, chat.
 
     with batch_server() as server:
         server.says("Five points.")             # or a function from the body to a reply
-        server.fails(503, "retrieve", times=2)  # upload create retrieve list content models
+        server.fails(503, "retrieve", times=2)  # upload create retrieve list content chat
         server.loses("create")                  # it is done, and the response never arrives
         server.ends("expired", finished=3)      # how the next batch ends
         ...
@@ -57,7 +57,6 @@ class BatchServer:
     def __init__(self) -> None:
         self.say: Callable[[dict[str, Any]], Reply] = lambda _: "fine"
         self.key = ""
-        self.models = ["gpt-4o-2024-11-20"]
         self.looks = 1  # polls before a batch is over
         self.max_requests, self.max_bytes = 50_000, 200_000_000
         self.enqueued_limit: int | None = None  # requests in all batches that are not over
@@ -67,6 +66,7 @@ class BatchServer:
         self.faults: list[Fault] = []
         self.endings: list[Ending] = []
         self.asked: list[tuple[str, str]] = []
+        self.codes: list[str] = []  # what was behind the address in a query `code=`
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lock = threading.RLock()

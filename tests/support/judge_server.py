@@ -7,11 +7,13 @@
         ...                                 # ask at server.url
     server.asked      # bodies of all chat requests, as dicts, in order of arrival
     server.headers    # their headers, names in lower case; also server.paths and server.times
+    server.checks     # the number of checks before a run, which are not in `asked`
     server.statuses   # the number of responses by status; 0 counts missing responses
 
 The faults of the script are used up in order, one per request, without a delay. Without a fault,
-and with the right key and free capacity, a request gets the reply of `says` after `delay_s`. The
-server runs in one thread and handles some hundred requests per second. As a program:
+and with the right key and free capacity, a request gets the reply of `says` after `delay_s`. A
+check before a run gets `server.check` and uses up no fault; with None it is like any request.
+The server runs in one thread and handles some hundred requests per second. As a program:
 ``python -m support.judge_server``.
 """
 
@@ -76,6 +78,9 @@ def completion(text: str | None, **more: Any) -> Body:
     }
 
 
+CHECK = b'"Say yes."'
+PASSED = Sent(content=json.dumps(completion("Yes.")).encode())
+
 Says = str | Body | Sent | Callable[[Body], "str | Body | Sent"]
 
 
@@ -91,7 +96,8 @@ class JudgeServer:
         at_most: float = math.inf,
         retry_after: str | None = None,
         key: str | None = None,
-        models: Sequence[str] | None = ("judge-model",),
+        models: Sequence[str] | Sent | None = ("judge-model",),
+        check: Sent | None = PASSED,
         sends_headers: Mapping[str, str] | None = None,
     ) -> None:
         self.port = port
@@ -100,10 +106,13 @@ class JudgeServer:
         self.retry_after = retry_after
         self.key = key
         self.models = models
+        self.check = check
         self.sends_headers = dict(sends_headers or {})
         self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
+        self.queries: list[str] = []
+        self.checks = 0
         self.times: list[float] = []
         self.statuses: Counter[int] = Counter()
         self.at_once = 0
@@ -208,7 +217,7 @@ class JudgeServer:
             pairs = (line.partition(":") for line in lines[1:] if line)
             headers = {name.lower(): value.strip() for name, _, value in pairs}
             content = await reader.readexactly(int(headers.get("content-length", 0)))
-            sent = await self._answer(method, path.partition("?")[0], headers, content)
+            sent = await self._answer(method, path, headers, content)
             self.statuses[0 if sent.hang or sent.cut_after is not None else sent.status] += 1
             if sent.hang:
                 await self._ended.wait()
@@ -225,14 +234,21 @@ class JudgeServer:
     ) -> Sent:
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key")
         allowed = self.key is None or given == self.key
-        if method == "GET" and path.endswith("/models") and self.models is not None:
+        route, _, query = path.partition("?")
+        if method == "GET" and route.endswith("/models") and self.models is not None:
+            if isinstance(self.models, Sent):
+                return self.models
             listed = [{"id": model, "object": "model"} for model in self.models]
             page = json.dumps({"object": "list", "data": listed}).encode()
             return Sent(content=page) if allowed else _wrong(given)
-        if method != "POST" or not path.endswith("/chat/completions"):
+        if method != "POST" or not route.endswith("/chat/completions"):
             return error(404, message=f"no route {method} {path}")
+        if self.check is not None and CHECK in content:
+            self.checks += 1
+            return self.check if allowed else _wrong(given)
         self.headers.append(headers)
-        self.paths.append(path)
+        self.paths.append(route)
+        self.queries.append(query)
         self.times.append(time.monotonic())
         self._raw.append(content)
         return await self._judge(content) if allowed else _wrong(given)

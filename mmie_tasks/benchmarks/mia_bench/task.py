@@ -220,7 +220,8 @@ def signature(doc: Doc) -> str:
         SettingWrong: The chosen judge cannot be opened.
     """
     judge = JUDGE.signature()
-    paper = "yes" if _PAPER_JUDGE.search(judge) else "no"
+    is_elsewhere = "|host:" in judge  # a server that is not the provider's
+    paper = "yes" if _PAPER_JUDGE.search(judge) and not is_elsewhere else "no"
     return f"{judge}|paper_judge:{paper}|{provenance(doc)}|pkg:{__version__}"
 
 

@@ -44,7 +44,7 @@ from mmie_tasks.judges.openai.batch_store import (
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.models import Dialect, dialect_of
 from mmie_tasks.judges.openai.settings import Settings, public_address
-from mmie_tasks.judges.openai.wire import chat_body, next_dialect, read_completion
+from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
@@ -406,6 +406,8 @@ class BatchRun:
                 return read_completion(line.body, model=self._settings.model, price=self._price)
             except UnusableBody as unusable:
                 return JudgeUnavailable(f"{unusable}; {_AGAIN}")
+            except NoText as refused:
+                return JudgeRefused(str(refused))
         error = read_server_error(line.status or 0, line.body, self._settings.secrets)
         dialect = next_dialect(entry.dialect, error)
         if dialect is not None and (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from difflib import get_close_matches
-from functools import partial
+from typing import Any, TypeVar
 
 import openai
 from loguru import logger
@@ -15,28 +16,32 @@ from loguru import logger
 from mmie_tasks.http.client import (
     ATTEMPT_ERRORS,
     ServerError,
-    UnusableBody,
-    blocking_client,
-    failure_of,
+    async_client,
     json_list,
     json_object,
     parse_json,
 )
 from mmie_tasks.http.rate_limit import Pace
-from mmie_tasks.http.retries import Failure
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest
-from mmie_tasks.judges.openai.models import Dialect, dialect_of, retirement_notice
+from mmie_tasks.http.retries import Failure, Success
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
+from mmie_tasks.judges.openai.models import Adaptations, retirement_notice
 from mmie_tasks.judges.openai.settings import Settings, public_address
-from mmie_tasks.judges.openai.wire import chat_body, next_dialect, read_completion
+from mmie_tasks.judges.openai.wire import ChatServer
 
-_TIMEOUT_S = 30.0
+_LIST_TIMEOUT_S = 10.0
 _MAX_NAMES = 5
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
-_NO_LIST = (404, 405, 501)
+_T = TypeVar("_T")
 
 
-def check(settings: Settings, *, pace: Pace | None = None, today: date | None = None) -> None:
-    """Check every server: by its list of models, or else by a request for a few tokens.
+def check(
+    settings: Settings,
+    *,
+    pace: Pace | None = None,
+    today: date | None = None,
+    adaptations: Adaptations | None = None,
+) -> None:
+    """Check every server by a chat request with the run's parameters, for a few tokens.
 
     One server that works is enough; the log warns about the others, and about a model that will
     be shut down soon.
@@ -45,6 +50,7 @@ def check(settings: Settings, *, pace: Pace | None = None, today: date | None = 
         settings: The judge's.
         pace: Waiting times between attempts.
         today: For the warning; by default, today.
+        adaptations: Gets the parameters that the servers accept.
 
     Raises:
         JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers.
@@ -54,86 +60,72 @@ def check(settings: Settings, *, pace: Pace | None = None, today: date | None = 
     notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
     if notice is not None:
         logger.warning(f"The judge {notice}. hint: choose another one with `model=`")
-    checks = [_Check(settings, url, pace or Pace()) for url in settings.base_urls]
-    problems = [problem for problem in map(_Check.problem, checks) if problem is not None]
-    if len(problems) == len(checks):
+
+    async def results() -> list[JudgeMisconfigured | None]:
+        shared = (pace or Pace(), adaptations or Adaptations())
+        return await asyncio.gather(*(_problem(settings, url, *shared) for url in urls))
+
+    urls = settings.base_urls
+    problems = [problem for problem in _run(results) if problem is not None]
+    if len(problems) == len(urls):
         raise problems[0]
     for problem in problems:
         logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """The check of one server."""
+def _run(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine, also where a loop is running, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main())
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(main())).result()
 
-    settings: Settings
-    url: str = field(repr=False)
-    pace: Pace
 
-    def problem(self) -> JudgeMisconfigured | None:
-        """Why the server cannot be used; None if it can."""
-        timeout_s = min(_TIMEOUT_S, self.settings.timeout_s)
-        models: list[str] = []
-        failure = None
-        with blocking_client(self.settings, self.url, timeout_s) as client:
-            if self.settings.api_type != "azure":  # which lists models, not deployments
-                failure = self._retry(lambda: models.extend(_models(client)))
-            if failure is None and self.settings.model not in models:
-                failure = self._ping(client)
-        if failure is None:
-            return None
-        if failure.kind == "busy":
-            address = public_address(self.url)
-            logger.warning(f"The judge at {address} is busy: {failure.reason}")
-            return None
-        return self._describe(failure, models)
-
-    def _ping(self, client: openai.OpenAI) -> Failure | None:
-        """Request a few tokens, in another dialect if necessary."""
-        dialect: Dialect | None = dialect_of(self.settings.model)
-        tried: set[Dialect] = set()
-        failure = None
-        while dialect is not None and dialect not in tried:
-            tried.add(dialect)
-            failure = self._retry(partial(self._complete, client, replace(dialect, headroom=0)))
-            dialect = next_dialect(dialect, failure.error) if failure else None
-        return failure
-
-    def _complete(self, client: openai.OpenAI, dialect: Dialect) -> None:
-        body = chat_body(_PING, replace(self.settings, max_tokens=None), dialect)
-        response = client.chat.completions.with_raw_response.create(**body)  # type: ignore[call-overload]
-        read_completion(parse_json(response.content), model=self.settings.model)
-
-    def _retry(self, request: Callable[[], None]) -> Failure | None:
-        """Make a request, retried a few times if a retry may help."""
-        for wait_s in (*self.pace.check_s, None):
-            try:
-                request()
-            except ATTEMPT_ERRORS as error:
-                failure = failure_of(error, self.settings.secrets)
-            else:
-                return None
+async def _problem(
+    settings: Settings, url: str, pace: Pace, adaptations: Adaptations
+) -> JudgeMisconfigured | None:
+    """Why a server cannot be used; None if it can."""
+    address = public_address(url)
+    async with async_client(settings, url) as client:
+        server = ChatServer(replace(settings, max_tokens=None), client, address, adaptations)
+        for wait_s in (*pace.check_s, None):
+            match await server.attempt(_PING):
+                case Success(reply=JudgeUnavailable() as incomplete):
+                    failure = Failure(kind="failed", reason=str(incomplete))
+                case Success():
+                    return None
+                case Failure() as failure:
+                    pass
             if failure.kind != "failed" or wait_s is None:
                 break
-            time.sleep(wait_s)
-        return failure
+            await asyncio.sleep(wait_s)
+        if failure.kind == "busy":
+            logger.warning(f"The judge at {address} is busy: {failure.reason}")
+            return None
+        is_unknown_model = failure.error is not None and failure.error.is_model
+        models = await _models(client) if is_unknown_model else []
+    return _describe(settings, address, failure, models)
 
-    def _describe(self, failure: Failure, models: Sequence[str]) -> JudgeMisconfigured:
-        judge = f"The judge `{self.settings.model}` at {public_address(self.url)}"
-        if (error := failure.error) is None:
-            return JudgeMisconfigured(
-                f"{judge} is not reachable: {failure.reason}.",
-                hint="start it, or correct `base_url=`; most end in `/v1`",
-            )
-        message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
-        if not error.is_model:
-            return JudgeMisconfigured(message, hint=_hint(error, self.settings))
-        similar = get_close_matches(self.settings.model, models, n=_MAX_NAMES, cutoff=0.4)
-        if not (suggestions := similar or models[:_MAX_NAMES]):
-            hint = "name a model that this server has: `model=...`"
-            return JudgeMisconfigured(message, hint=hint)
-        names = ", ".join(f"`{name}`" for name in suggestions)
-        return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
+
+def _describe(
+    settings: Settings, address: str, failure: Failure, models: list[str]
+) -> JudgeMisconfigured:
+    judge = f"The judge `{settings.model}` at {address}"
+    if (error := failure.error) is None:
+        return JudgeMisconfigured(
+            f"{judge} is not reachable: {failure.reason}.",
+            hint="start it, or correct `base_url=`; most end in `/v1`",
+        )
+    message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
+    if not error.is_model:
+        return JudgeMisconfigured(message, hint=_hint(error, settings))
+    similar = get_close_matches(settings.model, models, n=_MAX_NAMES, cutoff=0.4)
+    if not (suggestions := similar or models[:_MAX_NAMES]):
+        return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
+    names = ", ".join(f"`{name}`" for name in suggestions)
+    return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
 
 
 def _hint(error: ServerError, settings: Settings) -> str:
@@ -149,17 +141,14 @@ def _hint(error: ServerError, settings: Settings) -> str:
     return "change the option that it rejects: `model=`, `temperature=`, `api_version=`"
 
 
-def _models(client: openai.OpenAI) -> list[str]:
-    """The models that a server lists; none if it has no such list."""
+async def _models(client: openai.AsyncOpenAI) -> list[str]:
+    """The models that a server lists; none if it has no list that this key may read."""
     try:
-        response = client.models.with_raw_response.list()
+        request = client.models.with_raw_response.list()
+        response = await asyncio.wait_for(request, _LIST_TIMEOUT_S)
         page = parse_json(response.content)
-    except UnusableBody:
+    except ATTEMPT_ERRORS:
         return []
-    except openai.APIStatusError as error:
-        if error.status_code in _NO_LIST:
-            return []
-        raise
     entries = json_list(json_object(page).get("data"))
     names = (json_object(entry).get("id") for entry in entries)
     return [name for name in names if isinstance(name, str)]

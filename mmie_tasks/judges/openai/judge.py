@@ -26,6 +26,7 @@ from mmie_tasks.judges.base import (
     OutOfBudget,
     RequestBroken,
 )
+from mmie_tasks.judges.openai.models import Adaptations
 from mmie_tasks.judges.openai.settings import Settings, public_address
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
@@ -50,6 +51,7 @@ class OpenAIJudge:
         self.settings = settings
         self._pace = pace or Pace()
         self._budget = Budget(max_cost_usd=settings.max_cost_usd)
+        self._adaptations = Adaptations()
 
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.settings!r})"
@@ -72,7 +74,7 @@ class OpenAIJudge:
         """
         from mmie_tasks.judges.openai.check import check
 
-        check(self.settings, pace=self._pace)
+        check(self.settings, pace=self._pace, adaptations=self._adaptations)
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as they arrive.
@@ -118,7 +120,6 @@ class OpenAIJudge:
 
         settings, pace = self.settings, self._pace
         endpoints = []
-        out_of_tokens: set[JudgeRequest] = set()
         async with AsyncExitStack() as stack:
             for url in settings.base_urls:
                 client = await stack.enter_async_context(async_client(settings, url))
@@ -131,7 +132,7 @@ class OpenAIJudge:
                         address=address,
                         limiter=limiter,
                         health=Health(pace=pace, clock=monotonic),
-                        send=ChatServer(settings, client, address, out_of_tokens).attempt,
+                        send=ChatServer(settings, client, address, self._adaptations).attempt,
                     )
                 )
             yield endpoints

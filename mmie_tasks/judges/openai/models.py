@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Literal
+
+from mmie_tasks.judges.base import JudgeRequest
 
 WARN_DAYS = 60
 HEADROOM = 8192
@@ -55,6 +57,21 @@ PLAIN = Dialect()
 REASONING = Dialect(
     max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptations:
+    """What the responses of a judge's servers showed. Shared by its check and its requests.
+
+    Attributes:
+        dialects: The parameters that a server accepts, by its address.
+        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
+            again with headroom.
+    """
+
+    dialects: dict[str, Dialect] = field(default_factory=dict)
+    out_of_tokens: set[JudgeRequest] = field(default_factory=set)
+
 
 _GPT_4O = Price(input_usd=2.50, output_usd=10.00)
 

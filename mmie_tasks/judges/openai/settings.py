@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -33,6 +33,7 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
 _DEFAULT_URL = "https://api.openai.com/v1"
+_SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
 
 
 def open_judge(
@@ -126,7 +127,8 @@ class Settings:
     """The options of `open_judge`, completed from the environment.
 
     Attributes:
-        base_urls: Servers that all serve this model; without ``/chat/completions``.
+        base_urls: Servers that all serve this model; without ``/chat/completions``. A query is
+            sent with every request.
         api_key: None if no variable holds one.
         key_variables: The environment variables that may hold the key, in order of precedence.
         temperature: None for the server's default.
@@ -153,7 +155,11 @@ class Settings:
 
     @property
     def signature(self) -> str:
-        """Everything that can move a score: the model and its parameters. No address, no key."""
+        """Everything that can move a score: the model, its parameters, and whose server it is.
+
+        The hosts of servers that are not the provider's own are named, with their ports: any
+        model may have a provider's model's name there.
+        """
         dialect = dialect_of(self.model)
         temperature = self.temperature if dialect.takes_temperature else None
         parts = [
@@ -166,13 +172,23 @@ class Settings:
             parts.append(f"detail:{self.detail}")
         if dialect.headroom:
             parts.append(f"reasoning:+{dialect.headroom}")
+        addresses = [urlsplit(url) for url in self.base_urls]
+        if hosts := {
+            address.netloc.rpartition("@")[2].lower()
+            for address in addresses
+            if not _is_provider(address.hostname)
+        }:
+            parts.append(f"host:{'+'.join(sorted(hosts))}")
         return "|".join(parts)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no message may contain: the key, and passwords in addresses."""
-        passwords = (urlsplit(url).password for url in self.base_urls)
-        return tuple(secret for secret in (self.api_key, *passwords) if secret)
+        """What no message may contain: the key, and passwords and queries of addresses."""
+        parts = [urlsplit(url) for url in self.base_urls]
+        pairs = (pair for part in parts for pair in parse_qsl(part.query))
+        values = (value for _, value in pairs if len(value) >= _SECRET_CHARACTERS)
+        texts = (self.api_key, *(part.password for part in parts), *(p.query for p in parts))
+        return tuple(secret for secret in (*texts, *values) if secret)
 
     @property
     def needs_key(self) -> bool:
@@ -191,6 +207,11 @@ class Settings:
             f"The judge `{self.model}` at {address} needs a key, and none is set in {names}.",
             hint=hint,
         )
+
+
+def _is_provider(host: str | None) -> bool:
+    """Whether a host is OpenAI's own, or OpenAI at Azure."""
+    return f".{host}".endswith((".api.openai.com", ".openai.azure.com"))
 
 
 def public_address(url: str) -> str:
@@ -240,7 +261,7 @@ def _base_urls(
 
 
 def _base_url(text: str, api_type: ApiType) -> str:
-    url = text.strip().rstrip("/")
+    url = text.strip()
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - raises if it is not a number
@@ -248,13 +269,15 @@ def _base_url(text: str, api_type: ApiType) -> str:
     except ValueError:
         is_address = False
     if not is_address:
+        address = url.rpartition("@")[2].partition("?")[0]
         raise SettingWrong(
-            f"The judge's base URL `{url.rpartition('@')[2]}` is no address of a server.",
+            f"The judge's base URL `{address}` is no address of a server.",
             hint="write it as `http://HOST:PORT/v1`; several are separated by `;`",
         )
-    if api_type == "azure":
-        return url.partition("/openai")[0]
-    return url.removesuffix("/chat/completions").rstrip("/")
+    path, query = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/"), parts.query
+    if api_type == "azure" and "/openai" in path:  # a deployment's, with the API version as query
+        path, query = path.partition("/openai")[0], ""
+    return parts._replace(path=path, query=query, fragment="").geturl()
 
 
 def _price(option: str | None, model: str) -> Price | None:

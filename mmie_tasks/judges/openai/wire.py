@@ -36,7 +36,7 @@ from mmie_tasks.judges.base import (
     Usage,
     image_bytes,
 )
-from mmie_tasks.judges.openai.models import HEADROOM, Dialect, Price, dialect_of
+from mmie_tasks.judges.openai.models import HEADROOM, Adaptations, Dialect, Price, dialect_of
 from mmie_tasks.judges.openai.settings import Settings
 
 _CHARACTERS_PER_TOKEN = 3
@@ -51,7 +51,7 @@ class IncompleteReply(UnusableBody):
     """A reply with a finish reason that neither a whole reply nor one at its limit has."""
 
 
-class NoText(JudgeRefused):
+class NoText(Exception):
     """A reply without text.
 
     Attributes:
@@ -70,8 +70,7 @@ class ChatServer:
         settings: The model and its parameters.
         client: A client of the server.
         address: For messages; holds no secret.
-        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
-            again with headroom, to any server of the judge.
+        adaptations: Those of all servers of the judge.
     """
 
     def __init__(
@@ -79,19 +78,20 @@ class ChatServer:
         settings: Settings,
         client: openai.AsyncOpenAI,
         address: str,
-        out_of_tokens: set[JudgeRequest],
+        adaptations: Adaptations,
     ) -> None:
         self._settings = settings
         self._client = client
         self._address = address
-        self._out_of_tokens = out_of_tokens
-        self._dialect = dialect_of(settings.model)
+        self._dialects = adaptations.dialects
+        self._out_of_tokens = adaptations.out_of_tokens
+        self._dialects.setdefault(address, dialect_of(settings.model))
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter's name."""
         tried: set[Dialect] = set()
         while True:
-            dialect = self._dialect
+            dialect = self._dialects[self._address]
             tried.add(dialect)
             try:
                 return await self._complete(request, dialect)
@@ -102,9 +102,9 @@ class ChatServer:
             other = next_dialect(dialect, failure.error)
             if other is None or other in tried:
                 return failure
-            if other == self._dialect:
+            if other == self._dialects[self._address]:
                 continue  # another request was faster
-            self._dialect = other
+            self._dialects[self._address] = other
             has_temperature = other.takes_temperature or self._settings.temperature is None
             logger.warning(
                 f"The judge `{self._settings.model}` at {self._address} now gets "
@@ -133,12 +133,13 @@ class ChatServer:
             reply = read_completion(completion, model=settings.model, price=settings.price)
         except IncompleteReply as error:
             reply, is_final = JudgeUnavailable(str(error)), False
+        except NoText as error:
+            reply = JudgeRefused(str(error))
+            is_final = error.is_cut and request in self._out_of_tokens
+            if error.is_cut:
+                self._out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
-        if isinstance(reply, NoText):
-            is_final = reply.is_cut and request in self._out_of_tokens
-            if reply.is_cut:
-                self._out_of_tokens.add(request)
         cost_usd = cost_of(request, completion, settings)
         return Success(reply=reply, is_final=is_final, cost_usd=cost_usd, pause_s=pause_s)
 
@@ -230,6 +231,7 @@ def read_completion(
     Raises:
         UnusableBody: It has no choice with a message.
         IncompleteReply: By its finish reason, an error ended it.
+        NoText: It has no text; it counts as a refusal.
     """
     match completion:
         case {"choices": [{"message": dict() as message, **choice}, *_]}:
@@ -253,10 +255,9 @@ def read_completion(
         if is_cut:
             usage = usage_of(completion)
             hidden = f", {usage.reasoning_tokens} of them for hidden reasoning"
-            reason += ": hidden reasoning or the limit used them up; "
-            reason += f"{usage.output_tokens} tokens were used"
+            reason += f": {usage.output_tokens} tokens were used"
             reason += hidden if usage.reasoning_tokens else ""
-        return NoText(reason, is_cut=is_cut)
+        raise NoText(reason, is_cut=is_cut)
     server_model = json_object(completion).get("model")
     return JudgeReply(
         text=text,

@@ -80,6 +80,15 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, pape
     assert f"|paper_judge:{paper}|" in task.signature(docs[0])
 
 
+@pytest.mark.parametrize(
+    ("url", "paper"),
+    [("https://api.openai.com/v1", "yes"), ("http://127.0.0.1:8000/v1", "no")],
+)
+def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")
+    assert f"|paper_judge:{paper}|" in task.signature(docs[0])
+
+
 def test_the_default_is_the_dated_model(docs, monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
     assert task.signature(docs[0]).startswith("judge:openai|model:gpt-4o-2024-11-20|t:0|")

@@ -4,12 +4,14 @@ import gzip
 import json
 import threading
 import time
+import tracemalloc
 from collections import Counter
 
 import pytest
 from support.judge_asking import KEY, ask, judge_at, question_of, requests
 from support.judge_server import Sent, completion, error, judge_server
 
+from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.http.rate_limit import START, Pace
 from mmie_tasks.judges.base import (
     JudgeRefused,
@@ -96,6 +98,40 @@ def test_transient_errors_are_retried(server, sent):
     replies = ask(judge_at(server.url), 3)
     assert [reply.text for reply in replies] == ["5"] * 3
     assert len(server) == 5
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(Sent(content=b" " * 50 * 2**20), id="50-MiB"),
+        pytest.param(
+            Sent(content=gzip.compress(bytes(200 * 2**20)), headers={"content-encoding": "gzip"}),
+            id="a-bomb-of-200-MiB",
+        ),
+    ],
+)
+def test_a_response_that_is_too_large_is_not_read_whole_and_costs_no_reply(server, sent):
+    server.then(sent, times=2)
+    tracemalloc.start()
+    replies = ask(judge_at(server.url), 24)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [reply.text for reply in replies] == ["5"] * 24
+    assert len(server) == 26
+    # The server, which is in this process too, has a few copies of what it sends.
+    assert peak < 6 * len(sent.content) + 4 * MAX_BODY_BYTES + 8 * 2**20
+
+
+def test_an_error_with_a_body_that_is_too_large_keeps_its_meaning(server):
+    server.then(Sent(content=bytes(MAX_BODY_BYTES + 1), status=429, headers={"Retry-After": "0.3"}))
+    assert ask(judge_at(server.url))[0].text == "5"
+    assert server.times[1] - server.times[0] >= 0.3
+
+
+def test_a_compressed_reply_is_read(server):
+    content = gzip.compress(json.dumps(completion("5")).encode())
+    server.says(Sent(content=content, headers={"content-encoding": "gzip"}))
+    assert ask(judge_at(server.url))[0].text == "5"
 
 
 def test_a_request_that_hangs_is_retried(server):
@@ -313,7 +349,8 @@ def test_a_reasoning_model_gets_headroom_and_no_temperature(server):
     (body,) = server.asked
     assert body["max_completion_tokens"] == 50 + 8192
     assert not {"max_tokens", "temperature"} & {*body}
-    assert judge.signature == "judge:openai|model:gpt-6-luna|t:none|reasoning:+8192"
+    signature = "judge:openai|model:gpt-6-luna|t:none|reasoning:+8192"
+    assert judge.signature == f"{signature}|host:127.0.0.1:{server.port}"
 
 
 def test_closing_the_iterator_cancels_the_requests_in_flight(server):

@@ -1,13 +1,20 @@
 """The check before a run, and its messages."""
 
+import asyncio
 from datetime import date
 
 import pytest
-from support.judge_asking import FAST, KEY, judge_at, settings_of
-from support.judge_server import Sent, error, judge_server
+from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
+from support.judge_server import Sent, completion, error, judge_server
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.openai.check import check
+
+
+@pytest.fixture
+def server():
+    with judge_server("5", check=None) as server:
+        yield server
 
 
 def problem(judge):
@@ -16,24 +23,55 @@ def problem(judge):
     return str(raised.value)
 
 
-def test_a_listed_model_passes_the_check(server):
-    judge_at(server.url).check()
-    assert len(server) == 0
-
-
 @pytest.mark.parametrize(
     "models",
     [
+        pytest.param(["judge-model"], id="listed"),
         pytest.param(["another"], id="not-listed"),
         pytest.param([], id="none-listed"),
         pytest.param(None, id="no-such-route"),
+        *(pytest.param(error(status), id=str(status)) for status in (400, 401, 403, 404, 500)),
+        pytest.param(Sent(hang=True), id="hangs"),
     ],
 )
-def test_a_short_request_decides_if_the_list_has_no_such_model(server, models):
+def test_one_chat_request_decides_and_the_list_of_models_does_not(server, models):
     server.models = models
     judge_at(server.url).check()
     (body,) = server.asked
     assert body["max_tokens"] <= 16
+
+
+def test_the_check_has_the_parameters_of_the_run(server):
+    judge_at(server.url, temperature=0.7, max_tokens=9).check()
+    judge_at(server.url, model="gpt-6-luna").check()
+    plain, reasoning = server.asked
+    assert (plain["temperature"], plain["max_tokens"]) == (0.7, 16)
+    assert "temperature" not in reasoning
+    assert reasoning["max_completion_tokens"] == 16 + 8192
+
+
+def test_a_rejected_temperature_is_found_before_the_run_and_left_out_with_a_warning(server, log):
+    message = "`temperature` is deprecated for this model."
+    server.says(lambda body: error(400, message=message) if "temperature" in body else "5")
+    judge = judge_at(server.url)
+    judge.check()
+    assert ask(judge)[0].text == "5"
+    assert server.statuses == {400: 1, 200: 2}
+    (warning,) = [line for line in log if "no temperature" in line]
+    assert message in warning
+
+
+def test_replies_that_an_error_ended_do_not_pass_the_check(server):
+    server.says(completion("Yes", finish_reason="error"))
+    assert "finish_reason `error`" in problem(judge_at(server.url))
+
+
+def test_the_check_works_where_a_loop_is_running(server):
+    async def main():
+        judge_at(server.url).check()
+
+    asyncio.run(main())
+    assert len(server) == 1
 
 
 def test_an_unknown_model_gets_similar_names_as_a_hint(server):
@@ -43,6 +81,12 @@ def test_an_unknown_model_gets_similar_names_as_a_hint(server):
     assert "It has `Qwen3-VL-8B`" in message
     assert "hint: `model=Qwen3-VL-8B`" in message
     assert "whisper" not in message
+
+
+def test_an_unknown_model_has_a_hint_also_if_the_models_cannot_be_listed(server):
+    server.models = error(403)
+    server.says(error(404, code="model_not_found", message="no such model"))
+    assert "name a model that this server has" in problem(judge_at(server.url))
 
 
 def test_a_wrong_key_names_the_variables_and_not_the_key():
@@ -107,7 +151,7 @@ def test_another_dialect_is_tried(server):
 
     server.says(picky)
     judge_at(server.url).check()
-    assert server.asked[-1]["max_completion_tokens"] <= 16
+    assert server.asked[-1]["max_completion_tokens"] <= 16 + 8192
 
 
 def test_one_server_of_two_is_enough_and_the_other_is_warned_about(server, log):

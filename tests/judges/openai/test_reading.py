@@ -70,6 +70,8 @@ def test_api_types_of_other_tasks_are_ignored():
         pytest.param("http://h/v1/chat/completions/", ("http://h/v1",), id="whole-slash"),
         pytest.param(" http://a/v1 ;http://b/v1; ", ("http://a/v1", "http://b/v1"), id="two"),
         pytest.param("http://a/v1;http://a/v1/", ("http://a/v1",), id="twice-the-same"),
+        pytest.param("http://h/v1/?a=1&b=", ("http://h/v1?a=1&b=",), id="query"),
+        pytest.param("http://h/v1/chat/completions?a=1", ("http://h/v1?a=1",), id="whole-query"),
     ],
 )
 def test_an_address_may_be_written_in_several_ways(text, urls):
@@ -123,10 +125,27 @@ def test_the_signature_holds_what_moves_a_score(options, signature):
 
 def test_the_signature_holds_nothing_else():
     first = settings_of({"OPENAI_API_KEY": "k"}, model="m")
-    second = settings_of(
-        model="m", base_url="http://h", timeout=1.0, max_concurrency=1, patience=9.0
-    )
+    url = "https://api.openai.com/v2?a=b"
+    second = settings_of(model="m", base_url=url, timeout=1.0, max_concurrency=1, patience=9.0)
     assert first.signature == second.signature
+
+
+@pytest.mark.parametrize(
+    ("options", "host"),
+    [
+        pytest.param({"base_url": "http://127.0.0.1:8000/v1"}, "127.0.0.1:8000", id="local"),
+        pytest.param({"base_url": "https://Me:w@Host/v1?code=x"}, "host", id="without-secrets"),
+        pytest.param({"base_url": "http://b:2/v1;http://a/v1"}, "a+b:2", id="two"),
+        pytest.param({"base_url": "https://api.openai.com.evil.net"}, "api.openai.com.evil.net"),
+        pytest.param({"base_url": "https://notapi.openai.com/v1"}, "notapi.openai.com"),
+        pytest.param({"base_url": "https://api.openai.com/v1;http://a"}, "a", id="one-of-two"),
+        pytest.param({"base_url": "https://eu.api.openai.com/v1"}, None, id="openai-in-a-region"),
+        pytest.param({"base_url": "https://x.openai.azure.com", "api_type": "azure"}, None),
+    ],
+)
+def test_the_signature_names_a_server_that_is_not_the_providers(options, host):
+    end = "" if host is None else f"|host:{host}"
+    assert settings_of(**options).signature == f"judge:openai|model:m|t:0{end}"
 
 
 def test_opening_a_judge_does_not_load_the_sdk():

@@ -5,7 +5,7 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judge_asking import KEY, ask, judge_at
+from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_server import error, judge_server
 
 from mmie_tasks.core.errors import SettingWrong
@@ -15,6 +15,7 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import JudgeChoice
 from mmie_tasks.judges.openai import open_judge
+from mmie_tasks.judges.openai.judge import OpenAIJudge
 
 ODD_KEY = "4f9a-oddly/shaped+key"
 
@@ -58,6 +59,26 @@ def test_a_password_in_an_address_is_sent_and_redacted(server, log, caplog):
     assert server.headers[0]["authorization"] == "Basic bWU6aHVzaC1odXNo"
     assert not [text for text in texts if "hush-hush" in text or "bWU6aHVzaC1odXNo" in text]
     assert server.url in texts[0]
+
+
+def test_a_query_in_an_address_is_sent_with_every_request_and_redacted(server, log, caplog):
+    query = "api-version=1&code=hush%2Dhush"
+    options = {"base_url": f"{server.url}/chat/completions?{query}", "model": "judge-model"}
+    judge = OpenAIJudge(settings_of(patience=0.1, **options), pace=FAST)
+    with caplog.at_level(logging.DEBUG):
+        judge.check()
+        assert ask(judge)[0].text == "5"
+        server.says(error(500, message=f"no {query}, and no hush-hush"))
+        outcomes = ask(judge)
+    texts = [*map(str, outcomes), *log, caplog.text, repr(judge), judge.signature]
+    assert (server.paths[0], server.queries[0]) == ("/v1/chat/completions", query)
+    assert not [text for text in texts if "hush" in text]
+
+
+def test_a_query_of_an_invalid_address_is_not_repeated():
+    with pytest.raises(SettingWrong) as raised:
+        settings_of(base_url="host/v1?code=hush-hush")
+    assert "hush" not in str(raised.value)
 
 
 def test_a_key_is_no_option():

@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from support.judge_asking import ask, judge_at
 from support.judge_server import Sent, completion
@@ -6,7 +8,6 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.retries import Budget
 from mmie_tasks.judges.base import JudgeRefused, JudgeReply, JudgeRequest, OutOfBudget
 from mmie_tasks.judges.openai import open_judge
-from mmie_tasks.judges.openai.wire import NoText
 
 # The server says 100 tokens in and 10 out: at this price, one dollar a reply.
 DOLLAR = {"price": "10000/0"}
@@ -40,7 +41,7 @@ def test_a_failed_attempt_costs_nothing(server):
 def test_a_reply_without_text_is_paid_for(server):
     server.says(completion(""))
     judge = judge_at(server.url, **DOLLAR, max_cost=2.0)
-    assert sorted(map(str, kinds(ask(judge, 3)))) == sorted(map(str, [NoText, NoText, OutOfBudget]))
+    assert Counter(kinds(ask(judge, 3))) == {JudgeRefused: 2, OutOfBudget: 1}
 
 
 def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_path):

@@ -1,6 +1,8 @@
 import base64
 import json
+import logging
 import stat
+from dataclasses import replace
 
 import pytest
 from support.batch_asking import KEY, MODEL, outcome_text, request
@@ -146,9 +148,28 @@ def test_the_signature_is_that_of_the_online_judge(asking):
     assert BatchJudge(settings).signature == settings.signature
 
 
-def test_a_check_asks_for_the_models_and_makes_no_batch(server, asking):
+def test_a_check_is_one_chat_request_and_makes_no_batch(server, asking):
     asking.judge().check()
-    assert [route for route, _ in server.asked] == ["models"]
+    assert [route for route, _ in server.asked] == ["chat"]
+
+
+def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
+    server, asking, caplog
+):
+    server.loses("create")  # so that the batches are listed too
+    judge = replace(asking, url=f"{server.url}?code=hush-hush")
+    with caplog.at_level(logging.DEBUG):
+        assert judge.texts("a") == ["A"]
+    assert {route for route, _ in server.asked} == {
+        "upload",
+        "create",
+        "list",
+        "retrieve",
+        "content",
+    }
+    assert {*server.codes} == {"code=hush-hush"}
+    assert "hush-hush" not in caplog.text
+    assert not [path for path in asking.folder.rglob("*.json") if "hush" in path.read_text()]
 
 
 def test_a_check_finds_a_wrong_key(server, asking):
