@@ -14,7 +14,7 @@ from typing import Literal, NoReturn
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.download import CachedFile, HubFile, arrived_bytes, locate
+from mmie_tasks.hub.download import HubFile, arrived_bytes, locate
 
 CACHE_VARIABLE = "MMIE_TASKS_CACHE"
 
@@ -217,11 +217,10 @@ def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> Downlo
     source = f"{file.repo}@{location.commit}: {file.filename}"
     if (root / location.commit / name).exists():
         return DownloadPlan(source=source, file_bytes=(0,))
-    if isinstance(location, CachedFile):
-        cached_bytes = location.path.stat().st_size
-        return DownloadPlan(source=source, file_bytes=(0,), disk_bytes={root: cached_bytes})
     if location.size_bytes is None:
         return DownloadPlan(source=source, file_bytes=(None,))
+    if location.cached_path:
+        return DownloadPlan(source=source, file_bytes=(0,), disk_bytes={root: location.size_bytes})
     left_bytes = location.size_bytes - arrived_bytes(location, root / "downloads")
     return DownloadPlan(
         source=source,

@@ -71,40 +71,25 @@ class HubFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CachedFile:
-    """A file in the Hub's own cache, which we do not delete.
-
-    Attributes:
-        path: Its path in the cache.
-        commit: The commit it belongs to.
-        sha256: SHA-256 of its content in hex, according to the Hub; None if the Hub gave none.
-    """
-
-    path: Path
-    commit: str
-    sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteFile:
-    """A file that is on the Hub and not in its cache on this machine.
+class FileLocation:
+    """Where a file is: in the Hub's own cache on this machine, or on the Hub alone.
 
     Attributes:
         file: The requested file.
         commit: The commit it belongs to.
-        etag: The Hub's identifier of its content; of a large file, its SHA-256.
-        size_bytes: Its size, if the Hub gives one.
+        size_bytes: Its size; None if the Hub gives none.
+        sha256: SHA-256 of its content in hex, according to the Hub; None if the Hub gave none.
+        cached_path: Its path in the Hub's cache, from which we delete nothing; None if it is not
+            there.
+        etag: The Hub's identifier of the content of a file that is not in its cache.
     """
 
     file: HubFile
     commit: str
-    etag: str
     size_bytes: int | None
-
-    @property
-    def sha256(self) -> str | None:
-        """SHA-256 of its content in hex, according to the Hub; None if the Hub gave none."""
-        return self.etag if _SHA256.fullmatch(self.etag) else None
+    sha256: str | None
+    cached_path: Path | None = None
+    etag: str = ""
 
 
 # Errors
@@ -214,7 +199,7 @@ def download_failure(
 # Locating and verifying
 
 
-def locate(file: HubFile, *, patient: bool = True) -> CachedFile | RemoteFile:
+def locate(file: HubFile, *, patient: bool = True) -> FileLocation:
     """Ask the Hub for the commit and content of a file, and look for it in the Hub's cache.
 
     Nothing is downloaded, and no content is read: see `verify`. If the Hub does not answer, its
@@ -230,32 +215,31 @@ def locate(file: HubFile, *, patient: bool = True) -> CachedFile | RemoteFile:
         DataMissing: No access, no such repository, revision or file, or no connection.
         DataBroken: It is not the pinned file, by its size or by the hash that the Hub gives.
     """
-    match location := _location(file, patient=patient):
-        case CachedFile(path=path):
-            otherwise = f"; else {_delete_hint(path)}"
-            size_bytes = path.stat().st_size
-            _compare_pins(file, f"`{path}`", size_bytes, location.sha256, otherwise)
-        case RemoteFile():
-            name = f"`{file.filename}` of `{file.repo}` at commit {location.commit}"
-            _compare_pins(file, name, location.size_bytes, location.sha256)
+    location = _location(file, patient=patient)
+    name, otherwise = f"`{file.filename}` of `{file.repo}` at commit {location.commit}", ""
+    if path := location.cached_path:
+        name, otherwise = f"`{path}`", f"; else {_delete_hint(path)}"
+    _compare_pins(file, name, location.size_bytes, location.sha256, otherwise)
     return location
 
 
-def _location(file: HubFile, *, patient: bool) -> CachedFile | RemoteFile:
-    cached = _cached_file(file, file.revision)
+def _location(file: HubFile, *, patient: bool) -> FileLocation:
+    cached = _in_cache(file, file.revision)
     try:
-        remote = _remote_file(file, patient=patient and cached is None)
+        remote = _on_hub(file, patient=patient and cached is None)
     except download_errors() as error:
         if cached is None:
             raise download_failure(file, error) from error
-        logger.info(f"Using `{cached.path}`: the Hub did not answer ({type(error).__name__}).")
+        logger.info(
+            f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__})."
+        )
         return cached
     if cached is not None and cached.sha256 is not None and cached.sha256 == remote.sha256:
         return cached  # the branch has moved since, but not this file
-    return _cached_file(file, remote.commit) or remote
+    return _in_cache(file, remote.commit) or remote
 
 
-def _cached_file(file: HubFile, revision: str) -> CachedFile | None:
+def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
     from huggingface_hub import try_to_load_from_cache
 
     cached = try_to_load_from_cache(
@@ -264,11 +248,16 @@ def _cached_file(file: HubFile, revision: str) -> CachedFile | None:
     if not isinstance(cached, str):
         return None
     path = Path(cached)
-    commit = path.parents[file.filename.count("/")].name
-    return CachedFile(path=path, commit=commit, sha256=hash_from_cache(path))
+    return FileLocation(
+        file=file,
+        commit=path.parents[file.filename.count("/")].name,
+        size_bytes=path.stat().st_size,
+        sha256=hash_from_cache(path),
+        cached_path=path,
+    )
 
 
-def _remote_file(file: HubFile, *, patient: bool) -> RemoteFile:
+def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import FileMetadataError
 
@@ -277,7 +266,10 @@ def _remote_file(file: HubFile, *, patient: bool) -> RemoteFile:
     commit, etag = metadata.commit_hash or "", metadata.etag or ""
     if not (is_commit(commit) and is_commit(etag)):
         raise FileMetadataError("the server's answer has no valid commit and etag")
-    return RemoteFile(file=file, commit=commit, etag=etag, size_bytes=metadata.size)
+    sha256 = etag if _SHA256.fullmatch(etag) else None  # so it is for large files
+    return FileLocation(
+        file=file, commit=commit, size_bytes=metadata.size, sha256=sha256, etag=etag
+    )
 
 
 def hash_from_cache(path: Path) -> str | None:
@@ -379,14 +371,13 @@ def install(
     location = locate(file)
     destination, downloads = root / location.commit / name, root / "downloads"
     check = partial(verify, file, sha256=location.sha256)
-    match location:
-        case CachedFile(path=path):
-            installer(path, destination, check)
-        case RemoteFile():
-            with download_lock(file, downloads):
-                if not destination.exists():
-                    installer(download(location, downloads), destination, check)
-                remove_downloads(file, downloads)
+    if location.cached_path:
+        installer(location.cached_path, destination, check)
+    else:
+        with download_lock(file, downloads):
+            if not destination.exists():
+                installer(download(location, downloads), destination, check)
+            remove_downloads(file, downloads)
     return location.commit
 
 
@@ -426,7 +417,7 @@ def download_lock(file: HubFile, folder: Path) -> Iterator[None]:
         yield
 
 
-def download(remote: RemoteFile, folder: Path) -> Path:
+def download(remote: FileLocation, folder: Path) -> Path:
     """Download a file below `folder`, or the rest of it; call it within `download_lock`.
 
     `huggingface_hub` shows the progress and resumes broken connections. Only the size is compared
@@ -451,7 +442,7 @@ def download(remote: RemoteFile, folder: Path) -> Path:
     return target
 
 
-def _download_rest(part: Path, remote: RemoteFile) -> None:
+def _download_rest(part: Path, remote: FileLocation) -> None:
     from huggingface_hub import hf_hub_url
 
     # Both are public, and exported by their modules only.
@@ -477,7 +468,7 @@ def _download_rest(part: Path, remote: RemoteFile) -> None:
         )
 
 
-def arrived_bytes(remote: RemoteFile, folder: Path) -> int:
+def arrived_bytes(remote: FileLocation, folder: Path) -> int:
     """Bytes of a file that are below `folder` already and will not be downloaded again."""
     target = folder / remote.etag / _local_name(remote.file)
     for path in (target, target.with_name(f"{target.name}.part")):

@@ -15,11 +15,11 @@ CONTENT = os.urandom(50_000)
 FETCH = """
 import os
 from pathlib import Path
-from mmie_tasks.hub.download import CachedFile, HubFile, download, download_lock, locate, verify
+from mmie_tasks.hub.download import HubFile, download, download_lock, locate, verify
 file = HubFile(repo="owner/images", filename="a/one.bin", alternative="set `IMAGES=DIR`", **{})
 location, folder = locate(file), Path(os.environ["MMIE_TASKS_CACHE"])
-if isinstance(location, CachedFile):
-    path = location.path
+if location.cached_path:
+    path = location.cached_path
 else:
     with download_lock(file, folder):
         path = download(location, folder)
