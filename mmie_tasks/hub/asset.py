@@ -97,14 +97,6 @@ class Asset:
     checks: tuple[Check, ...] = ()
     origin: Literal["hub", "local", "installed"] = "hub"
 
-    def size_bytes(self) -> int | None:
-        """Bytes to be downloaded: 0 if it is here, None if the server gives no size.
-
-        Raises:
-            MmieTasksError: The Hub refuses or does not answer.
-        """
-        return 0 if self.is_here() else self.plan().size_bytes
-
 
 def local_asset(
     name: str, variable: str, environment: Mapping[str, str], checks: tuple[Check, ...] = ()

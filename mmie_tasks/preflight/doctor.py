@@ -26,11 +26,8 @@ from mmie_tasks.preflight.findings import (
     Finding,
     check_assets,
     folder_finding,
-    ok,
-    problem,
     problem_from,
     run_check,
-    warning,
 )
 from mmie_tasks.preflight.prefetch import tasks_named
 
@@ -154,7 +151,8 @@ def as_json(findings: Iterable[Finding]) -> str:
 
 def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Python, packages, GPUs and caches: what every benchmark needs."""
-    yield ok("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield Finding("ok", "Python", python)
     for package in PACKAGES:
         yield _check_package(package)
     yield from _check_gpus()
@@ -166,15 +164,15 @@ def _check_package(name: str) -> Finding:
     try:
         installed = version(name)
     except PackageNotFoundError:
-        return problem(name, "is not installed", f"`pip install {name}`")
+        return Finding("problem", name, "is not installed", f"`pip install {name}`")
     numbers = version_numbers(installed)
     if name == "lmms-eval" and numbers < MIN_LMMS_EVAL:
         message = f"{installed}, and 0.7.3 or later is needed"
-        return problem(name, message, "`pip install -U lmms-eval`")
+        return Finding("problem", name, message, "`pip install -U lmms-eval`")
     if name == "transformers" and numbers < MIN_TRANSFORMERS:
         hint = "`pip install -U transformers`, or choose another judge"
-        return warning(name, f"{installed}, and the judge `mmie_score` needs 5.x", hint)
-    return ok(name, installed)
+        return Finding("warning", name, f"{installed}, and the judge `mmie_score` needs 5.x", hint)
+    return Finding("ok", name, installed)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
@@ -195,7 +193,8 @@ def _check_gpus() -> Iterator[Finding]:
         return
     has_gpu_support = torch.version.cuda or torch.version.hip
     why = "torch finds none" if has_gpu_support else "this torch is built without GPU support"
-    yield warning(
+    yield Finding(
+        "warning",
         "GPU",
         f"none ({why}): a judge in process would run on the CPU, where a typical MMIE sample "
         f"takes about {_SAMPLE_TFLOP} TFLOP (computed, not measured)",
@@ -213,12 +212,13 @@ def _check_gpu(index: int) -> Finding:
         free, total = torch.cuda.mem_get_info(index)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        return problem(subject, f"it cannot be used: {reason}", "check `nvidia-smi`")
+        return Finding("problem", subject, f"it cannot be used: {reason}", "check `nvidia-smi`")
     dtype = "bfloat16" if has_bfloat16 else "no bfloat16"
     message = f"{name}, {readable_size(free)} of {readable_size(total)} free, {dtype}"
     if has_bfloat16:
-        return ok(subject, message)
-    return warning(subject, message, "a judge in process computes in float32 here, which is slow")
+        return Finding("ok", subject, message)
+    hint = "a judge in process computes in float32 here, which is slow"
+    return Finding("warning", subject, message, hint)
 
 
 # Benchmarks and judges
@@ -259,10 +259,10 @@ def check_benchmark(
         yield problem_from(entry.name, error)
         return
     if folder and (count := len(list(folder.rglob("*.yaml")))):
-        yield ok(entry.name, f"of the package `{entry.package}`, task files: {count}")
+        yield Finding("ok", entry.name, f"of the package `{entry.package}`, task files: {count}")
     elif folder:
         hint = "include the folder in the package's build, and reinstall it"
-        yield problem(entry.name, f"no task file in `{folder}`", hint)
+        yield Finding("problem", entry.name, f"no task file in `{folder}`", hint)
     named = [tasks_named(task) for task in tasks if entry_of_task(task) == entry]
     # An unknown name, such as a pattern, stands for all tasks.
     own_tasks = tuple(chain.from_iterable(named)) if all(named) else ()
@@ -272,7 +272,7 @@ def check_benchmark(
         findings = [problem_from(f"{entry.name}: data", error)]
     yield from findings
     if benchmark.judge is None:
-        yield ok(f"{entry.name}: judge", "none is needed: it is scored by rule")
+        yield Finding("ok", f"{entry.name}: judge", "none is needed: it is scored by rule")
     else:
         yield from _check_judge(f"{entry.name}: judge", benchmark.judge, findings, environment)
 
@@ -301,13 +301,13 @@ def _check_judge(
         return f"{name}, can be used: {benchmark_judge.signature()}"
 
     if assets:
-        yield ok(subject, name)
+        yield Finding("ok", subject, name)
         yield from check_assets(assets)
     else:
         yield from run_check(Check(subject=subject, describe=describe))
     subject, path = "replies' cache", cache_path(choice, environment)
     if path is not None and path.is_dir():
-        yield problem(subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
+        yield Finding("problem", subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
     elif path is not None:
         hint = "name another file: `cache=PATH`, or `cache=off`"
         yield folder_finding(subject, path.parent, hint)

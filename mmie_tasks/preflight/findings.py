@@ -18,7 +18,7 @@ from mmie_tasks.hub.asset import Asset, Check
 _LOW_DISK_BYTES = 2**30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the report.
 
@@ -36,21 +36,6 @@ class Finding:
     hint: str = ""
 
 
-def ok(subject: str, message: str) -> Finding:
-    """A finding that needs no action."""
-    return Finding(status="ok", subject=subject, message=message)
-
-
-def warning(subject: str, message: str, hint: str = "") -> Finding:
-    """A finding that the user should know; a run works."""
-    return Finding(status="warning", subject=subject, message=message, hint=hint)
-
-
-def problem(subject: str, message: str, hint: str) -> Finding:
-    """A finding that makes a run fail."""
-    return Finding(status="problem", subject=subject, message=message, hint=hint)
-
-
 def problem_from(subject: str, error: MmieTasksError) -> Finding:
     """The problem with the message and the hint of an error.
 
@@ -59,7 +44,7 @@ def problem_from(subject: str, error: MmieTasksError) -> Finding:
     '`mkdir x`'
     """
     message, _, hint = str(error).partition("\n\nhint: ")
-    return problem(subject, message.rstrip("."), hint)
+    return Finding("problem", subject, message.rstrip("."), hint)
 
 
 def run_check(check: Check) -> Iterator[Finding]:
@@ -72,7 +57,7 @@ def run_check(check: Check) -> Iterator[Finding]:
     )
     try:
         message = check.describe().rstrip(".")
-        finding = ok(check.subject, message) if message else None
+        finding = Finding("ok", check.subject, message) if message else None
     except MmieTasksError as error:
         finding = problem_from(check.subject, error)
     finally:
@@ -82,7 +67,7 @@ def run_check(check: Check) -> Iterator[Finding]:
         yield finding
     for line in dict.fromkeys(warnings):
         message, _, hint = line.partition(" hint: ")
-        yield warning(check.subject, message.rstrip("."), hint)
+        yield Finding("warning", check.subject, message.rstrip("."), hint)
 
 
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
@@ -102,7 +87,7 @@ def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
         if asset.name in missing:
             yield _download_finding(asset)
         elif not asset.checks or blocked.intersection(asset.checks):
-            yield ok(asset.name, f"{asset.source} is here")
+            yield Finding("ok", asset.name, f"{asset.source} is here")
         elif not finished.issuperset(asset.checks):
             finished.update(asset.checks)
             for check in asset.checks:
@@ -119,18 +104,21 @@ def _download_finding(asset: Asset) -> Finding:
     except MmieTasksError as error:
         return problem_from(asset.name, error)
     if plan.size_bytes == 0:
-        return ok(asset.name, f"{plan.source} is in the Hub's cache; the first run unpacks it")
+        message = f"{plan.source} is in the Hub's cache; the first run unpacks it"
+        return Finding("ok", asset.name, message)
     size = readable_size(plan.known_bytes) if plan.known_bytes else "size unknown"
     if plan.known_bytes and plan.size_bytes is None:
         size += " or more"
     if plan.known_bytes > free:
-        return problem(
+        return Finding(
+            "problem",
             asset.name,
             f"{plan.source} needs {size}, and {readable_size(free)} are free for `{asset.folder}`",
             "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a "
             "folder on a bigger disk",
         )
-    return ok(
+    return Finding(
+        "ok",
         asset.name,
         f"{plan.source} is accessible and not downloaded yet: {size}, which the first run fetches",
     )
@@ -146,14 +134,15 @@ def folder_finding(subject: str, path: Path, hint: str) -> Finding:
     """
     folder = nearest_existing(path)
     if not is_writable(folder):
-        return problem(subject, f"`{path}` cannot be written", hint)
+        return Finding("problem", subject, f"`{path}` cannot be written", hint)
     try:
         free = free_bytes(path)
     except OSError as error:
         message = f"the free space for `{path}` could not be determined ({error.strerror})"
-        return warning(subject, message, hint)
+        return Finding("warning", subject, message, hint)
     message = f"{readable_size(free)} free for `{path}`"
-    return ok(subject, message) if free >= _LOW_DISK_BYTES else warning(subject, message, hint)
+    is_low = free < _LOW_DISK_BYTES
+    return Finding("warning" if is_low else "ok", subject, message, hint if is_low else "")
 
 
 def is_writable(folder: Path) -> bool:

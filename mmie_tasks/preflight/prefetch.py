@@ -24,8 +24,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice
 from mmie_tasks.preflight.findings import is_writable, problem_from
 
-DEFAULT = "default"
-"""Value of ``--judge`` without a name: each benchmark's own judge."""
+DEFAULT = "default"  # value of ``--judge`` without a name: each benchmark's own judge
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"

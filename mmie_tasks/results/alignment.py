@@ -21,8 +21,7 @@ from mmie_tasks.runs.metric_values import metrics_of
 
 Flags = npt.NDArray[np.bool_]
 
-PLAIN_MEAN = Metric(name="", title="", kind="")
-"""The mean of the points of all samples."""
+PLAIN_MEAN = Metric(name="", title="", kind="")  # the mean of the points of all samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,18 +174,6 @@ class AlignedRuns:
         )
         return SharedMetric(strata=shared_strata, samples=samples)
 
-    def mean_alone(self, metric: Metric, run: int) -> float | None:
-        """A run's own metric, on the scale of the points, over all samples it has points for."""
-        run_points, total = self.run_points(metric)[run], 0.0
-        strata = self.strata(metric)
-        for name, weight in metric.weights.items():
-            indices = strata.get(name, np.array([], dtype=np.intp))
-            mean = mean_of(_tally(run_points, indices[run_points.present[indices]])).value
-            if mean is None:
-                return None
-            total += weight * mean
-        return total
-
     def _why_not(
         self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]
     ) -> str:
@@ -251,11 +238,18 @@ def signature_values(signature: str) -> dict[str, str]:
     >>> signature_values("judge:openai|t:0|task:mmie@1-A|data:sha256:12")
     {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
     """
+    fields = signature_fields(signature)
+    if version := _TASK.fullmatch(fields.get("task", "")):
+        fields["task"] = version["scoring"]
+    return fields
+
+
+def signature_fields(signature: str) -> dict[str, str]:
+    """Key to value, of a signature as it is logged; several values of a key are joined."""
     values: defaultdict[str, list[str]] = defaultdict(list)
     for part in filter(None, signature.split("|")):
         key, _, value = part.partition(":")
-        version = _TASK.fullmatch(value) if key == "task" else None
-        values[key].append(version["scoring"] if version else value)
+        values[key].append(value)
     return {key: ", ".join(parts) for key, parts in values.items()}
 
 

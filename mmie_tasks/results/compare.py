@@ -42,6 +42,7 @@ from mmie_tasks.results.commands import (
 )
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.metric_values import metric_value
 
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
@@ -286,8 +287,8 @@ def _compare_metric(
     if shared is None:
         return None
     scale, why_not = runs.scale, shared.why_not
-    means = [runs.mean_alone(metric, run) for run in range(2)]
-    a_alone, b_alone = (None if mean is None else scale.percent(mean) for mean in means)
+    alone = [metric_value(r.samples, metric, runs.score_kind, scale, 0) for r in runs.task_runs]
+    a_alone, b_alone = (value.percent if value else None for value in alone)
     comparison = MetricComparison(
         metric=metric, pairs=shared.samples, a_alone=a_alone, b_alone=b_alone, why_not=why_not
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from pathlib import Path
 
@@ -27,8 +27,7 @@ from mmie_tasks.results.commands import (
     require_range,
     result_parser,
 )
-from mmie_tasks.runs.benchmark import Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.benchmark import Metric
 
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
 _MAX_DRAWS = 100_000
@@ -125,36 +124,28 @@ class SubsetStudy:
     fixed: tuple[FixedSubset, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubsetOptions:
-    """Which subsets to draw.
-
-    Attributes:
-        sizes: Of subsets; sizes of all samples or more are left out.
-        draws: Of each size.
-        stratify: A kind of group, ``none``, or empty for the benchmark's own.
-    """
-
-    sizes: tuple[int, ...]
-    draws: int
-    stratify: str
-
-
 def study(
-    runs: AlignedRuns, options: SubsetOptions, fixed: Mapping[str, Collection[str]]
+    runs: AlignedRuns,
+    fixed: Mapping[str, Collection[str]],
+    *,
+    sizes: Sequence[int],
+    draws: int,
+    stratify: str,
 ) -> SubsetStudy:
     """Compute the scores of random subsets, and of fixed ones.
 
     Args:
         runs: One or more.
-        options: Which subsets to draw.
         fixed: Name to the ids of a subset.
+        sizes: Of random subsets; sizes of all samples or more are left out.
+        draws: Of each size.
+        stratify: A kind of group, ``none``, or empty for the benchmark's own.
 
     Raises:
         SettingWrong: The samples have no such groups.
     """
     own_kind = "category" if "category" in runs.kinds else next(iter(runs.kinds), "")
-    kind = {"": own_kind, "none": ""}.get(options.stratify, options.stratify)
+    kind = {"": own_kind, "none": ""}.get(stratify, stratify)
     if kind and kind not in runs.kinds:
         hint = f"one of {', '.join([*runs.kinds, 'none'])}"
         raise SettingWrong(f"`--stratify`: no sample has a `{kind}`.", hint=hint)
@@ -173,15 +164,16 @@ def study(
         weights = np.array(list(metric.weights.values()))
         means.append(GroupMean(groups=groups[population], weights=weights))
     percent = 100 / runs.scale.full_marks
-    sizes = [size for size in options.sizes if size < len(population)] if metrics else []
-    draws = {
-        size: subset_means(points, strata[population], means, size, options.draws) for size in sizes
+    drawn = {
+        size: subset_means(points, strata[population], means, size, draws)
+        for size in sizes
+        if metrics and size < len(population)
     }
     full = full_means(points, means) if metrics else np.empty((0, len(points)))
     first, *rest = map(scored_signatures, runs.task_runs)
     return SubsetStudy(
         runs=runs,
-        draws=options.draws,
+        draws=draws,
         unlike=tuple({d.key: d for s in rest for d in signature_differences(first, s)}.values()),
         metrics=tuple(metrics),
         why_not=why_not,
@@ -203,10 +195,10 @@ def study(
                 )
                 for metric in np.abs(scores - full[:, :, None]) * percent
             )
-            for size, scores in draws.items()
+            for size, scores in drawn.items()
         },
-        orders=_orders(full * percent, {size: scores * percent for size, scores in draws.items()}),
-        ranks=_rank_correlations(full, draws),
+        orders=_orders(full * percent, {size: scores * percent for size, scores in drawn.items()}),
+        ranks=_rank_correlations(full, drawn),
         fixed=tuple(
             _fixed_subset(runs, points, means, population, name, set(ids))
             for name, ids in fixed.items()
@@ -321,11 +313,22 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     hint = f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual"
     require_range("--draws", parsed.draws, 1, _MAX_DRAWS, hint)
     sizes = _sizes(parsed.sizes) if parsed.sizes else ()
-    options = SubsetOptions(sizes=sizes, draws=parsed.draws, stratify=parsed.stratify)
     ids = read_ids(Path(parsed.ids).expanduser()) if parsed.ids else frozenset()
     runs = open_runs(parsed.runs, [parsed.task] if parsed.task else [])
     tasks = common_tasks({run.name: run for run in runs})
-    studies = [_study_task(task, runs, parsed.score_kind, options, ids) for task in tasks]
+    studies = []
+    for task in tasks:
+        task_runs, names = [run.tasks[task] for run in runs], [run.name for run in runs]
+        aligned = AlignedRuns(task_runs, names, parsed.score_kind)
+        studies.append(
+            study(
+                aligned,
+                _fixed_ids(aligned, ids),
+                sizes=sizes or ((len(ids.intersection(aligned.ids)),) if ids else _SIZES),
+                draws=parsed.draws,
+                stratify=parsed.stratify,
+            )
+        )
     if ids and not any(f.samples + f.unscored for s in studies for f in s.fixed[:1]):
         hint = "ids look like those in the log, under `coverage`"
         raise AnswersUnusable(f"None of the {len(ids):,} ids is in a run.", hint=hint)
@@ -335,20 +338,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     return "\n\n".join([*([notes] if notes else []), *map(as_text, studies)])
 
 
-def _study_task(
-    task: str,
-    runs: Sequence[Run],
-    score_kind: ScoreKind,
-    options: SubsetOptions,
-    ids: frozenset[str],
-) -> SubsetStudy:
-    task_runs = [run.tasks[task] for run in runs]
-    aligned = AlignedRuns(task_runs, [run.name for run in runs], score_kind)
-    default_sizes = (len(ids.intersection(aligned.ids)),) if ids else _SIZES
-    options = replace(options, sizes=options.sizes or default_sizes)
-    published = aligned.benchmark.subsets
-    fixed = dict(published(task, task_runs[0].samples)) if published else {}
-    return study(aligned, options, {**({"given ids": ids} if ids else {}), **fixed})
+def _fixed_ids(runs: AlignedRuns, ids: frozenset[str]) -> dict[str, Collection[str]]:
+    """The ids of ``--ids``, and of the benchmark's published subsets."""
+    published, first = runs.benchmark.subsets, runs.task_runs[0]
+    fixed = published(first.task, first.samples) if published else {}
+    return {**({"given ids": ids} if ids else {}), **fixed}
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -35,27 +35,14 @@ _WRAPPED_METHODS: Mapping[str, frozenset[str]] = {  # of TaskManager, and the pa
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Settings of the registration.
-
-    Attributes:
-        override: Whether our tasks win over built-in tasks of the same name.
-        is_rank_0: Whether this process logs for all.
-    """
-
-    override: bool
-    is_rank_0: bool
-
-
-def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Read ``MMIE_TASKS_OVERRIDE`` (0 or 1, by default 1) and ``RANK``.
+def read_override(environment: Mapping[str, str]) -> bool:
+    """Whether our tasks win over built-in ones: ``MMIE_TASKS_OVERRIDE``, 0 or 1, by default 1.
 
     Raises:
         SettingWrong: ``MMIE_TASKS_OVERRIDE`` has another value.
 
-    >>> read_settings({"MMIE_TASKS_OVERRIDE": "0"})
-    Settings(override=False, is_rank_0=True)
+    >>> read_override({"MMIE_TASKS_OVERRIDE": "0"})
+    False
     """
     override = environment.get(OVERRIDE) or "1"
     if override not in {"0", "1"}:
@@ -63,7 +50,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             f"`{OVERRIDE}` is {override!r}; valid values are 0 and 1.",
             hint=f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash",
         )
-    return Settings(override=override == "1", is_rank_0=environment.get("RANK", "0") == "0")
+    return override == "1"
 
 
 def register_tasks(tasks: ModuleType) -> None:
@@ -114,12 +101,12 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
         # The index lacks a user's task where a built-in has the same name, so it is read again.
         users = index_folder(call.arguments["include_path"])
         try:
-            settings = read_settings(os.environ)
+            override = read_override(os.environ)
         except SettingWrong as error:  # the runner would print it and go on
             raise SystemExit(str(error)) from None
         added = _index_other_packages(index_folder(str(task_dir())), index_folder)
-        overridden = add_tasks(index, added.tasks, users, override=settings.override)
-        if settings.is_rank_0:
+        overridden = add_tasks(index, added.tasks, users, override=override)
+        if os.environ.get("RANK", "0") == "0":  # one process logs for all
             for warning in added.warnings:
                 logger.warning(f"mmie-tasks: {warning}")
             if overridden:

@@ -8,7 +8,7 @@ import pytest
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.findings import check_assets, folder_finding, ok, problem
+from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding
 
 
 def asset(
@@ -69,7 +69,7 @@ def test_a_missing_asset_is_reported_with_its_size(
 def test_a_shared_check_runs_once() -> None:
     check = Check(subject="data", describe=lambda: "2 samples.")
     assert list(check_assets([asset("data, part 0", check), asset("data, part 1", check)])) == [
-        ok("data", "2 samples")
+        Finding("ok", "data", "2 samples")
     ]
 
 
@@ -85,5 +85,5 @@ def test_a_shared_check_does_not_run_while_an_asset_of_it_is_missing() -> None:
 def test_the_checks_of_an_asset_end_with_the_first_problem() -> None:
     checks = [Check(subject=name, describe=fails) for name in ("files", "memory")]
     assert list(check_assets([asset("checkpoint", *checks)])) == [
-        problem("files", "Two images are missing", "download them")
+        Finding("problem", "files", "Two images are missing", "download them")
     ]

@@ -7,7 +7,7 @@ import pytest
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Check
 from mmie_tasks.preflight.doctor import as_json, as_text
-from mmie_tasks.preflight.findings import Finding, ok, problem, run_check, warning
+from mmie_tasks.preflight.findings import Finding, run_check
 
 LONG = "a sentence of many words " * 12
 
@@ -25,7 +25,9 @@ def warned() -> str:
 
 
 def test_lines_are_aligned_and_hints_stand_below() -> None:
-    assert as_text([ok("GPU 0", "fine"), problem("mmie: data", "gone", "fetch it")]) == (
+    assert as_text(
+        [Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]
+    ) == (
         "ok       GPU 0       fine\n"
         "problem  mmie: data  gone\n"
         "                     hint: fetch it\n"
@@ -34,9 +36,16 @@ def test_lines_are_aligned_and_hints_stand_below() -> None:
     )
 
 
-@pytest.mark.parametrize("make", [ok, lambda s, f: problem(s, f, LONG)], ids=["found", "hint"])
-def test_no_line_is_wider_than_a_terminal(make) -> None:
-    lines = as_text([make("mmie: judge prompts", LONG), ok("GPU", "none")]).splitlines()
+@pytest.mark.parametrize(
+    "finding",
+    [
+        Finding("ok", "mmie: judge prompts", LONG),
+        Finding("problem", "mmie: judge prompts", LONG, LONG),
+    ],
+    ids=["found", "hint"],
+)
+def test_no_line_is_wider_than_a_terminal(finding) -> None:
+    lines = as_text([finding, Finding("ok", "GPU", "none")]).splitlines()
     assert len(lines) > 4
     assert max(map(len, lines)) <= 100
 
@@ -45,10 +54,12 @@ def test_no_line_is_wider_than_a_terminal(make) -> None:
     ("findings", "end"),
     [
         pytest.param([], "A run can begin.", id="nothing"),
-        pytest.param([ok("a", "b")], "A run can begin.", id="ok"),
-        pytest.param([warning("a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"),
+        pytest.param([Finding("ok", "a", "b")], "A run can begin.", id="ok"),
         pytest.param(
-            [warning("a", "b"), problem("a", "b", "c")],
+            [Finding("warning", "a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"
+        ),
+        pytest.param(
+            [Finding("warning", "a", "b"), Finding("problem", "a", "b", "c")],
             "Problems: 1. Warnings: 1. A run would fail.",
             id="problem",
         ),
@@ -59,20 +70,20 @@ def test_the_end_says_whether_a_run_can_begin(findings: list[Finding], end: str)
 
 
 def test_json_holds_the_same() -> None:
-    (entry,) = json.loads(as_json([problem("a", "é", "c")]))
+    (entry,) = json.loads(as_json([Finding("problem", "a", "é", "c")]))
     assert entry == {"status": "problem", "subject": "a", "found": "é", "hint": "c"}
 
 
 def test_an_error_of_ours_is_a_problem_with_its_hint() -> None:
     assert list(run_check(Check(subject="data", describe=broken))) == [
-        problem("data", "No folder `x`", "`mkdir x`")
+        Finding("problem", "data", "No folder `x`", "`mkdir x`")
     ]
 
 
 def test_what_a_check_warns_of_is_in_the_report() -> None:
     assert list(run_check(Check(subject="judge", describe=warned))) == [
-        ok("judge", "It works"),
-        warning("judge", "It retires soon", "choose another"),
+        Finding("ok", "judge", "It works"),
+        Finding("warning", "judge", "It retires soon", "choose another"),
     ]
 
 

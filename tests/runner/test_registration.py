@@ -14,7 +14,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner import registration
 from mmie_tasks.runner.hooks import wrap_task_loader
-from mmie_tasks.runner.registration import Index, add_tasks, read_settings, register_tasks
+from mmie_tasks.runner.registration import Index, add_tasks, read_override, register_tasks
 
 
 def task(owner: str) -> dict[str, Any]:
@@ -75,24 +75,21 @@ def test_overridden_names_are_sorted_and_the_others_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "override", "is_rank_0"),
+    ("variables", "override"),
     [
-        pytest.param({}, True, True, id="nothing-set"),
-        pytest.param({"MMIE_TASKS_OVERRIDE": "", "RANK": "0"}, True, True, id="empty"),
-        pytest.param({"MMIE_TASKS_OVERRIDE": "1", "RANK": "3"}, True, False, id="rank-3"),
-        pytest.param({"MMIE_TASKS_OVERRIDE": "0"}, False, True, id="off"),
+        pytest.param({}, True, id="nothing-set"),
+        pytest.param({"MMIE_TASKS_OVERRIDE": ""}, True, id="empty"),
+        pytest.param({"MMIE_TASKS_OVERRIDE": "1"}, True, id="on"),
+        pytest.param({"MMIE_TASKS_OVERRIDE": "0"}, False, id="off"),
     ],
 )
-def test_settings_are_read_from_the_environment(
-    variables: dict[str, str], override: bool, is_rank_0: bool
-) -> None:
-    settings = read_settings(variables)
-    assert (settings.override, settings.is_rank_0) == (override, is_rank_0)
+def test_the_switch_is_read_from_the_environment(variables: dict[str, str], override: bool) -> None:
+    assert read_override(variables) == override
 
 
 def test_another_value_of_the_switch_is_refused() -> None:
     with pytest.raises(SettingWrong, match=r"`MMIE_TASKS_OVERRIDE` is 'flase'"):
-        read_settings({"MMIE_TASKS_OVERRIDE": "flase"})
+        read_override({"MMIE_TASKS_OVERRIDE": "flase"})
 
 
 def manager(indexed: list[object]) -> type:
@@ -274,7 +271,7 @@ def test_a_runner_without_task_manager_is_left_alone_with_a_hint(log: list[str])
         pytest.param(None, id="no-config"),
         pytest.param(SimpleNamespace(process_docs=None), id="no-functions"),
         pytest.param(SimpleNamespace(process_docs=SimpleNamespace), id="not-ours"),
-        pytest.param(SimpleNamespace(process_results=read_settings), id="not-of-a-benchmark"),
+        pytest.param(SimpleNamespace(process_results=read_override), id="not-of-a-benchmark"),
     ],
 )
 def test_a_task_of_no_benchmark_is_left_as_it_is(config: object) -> None:

@@ -63,21 +63,15 @@ _LAYOUT = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pin:
-    size_bytes: int | None
-    sha256: tuple[str, str]  # its first and last hex digits
-
-
-# The archives as of commit a97b35f (16 May 2024). The full name of that commit is not known to us,
-# so the content of the archives is pinned.
-_PINS = (
-    _Pin(size_bytes=3_974_906_269, sha256=("c7258cc5", "328b40")),
-    _Pin(size_bytes=2_625_281_958, sha256=("e90d5d4e", "27090a")),
-    _Pin(size_bytes=2_018_154_102, sha256=("0e84fef4", "9c9505")),
-    _Pin(size_bytes=2_461_787_975, sha256=("ac682d19", "d2b16")),
-    _Pin(size_bytes=2_512_746_509, sha256=("05471d50", "209be")),
-    _Pin(size_bytes=None, sha256=("77283fae", "")),
+# Size in bytes, and the first and last hex digits of the SHA-256, of each archive as of commit
+# a97b35f (16 May 2024). The full name of that commit is not known to us, so the content is pinned.
+_PINS: tuple[tuple[int | None, tuple[str, str]], ...] = (
+    (3_974_906_269, ("c7258cc5", "328b40")),
+    (2_625_281_958, ("e90d5d4e", "27090a")),
+    (2_018_154_102, ("0e84fef4", "9c9505")),
+    (2_461_787_975, ("ac682d19", "d2b16")),
+    (2_512_746_509, ("05471d50", "209be")),
+    (None, ("77283fae", "")),
 )
 
 # The Hub
@@ -150,16 +144,16 @@ def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
     root = cache_dir(environment) / "milebench"
     if is_mirror and not revision:
         root /= "mirror-" + re.sub(r"[^\w.-]+", "_", endpoint)
-    pin = None if revision else _PINS[part]
+    size_bytes, sha256 = (None, None) if revision else _PINS[part]
     alternative = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
-    if pin:
+    if not revision:
         alternative += ", or `MILEBENCH_REVISION` to the commit you want"
     file = HubFile(
         repo=REPO,
         filename=f"MileBench_part{part}.tar.gz",
         revision=revision or "main",
-        size_bytes=pin.size_bytes if pin else None,
-        sha256=pin.sha256 if pin else None,
+        size_bytes=size_bytes,
+        sha256=sha256,
         binding=not is_mirror,
         alternative=alternative,
     )

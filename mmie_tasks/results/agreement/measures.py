@@ -25,8 +25,7 @@ from mmie_tasks.core.bootstrap import (
 from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
-RESAMPLES = 1000
-"""Of an interval, unless the user sets another number."""
+RESAMPLES = 1000  # of an interval, unless the user sets another number
 
 PAPER_MEASURES = ("cosine", "mse", "mae", "pearson")
 """The table in which the paper of MMIE compares judges with people."""

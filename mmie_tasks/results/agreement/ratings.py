@@ -17,6 +17,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_nam
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.results.alignment import signature_fields
 from mmie_tasks.results.commands import open_run, read_text
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
@@ -281,8 +282,7 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
 
 def _model(rater: Rater) -> str:
     """The judge's model, from the first signature of a log; empty where it has none."""
-    parts = dict(part.partition(":")[::2] for part in "".join(rater.signatures[:1]).split("|"))
-    return parts.get("model", "")
+    return signature_fields("".join(rater.signatures[:1])).get("model", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

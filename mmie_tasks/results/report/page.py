@@ -23,13 +23,12 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell
-from mmie_tasks.results.alignment import mixed_keys
+from mmie_tasks.results.alignment import mixed_keys, signature_fields
 
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
 
-Json: TypeAlias = dict[str, Any]
-"""An object of the payload, ready for JSON."""
+Json: TypeAlias = dict[str, Any]  # an object of the payload, ready for JSON
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
@@ -91,21 +90,13 @@ def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
     >>> signature_rows(["judge:a|t:0", "judge:b|t:0"])[0]
     {'key': 'judge', 'values': ['a', 'b'], 'differs': True}
     """
-    by_signature = [_fields(signature) for signature in signatures]
+    by_signature = [signature_fields(signature) for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
     rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
     return [
         {"key": key, "values": values, "differs": len(set(values)) > 1}
         for key, values in rows.items()
     ]
-
-
-def _fields(signature: str) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for part in signature.split("|"):
-        key, _, value = part.partition(":")
-        fields[key] = f"{fields[key]}, {value}" if key in fields else value
-    return fields
 
 
 def day(date: str) -> str:

@@ -35,20 +35,11 @@ from mmie_tasks.runs.benchmark import (
 )
 from mmie_tasks.runs.log_files import Run, TaskRun
 
-MAX_PREVIEW = 100
-"""Characters of a question in the list of samples."""
-
-MAX_IMAGES = 6
-"""Images of a question, a gold answer or an answer that are shown."""
-
-MAX_TEXT = 20_000
-"""Characters of one segment."""
-
-MAX_REPLY = 100_000
-"""Characters of a judge's reply."""
-
-MAX_SIGNATURE = 2_000
-"""Characters of a signature."""
+MAX_PREVIEW = 100  # characters of a question in the list of samples
+MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are shown
+MAX_TEXT = 20_000  # characters of one segment
+MAX_REPLY = 100_000  # characters of a judge's reply
+MAX_SIGNATURE = 2_000  # characters of a signature
 
 _MAX_SEGMENTS = 500
 _MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
@@ -62,9 +53,7 @@ BUDGET_BYTES = 9 * 1024 * 1024
 SAMPLES_WITH_THUMBNAILS = 400
 """Of each task, unless the user sets another number: images take most of the time."""
 
-SIDE_PX = 192
-"""The longest side of a thumbnail."""
-
+SIDE_PX = 192  # the longest side of a thumbnail
 _MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
 _THREADS = 4
 _BATCH = 32  # samples between two checks of the budget
@@ -222,8 +211,7 @@ class Thumbnail:
         return len(self.address or "") * 3 // 4
 
 
-NO_THUMBNAIL = Thumbnail(None, "no thumbnail")
-"""Of an image that is outside the budget."""
+NO_THUMBNAIL = Thumbnail(None, "no thumbnail")  # of an image that is outside the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,8 +320,7 @@ def file_name(image: str) -> str:
     return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
 
 
-FindThumbnail: TypeAlias = Callable[[str], Thumbnail]
-"""From the file of an image to its thumbnail."""
+FindThumbnail: TypeAlias = Callable[[str], Thumbnail]  # from the file of an image to its thumbnail
 
 
 def sample_detail(

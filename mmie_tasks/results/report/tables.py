@@ -35,9 +35,7 @@ NEEDLE_DEPTH = "needle_depth"
 """The fact of a sample that holds the depth of the needle, if known; 0 is the beginning, 1 the
 end."""
 
-NO_SCORE = "no score"
-"""The last bar of a histogram."""
-
+NO_SCORE = "no score"  # the last bar of a histogram
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
 _RADAR_KINDS = ("category", "component")
 _ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars

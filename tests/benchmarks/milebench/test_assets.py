@@ -72,8 +72,7 @@ def into_the_hubs_cache(hub, home, part):
 def pins_of(hub):
     content = [hub.files[REPO, f"MileBench_part{part}.tar.gz"] for part in range(6)]
     digests = [(len(one), hashlib.sha256(one).hexdigest()) for one in content]
-    pins = [f'_Pin(size_bytes={n}, sha256=("{x[:8]}", "{x[-6:]}"))' for n, x in digests]
-    return f"[assets.{', assets.'.join(pins)}]"
+    return repr([(size_bytes, (sha256[:8], sha256[-6:])) for size_bytes, sha256 in digests])
 
 
 def test_the_table_has_29_datasets_in_six_archives():

@@ -8,7 +8,7 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.alignment import AlignedRuns
-from mmie_tasks.results.subset import SubsetOptions, study
+from mmie_tasks.results.subset import study
 from mmie_tasks.runs.metric_values import metric_value
 
 NAMES = [f"{letter}{number}" for letter in "aab" for number in range(60)]
@@ -21,7 +21,7 @@ def random_points(seed, low=0):
 
 def study_runs(*runs, sizes=(10, 40), draws=400, stratify="", id_sets=None):
     aligned = AlignedRuns(runs, [f"run {index}" for index in range(len(runs))], "official")
-    return study(aligned, SubsetOptions(sizes=sizes, draws=draws, stratify=stratify), id_sets or {})
+    return study(aligned, id_sets or {}, sizes=sizes, draws=draws, stratify=stratify)
 
 
 def test_the_full_scores_are_the_figures_of_the_report(task_run):

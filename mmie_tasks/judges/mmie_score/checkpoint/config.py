@@ -29,8 +29,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import (
 )
 
 TEMPLATE = "phi3-chat"
-MMIE_TILES = 12
-"""Tiles per image at most, without the thumbnail: MMIE's own value."""
+MMIE_TILES = 12  # tiles per image at most, without the thumbnail: MMIE's own value
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
 Positions = Annotated[int, Field(ge=1, le=16_777_216)]
