@@ -25,7 +25,7 @@ def by_hand(points, resamples, seed):
 
 @QUICK
 @given(POINTS)
-def test_the_mean_lies_within_and_the_ends_on_the_scale(points):
+def test_an_interval_contains_the_mean_and_stays_on_the_scale(points):
     low, high = bootstrap_interval(points, resamples=2000)
     assert min(points) <= low <= sum(points) / len(points) <= high <= max(points)
 
@@ -46,16 +46,16 @@ def test_a_higher_level_is_a_wider_interval(points):
 
 @QUICK
 @given(st.floats(-1e6, 1e6), st.integers(2, 50))
-def test_points_that_are_all_the_same_have_no_spread(value, n):
+def test_equal_points_have_an_interval_without_width(value, n):
     assert bootstrap_interval([value] * n, resamples=100) == (value, value)
 
 
 @pytest.mark.parametrize("points", [[], [3]], ids=["none", "one"])
-def test_fewer_than_two_points_say_nothing(points):
+def test_fewer_than_two_points_have_no_interval(points):
     assert bootstrap_interval(points) is None
 
 
-def test_of_two_points_a_half_of_the_means_is_between_them():
+def test_half_of_the_means_of_two_points_lie_between_them():
     assert bootstrap_interval([0, 6], level=0.95) == (0, 6)
     assert bootstrap_interval([0, 6], level=0.4) == (3, 3)  # means 0, 3, 6 with 1/4, 1/2, 1/4
 
@@ -68,14 +68,14 @@ def test_the_interval_of_many_points_agrees_with_the_normal_distribution():
 
 
 @pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
-def test_both_ways_of_drawing_are_the_bootstrap_of_the_books(monkeypatch, many):
+def test_both_ways_of_drawing_equal_a_textbook_bootstrap(monkeypatch, many):
     monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     points = [0] * 30 + [1] * 5 + [4.5] * 3 + [6] * 2
     expected = by_hand(points, 4000, seed=1)
     assert bootstrap_interval(points, seed=2) == pytest.approx(expected, abs=0.12)
 
 
-def test_for_many_distinct_values_samples_are_drawn_and_not_counts(monkeypatch):
+def test_many_distinct_values_are_drawn_as_samples_and_not_as_counts(monkeypatch):
     only_integers = SimpleNamespace(integers=np.random.default_rng(0).integers)
     monkeypatch.setattr(np.random, "default_rng", lambda _seed: only_integers)
     points = [n / 1000 for n in range(1001)]
@@ -85,7 +85,7 @@ def test_for_many_distinct_values_samples_are_drawn_and_not_counts(monkeypatch):
 
 
 @pytest.mark.parametrize("many", [bootstrap._MANY_ROWS, 0], ids=["by-count", "by-index"])
-def test_chunks_only_bound_the_memory(monkeypatch, many):
+def test_chunks_do_not_change_the_interval(monkeypatch, many):
     points = random.Random(3).choices(range(7), k=50)  # noqa: S311
     monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     whole = bootstrap_interval(points, resamples=101)
@@ -95,7 +95,7 @@ def test_chunks_only_bound_the_memory(monkeypatch, many):
     assert list(bootstrap.chunk_sizes(3, 10**9)) == [1, 1, 1]
 
 
-def test_another_seed_is_another_draw_and_the_same_one_the_same():
+def test_the_seed_determines_the_draw():
     points = [n % 7 for n in range(500)]
     assert bootstrap_interval(points) == bootstrap_interval(points)
     assert bootstrap_interval(points, seed=1) != bootstrap_interval(points, seed=2)

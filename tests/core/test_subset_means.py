@@ -32,7 +32,7 @@ def one_by_one(sizes, draws):
         )
 
 
-def test_the_full_means_are_the_plain_and_the_weighted_one():
+def test_the_full_means_are_plain_and_weighted():
     means = full_means(POINTS, [PLAIN, GROUPS])
     assert means[0] == pytest.approx(POINTS.mean(axis=1))
     by_hand = 0.25 * POINTS[:, :6].mean(axis=1) + 0.75 * POINTS[:, 6:10].mean(axis=1)
@@ -58,14 +58,14 @@ def test_counts_have_the_distribution_of_samples_drawn_one_by_one(mean_index):
     assert np.cov(drawn) == pytest.approx(np.cov(expected), abs=0.03)  # the same samples for both
 
 
-def test_all_samples_are_the_full_score():
+def test_a_subset_of_all_samples_has_the_full_score():
     drawn = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
     assert drawn == pytest.approx(
         np.repeat(full_means(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2)
     )
 
 
-def test_simple_subsets_are_of_any_group():
+def test_a_simple_subset_may_lack_a_group():
     strata = np.zeros(12, dtype=np.int64)
     means = subset_means(POINTS, strata, [GROUPS], 3, 500)[0, 0]
     assert np.isnan(means).any()  # no sample of a group
@@ -90,5 +90,5 @@ def test_allocations_add_up_and_never_exceed_the_strata(sizes, data):
     assert all(0 <= taken <= size for taken, size in zip(allocated, sizes, strict=True))
 
 
-def test_shares_are_those_of_the_fixed_thousand():
+def test_the_allocation_of_a_thousand_equals_that_of_mmie_1k():
     assert allocation([PUBLISHED[name] for name in CATEGORIES], SMALL_ROWS) == [249, 571, 180]

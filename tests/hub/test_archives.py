@@ -69,7 +69,7 @@ def wait_for(process, words):
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_what_was_packed_is_unpacked(tmp_path, mode):
+def test_an_archive_is_unpacked_completely(tmp_path, mode):
     members = some()
     folder = unpack_once(packed(tmp_path / "a.tar", *members, mode=mode), tmp_path / "deep" / "a")
     assert folder == tmp_path / "deep" / "a"
@@ -78,13 +78,13 @@ def test_what_was_packed_is_unpacked(tmp_path, mode):
     assert sorted(path.name for path in folder.parent.iterdir()) == ["a", "a.lock"]
 
 
-def test_a_folder_that_is_there_is_taken_as_it_is(tmp_path):
+def test_an_existing_folder_is_used_unchanged(tmp_path):
     (tmp_path / "a").mkdir()
     folder = unpack_once(tmp_path / "deleted.tar.gz", tmp_path / "a", check=pytest.fail)
     assert list(folder.iterdir()) == []
 
 
-def test_a_check_that_fails_comes_before_unpacking(tmp_path):
+def test_a_failed_check_prevents_unpacking(tmp_path):
     def check(archive):
         raise DataBroken(f"{archive.name} is another.", hint="delete it")
 
@@ -240,7 +240,7 @@ def test_an_absurdly_large_archive_is_refused(tmp_path, monkeypatch, limit, valu
     assert not (tmp_path / "a").exists()
 
 
-def test_a_full_disk_says_how_much_room_is_needed(tmp_path, monkeypatch):
+def test_the_error_for_a_full_disk_names_the_required_space(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -251,12 +251,12 @@ def test_a_full_disk_says_how_much_room_is_needed(tmp_path, monkeypatch):
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.lock"]
 
 
-def test_an_archive_that_is_not_there_is_missing(tmp_path):
+def test_an_archive_that_does_not_exist_is_reported_as_missing(tmp_path):
     with pytest.raises(DataMissing, match=r"no archive `.*a\.tar\.gz`"):
         unpack_once(tmp_path / "a.tar.gz", tmp_path / "a")
 
 
-def test_a_killed_unpack_is_not_taken_for_a_finished_one(tmp_path):
+def test_a_killed_unpacking_is_not_mistaken_for_a_finished_one(tmp_path):
     archive, folder = packed(tmp_path / "a.tar.gz", *some()), tmp_path / "a"
     with start(archive, folder, tmp_path / "count") as process:
         wait_for(process, "half way")
@@ -271,7 +271,7 @@ def test_a_killed_unpack_is_not_taken_for_a_finished_one(tmp_path):
     assert not left.exists()
 
 
-def test_of_two_processes_one_unpacks_and_the_other_waits(tmp_path):
+def test_only_one_of_two_processes_unpacks_while_the_other_waits(tmp_path):
     archive = packed(tmp_path / "a.tar.gz", *some())
     arguments = (archive, tmp_path / "a", tmp_path / "count")
     with start(*arguments) as first:

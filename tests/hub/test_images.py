@@ -77,14 +77,14 @@ def test_links_must_end_inside_the_folder(tmp_path):
             inside(folder, bad)
 
 
-def test_a_folder_that_is_itself_a_link_is_fine(tmp_path):
+def test_the_folder_itself_may_be_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     assert inside(tmp_path / "link", "0.png") == tmp_path / "link" / "0.png"
 
 
 @given(st.text(alphabet="ab./\\\0: C~", max_size=12))
-def test_whatever_the_name_says_the_path_stays_inside(tmp_path_factory, relative):
+def test_no_name_leads_to_a_path_outside_the_folder(tmp_path_factory, relative):
     folder = tmp_path_factory.getbasetemp() / "nowhere"
     try:
         path = inside(folder, relative)
@@ -123,7 +123,7 @@ def test_a_palette_with_transparency_gives_no_warning(tmp_path):
     assert open_rgb(path).getpixel((0, 0)) == (10, 20, 30)
 
 
-def test_rotation_in_exif_is_left_alone(tmp_path):
+def test_the_exif_orientation_is_ignored(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     path = tmp_path / "a.jpg"
@@ -131,7 +131,7 @@ def test_rotation_in_exif_is_left_alone(tmp_path):
     assert open_rgb(path).size == (3, 2)
 
 
-def test_of_an_animation_the_first_frame_is_taken(tmp_path):
+def test_the_first_frame_of_an_animation_is_used(tmp_path):
     frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
     path = tmp_path / "a.gif"
     path.write_bytes(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:]))
@@ -139,7 +139,7 @@ def test_of_an_animation_the_first_frame_is_taken(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["absent.png", ".", "a" * 5_000])
-def test_a_missing_file_is_missing(tmp_path, name):
+def test_a_missing_file_is_reported_as_missing(tmp_path, name):
     with pytest.raises(DataMissing, match="cannot be read"):
         open_rgb(tmp_path / name)
 
@@ -155,7 +155,7 @@ def test_a_missing_file_is_missing(tmp_path, name):
         pytest.param(encoded(NOISE, "BMP")[:800], id="bmp cut off"),
     ],
 )
-def test_what_cannot_be_decoded_is_named(tmp_path, content):
+def test_a_file_that_cannot_be_decoded_is_named(tmp_path, content):
     path = tmp_path / "a.png"
     path.write_bytes(content)
     with pytest.raises(DataBroken, match=f"The image `{path}` cannot be used"):
@@ -189,7 +189,7 @@ def test_pillows_own_limit_neither_warns_nor_changes(tmp_path, monkeypatch):
 
 @settings(max_examples=300)
 @given(st.data())
-def test_damaged_bytes_give_an_image_or_an_error_of_ours(tmp_path_factory, data):
+def test_damaged_bytes_give_an_image_or_an_error_of_this_package(tmp_path_factory, data):
     kind = data.draw(st.sampled_from(["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"]))
     content = bytearray(encoded(Image.new("RGB", (8, 8), "red"), kind))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -209,7 +209,7 @@ def test_the_colour_mode_of_the_file_can_be_kept(tmp_path):
     assert open_bounded(path).mode == "LA"
 
 
-def test_a_cut_image_is_an_error_also_where_the_runner_puts_up_with_it(tmp_path, monkeypatch):
+def test_a_truncated_image_is_an_error_even_if_the_runner_allows_it(tmp_path, monkeypatch):
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as lmms_eval/api/task.py does
     (tmp_path / "cut.png").write_bytes(encoded(NOISE, "PNG")[:2000])
     (tmp_path / "whole.png").write_bytes(encoded(NOISE, "PNG"))

@@ -53,7 +53,7 @@ def test_a_refusal_names_the_file_and_a_remedy(hub, tmp_path, status, code, text
     assert answer["message"].endswith("or set `IMAGES=DIR`")
 
 
-def test_a_gated_dataset_is_opened_by_terms_and_login(hub, tmp_path):
+def test_the_hint_for_a_gated_dataset_names_terms_and_login(hub, tmp_path):
     hub.answers(403, "GatedRepo")
     message = fetch(hub, tmp_path)["message"]
     assert f"accept the terms on https://huggingface.co/datasets/{REPO}" in message
@@ -65,7 +65,7 @@ def test_a_hub_that_is_down_briefly_is_retried(hub, tmp_path):
     assert fetch(hub, tmp_path)["commit"] == COMMIT
 
 
-def test_a_hub_that_fails_when_the_download_begins_names_its_status(hub, tmp_path):
+def test_an_error_status_at_the_start_of_a_download_is_reported(hub, tmp_path):
     hub.answers(500, methods=("GET",))
     assert "the Hub answered HTTP 500" in fetch(hub, tmp_path)["message"]
 
@@ -142,7 +142,7 @@ def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub,
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == new
 
 
-def test_offline_a_cached_file_is_used_and_another_is_missing(hub, tmp_path):
+def test_offline_a_cached_file_is_used_and_any_other_is_missing(hub, tmp_path):
     ask(hub.url, tmp_path / "full", INTO_THE_HUBS_CACHE)
     requests = len(hub.requests)
     cached = ask(hub.url, tmp_path / "full", FETCH.format({}), HF_HUB_OFFLINE="1")
@@ -169,7 +169,7 @@ def test_wrong_bytes_in_the_hubs_cache_name_the_content_and_not_the_link(hub, tm
     assert f"rm '{tmp_path}/hf/hub/datasets--owner--images/blobs/{digits}'" in message
 
 
-def test_what_the_hint_deletes_is_downloaded_again(hub, tmp_path):
+def test_a_file_deleted_as_the_hint_says_is_downloaded_again(hub, tmp_path):
     hub.sends_wrong_bytes(REPO, "a/one.bin")
     message = fetch(hub, tmp_path)["message"]
     Path(message.split("rm '")[1].rstrip("'`")).unlink()
@@ -199,7 +199,7 @@ def test_a_cached_file_other_than_the_pinned_one_may_be_deleted(hub, tmp_path):
     assert "if the Hub has another version now, set `IMAGES=DIR`; else delete it" in message
 
 
-def test_a_file_that_is_as_pinned_is_taken(hub, tmp_path):
+def test_a_file_that_matches_its_pin_is_used(hub, tmp_path):
     digits = hub.hashes[REPO, "a/one.bin"]
     pins = {"size_bytes": len(CONTENT), "sha256": (digits[:8], digits[-5:])}
     assert fetch(hub, tmp_path, **pins)["commit"] == COMMIT

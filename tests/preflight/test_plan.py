@@ -89,7 +89,7 @@ def test_stored_bytes_add_up_and_temporary_bytes_count_once(sizes: list[tuple[in
 
 
 @given(SIZES)
-def test_assets_that_are_here_need_no_space(sizes: list[tuple[int, int]]) -> None:
+def test_local_assets_need_no_space(sizes: list[tuple[int, int]]) -> None:
     assert needed_bytes([planned(*pair, is_here=True) for pair in sizes]) == {}
 
 
@@ -129,7 +129,7 @@ def test_after_a_failure_the_next_asset_is_fetched() -> None:
     assert "1 of 2 could not be fetched:\n\na: Gone.\n  hint: look\n" in message
 
 
-def test_the_hub_is_not_asked_about_an_asset_that_is_here() -> None:
+def test_the_hub_is_not_contacted_about_a_local_asset() -> None:
     present = Asset(
         name="a",
         source="a",

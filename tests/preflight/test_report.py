@@ -24,7 +24,7 @@ def warned() -> str:
     return "It works."
 
 
-def test_lines_are_aligned_and_hints_stand_below() -> None:
+def test_lines_are_aligned_and_followed_by_their_hints() -> None:
     assert as_text(
         [Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]
     ) == (
@@ -65,11 +65,11 @@ def test_no_line_is_wider_than_a_terminal(finding) -> None:
         ),
     ],
 )
-def test_the_end_says_whether_a_run_can_begin(findings: list[Finding], end: str) -> None:
+def test_the_last_line_says_whether_a_run_can_start(findings: list[Finding], end: str) -> None:
     assert as_text(findings).splitlines()[-1] == end
 
 
-def test_json_holds_the_same() -> None:
+def test_json_holds_the_same_findings() -> None:
     (entry,) = json.loads(as_json([Finding("problem", "a", "é", "c")]))
     assert entry == {"status": "problem", "subject": "a", "found": "é", "hint": "c"}
 
@@ -80,7 +80,7 @@ def test_an_error_of_ours_is_a_problem_with_its_hint() -> None:
     ]
 
 
-def test_what_a_check_warns_of_is_in_the_report() -> None:
+def test_warnings_of_a_check_are_in_the_report() -> None:
     assert list(run_check(Check(subject="judge", describe=warned))) == [
         Finding("ok", "judge", "It works"),
         Finding("warning", "judge", "It retires soon", "choose another"),

@@ -103,7 +103,7 @@ def test_the_environment_may_choose_the_judge() -> None:
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
-def test_a_checkpoint_in_a_folder_is_here(local_data: dict[str, str]) -> None:
+def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -> None:
     text = run(["mmie", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
     assert f"export MMIE_SCORE_MODEL={TINY}" in text
     assert f"--judge mmie_score:{TINY}" in text

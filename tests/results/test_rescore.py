@@ -44,7 +44,7 @@ def with_wrong_verdict(task, number=2, reading="official", verdict=None):
 
 
 @every_task
-def test_readers_that_did_not_change_change_nothing(tmp_path, task):
+def test_unchanged_readers_change_no_verdict(tmp_path, task):
     write_run(tmp_path, task, LINES[task])
     output = rescore(tmp_path)
     assert "Nothing changed." in output
@@ -54,7 +54,7 @@ def test_readers_that_did_not_change_change_nothing(tmp_path, task):
 
 @every_task
 @pytest.mark.parametrize("reading", ["official", "robust"])
-def test_a_verdict_of_another_reader_is_a_change(tmp_path, task, reading):
+def test_a_verdict_that_differs_from_the_log_is_a_change(tmp_path, task, reading):
     write_run(tmp_path, task, with_wrong_verdict(task, reading=reading))
     (result,) = rescore_json(tmp_path)
     sound = LINES[task][2]["coverage"]
@@ -78,7 +78,7 @@ def test_the_headline_is_shown_before_and_after(tmp_path):
     assert "1 official, 0 robust" in output
 
 
-def test_a_reason_that_is_another_now_is_a_change(tmp_path):
+def test_a_different_unscored_reason_is_a_change(tmp_path):
     lines = with_wrong_verdict("mmie", verdict={"unscored": "refused", "detail": "old"})
     lines[2]["coverage"]["replies"][0]["text"] = "### Score\n9"
     write_run(tmp_path, "mmie", lines)
@@ -87,7 +87,7 @@ def test_a_reason_that_is_another_now_is_a_change(tmp_path):
     assert "unscored, refused: old" in rescore(tmp_path)
 
 
-def test_samples_that_cannot_be_read_again_are_named_with_the_reason(tmp_path):
+def test_samples_that_cannot_be_rescored_are_named_with_the_reason(tmp_path):
     lines = with_wrong_verdict("mmie")
     del lines[2]["coverage"]["replies"]
     write_run(tmp_path, "mmie", lines)
@@ -163,7 +163,7 @@ def test_samples_that_cannot_be_rescored_are_written_unchanged(tmp_path):
     assert written(tmp_path / "new")[2] == lines[2]
 
 
-def test_lines_that_are_no_samples_are_not_written(tmp_path):
+def test_lines_without_a_sample_are_not_written(tmp_path):
     lines = [*LINES["mmie"], LINES["mmie"][0], {"bypass": 999}]
     log = write_run(tmp_path / "model", "mmie", lines)
     log.write_text(f"{log.read_text()}{{'cut")
@@ -198,7 +198,7 @@ def test_an_unwritable_folder_is_an_error_with_a_hint(tmp_path):
         rescore(tmp_path / "model", "-o", tmp_path / "file" / "new")
 
 
-def test_a_run_without_a_total_shows_a_number_that_it_has(tmp_path):
+def test_a_run_without_a_total_shows_its_other_numbers(tmp_path):
     lines = [line for line in LINES["milebench"] if line["coverage"]["dataset"] == "DocVQA"]
     write_run(tmp_path, "milebench_DocVQA", lines)
     (result,) = rescore_json(tmp_path)

@@ -192,7 +192,7 @@ def test_an_unreadable_run_is_an_error_with_a_hint(
 
 
 @every_command
-def test_a_task_that_is_not_ours_is_refused(tmp_path: Path, word: str) -> None:
+def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     option = "--tasks" if word in ("report", "rescore") else "--task"
     message = error_of(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
@@ -200,7 +200,7 @@ def test_a_task_that_is_not_ours_is_refused(tmp_path: Path, word: str) -> None:
 
 
 @every_command
-def test_a_task_that_the_run_lacks_is_refused(tmp_path: Path, word: str) -> None:
+def test_a_task_that_is_not_in_the_run_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
     option = "--tasks" if word in ("report", "rescore") else "--task"
     assert "milebench" in error_of(word, arguments(word, tmp_path / "run", option, "milebench"))
@@ -274,7 +274,7 @@ def non_numbers(output: str) -> list[str]:
         pytest.param("milebench", list(milebench_lines(2)), -1.0, id="milebench-less-than-none"),
     ],
 )
-def test_points_outside_the_scale_are_no_score_in_the_other_benchmarks(
+def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     tmp_path: Path, word: str, task: str, sound: Sequence[Line], score: float
 ) -> None:
     broken = json.loads(json.dumps(list(sound)))
@@ -299,7 +299,9 @@ def test_points_outside_the_scale_are_no_score_in_the_other_benchmarks(
         ),
     ],
 )
-def test_missing_scores_are_never_invented(tmp_path: Path, word: str, make: Maker) -> None:
+def test_missing_scores_are_never_printed_as_nan_or_none(
+    tmp_path: Path, word: str, make: Maker
+) -> None:
     make(tmp_path / "run")
     output = output_or_error(word, arguments(word, tmp_path / "run"))
     assert non_numbers(output) == []
@@ -315,7 +317,7 @@ def output_or_error(word: str, words: list[str]) -> str:
 
 
 @pytest.mark.parametrize("word", ["agreement", "compare"])
-def test_samples_that_only_one_has_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
+def test_samples_of_only_one_run_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines(13)[2:])
     output = run_command(word, arguments(word, tmp_path / "run"))
     assert re.search(r"\b10\b", output), output  # both have ten
@@ -335,7 +337,7 @@ def test_a_huge_reply_is_read_and_not_printed(tmp_path: Path, word: str) -> None
 
 
 @every_command
-def test_images_that_are_gone_stop_nothing(tmp_path: Path, word: str) -> None:
+def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None:
     image = str(tmp_path / "gone.png")
     write_run(tmp_path / "run", "mmie", lines(image=image))
     words = arguments(word, tmp_path / "run")
@@ -348,7 +350,7 @@ def test_images_that_are_gone_stop_nothing(tmp_path: Path, word: str) -> None:
 
 
 @every_command
-def test_a_run_without_a_results_file_is_enough(tmp_path: Path, word: str) -> None:
+def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
     path = write_run(tmp_path / "run", "mmie", lines())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert run_command(word, arguments(word, path))  # the log itself, named

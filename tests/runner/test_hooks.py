@@ -79,7 +79,7 @@ def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
     assert task.built == 1
 
 
-def test_answers_only_are_not_signed(register: Callable[..., None]) -> None:
+def test_a_predict_only_run_is_not_signed(register: Callable[..., None]) -> None:
     register()
     task = Task()
     task._metric_fn_list = {"bypass": None}

@@ -31,7 +31,7 @@ def added(monkeypatch: pytest.MonkeyPatch, **installed: str) -> dict[str, str]:
     return module.AVAILABLE_LAUNCHERS
 
 
-def test_ours_and_those_of_installed_packages_are_added(
+def test_our_launchers_and_those_of_installed_packages_are_added(
     monkeypatch: pytest.MonkeyPatch, log: list[str]
 ) -> None:
     assert added(monkeypatch, theirs="package.module:Launcher") == {
@@ -43,7 +43,7 @@ def test_ours_and_those_of_installed_packages_are_added(
 
 
 @pytest.mark.parametrize("taken", ["sglang", "of_ours"])
-def test_a_taken_name_stays_with_its_owner_and_a_warning_says_so(
+def test_a_taken_name_keeps_its_launcher_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, log: list[str], taken: str
 ) -> None:
     assert "another.Thing" not in added(monkeypatch, **{taken: "another:Thing"}).values()
@@ -51,19 +51,19 @@ def test_a_taken_name_stays_with_its_owner_and_a_warning_says_so(
 
 
 @pytest.mark.parametrize("value", ["package.module", "package.module:Outer.Inner"])
-def test_what_the_runner_could_not_import_is_refused(
+def test_a_launcher_that_the_runner_could_not_import_is_refused(
     monkeypatch: pytest.MonkeyPatch, log: list[str], value: str
 ) -> None:
     assert "theirs" not in added(monkeypatch, theirs=value)
     assert "`package.module:Class`" in log[0]
 
 
-def test_a_runner_without_launchers_is_left_alone_with_a_warning(log: list[str]) -> None:
+def test_a_runner_without_launchers_stays_unchanged_with_a_warning(log: list[str]) -> None:
     launchers.add_launchers(SimpleNamespace())
     assert "no AVAILABLE_LAUNCHERS" in log[0]
 
 
-def test_a_name_that_is_nothing_ends_the_run_with_what_there_is(
+def test_an_unknown_name_ends_the_run_with_the_valid_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with pytest.raises(SystemExit) as error:
@@ -72,7 +72,7 @@ def test_a_name_that_is_nothing_ends_the_run_with_what_there_is(
     assert "`sglang`, `of_ours`" in str(error.value)
 
 
-def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
+def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
     launcher = launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
@@ -91,7 +91,7 @@ def test_a_judge_is_chosen_as_long_as_its_launcher_lives() -> None:
         pytest.param({"api_key": "sk-123"}, "takes no `api_key=`", id="secret"),
     ],
 )
-def test_a_wrong_option_ends_the_run_when_the_launcher_is_made(
+def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(
     options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(SystemExit, match=message):

@@ -215,7 +215,7 @@ def diffusers_model(module: nn.Module) -> Model:
 
 
 @pytest.mark.parametrize("build", [vllm_model, bagel_model, diffusers_model])
-def test_what_models_of_the_runner_hold_after_its_cleaning_is_freed(
+def test_modules_that_the_runners_models_hold_after_cleaning_are_freed(
     build: Callable[[nn.Module], Model],
 ) -> None:
     module = nn.Linear(2, 2)

@@ -35,7 +35,7 @@ def name(folder: Path, request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_the_function_gets_the_finished_module_once(name: str) -> None:
+def test_the_function_is_called_once_with_the_loaded_module(name: str) -> None:
     modules = []
     after_import(name, lambda module: modules.append(module.value))
     assert modules == []
@@ -44,14 +44,14 @@ def test_the_function_gets_the_finished_module_once(name: str) -> None:
     assert modules == [1]
 
 
-def test_a_module_imported_earlier_is_handed_over_at_once(name: str) -> None:
+def test_the_function_is_called_at_once_for_a_module_imported_earlier(name: str) -> None:
     module = importlib.import_module(name)
     modules: list[ModuleType] = []
     after_import(name, modules.append)
     assert modules == [module]
 
 
-def test_asking_twice_is_asking_once(name: str) -> None:
+def test_a_function_registered_twice_is_called_once(name: str) -> None:
     modules: list[ModuleType] = []
     function = modules.append
     after_import(name, function)
@@ -61,7 +61,7 @@ def test_asking_twice_is_asking_once(name: str) -> None:
     assert len(modules) == 1
 
 
-def test_two_can_wait_for_one_module(name: str) -> None:
+def test_two_functions_can_wait_for_one_module(name: str) -> None:
     first: list[ModuleType] = []
     second: list[int] = []
     after_import(name, first.append)
@@ -70,7 +70,7 @@ def test_two_can_wait_for_one_module(name: str) -> None:
     assert (len(first), second) == (1, [1])
 
 
-def test_a_reloaded_module_is_handed_over_again(name: str) -> None:
+def test_a_reload_calls_the_function_again(name: str) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
     module = importlib.import_module(name)
@@ -78,7 +78,7 @@ def test_a_reloaded_module_is_handed_over_again(name: str) -> None:
     assert modules == [module, module]
 
 
-def test_the_module_looks_as_if_nobody_had_waited(name: str) -> None:
+def test_the_imported_module_keeps_its_own_loader(name: str) -> None:
     after_import(name, lambda _module: None)
     module = importlib.import_module(name)
     assert module.__spec__ is not None
@@ -87,7 +87,7 @@ def test_the_module_looks_as_if_nobody_had_waited(name: str) -> None:
     assert inspect.getsource(module) == "value = 1\n"
 
 
-def test_who_only_looks_for_the_spec_can_use_its_loader(name: str, folder: Path) -> None:
+def test_the_loader_of_a_spec_can_be_used_without_an_import(name: str, folder: Path) -> None:
     after_import(name, lambda _module: None)
     spec = importlib.util.find_spec(name)
     assert spec is not None
@@ -95,7 +95,7 @@ def test_who_only_looks_for_the_spec_can_use_its_loader(name: str, folder: Path)
     assert spec.loader.get_filename() == str(folder / f"{name}.py")
 
 
-def test_a_half_made_module_is_handed_over_once_it_is_finished(
+def test_a_function_registered_during_an_import_gets_the_finished_module(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modules: list[int] = []
@@ -110,7 +110,7 @@ def test_a_half_made_module_is_handed_over_once_it_is_finished(
     assert modules == [2]
 
 
-def test_a_failed_import_is_nobodys_and_the_next_one_counts(name: str, folder: Path) -> None:
+def test_a_failed_import_calls_nothing_and_the_next_one_counts(name: str, folder: Path) -> None:
     modules: list[ModuleType] = []
     after_import(name, modules.append)
     (folder / f"{name}.py").write_text("raise ValueError('not today')\n")
@@ -122,14 +122,16 @@ def test_a_failed_import_is_nobodys_and_the_next_one_counts(name: str, folder: P
     assert len(modules) == 1
 
 
-def test_a_module_that_is_not_there_stays_not_there() -> None:
+def test_importing_a_missing_module_still_fails() -> None:
     after_import("not_there_at_all", lambda _module: None)
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("not_there_at_all")
 
 
 @pytest.mark.parametrize("position", [pytest.param(0, id="ahead"), pytest.param(1, id="behind")])
-def test_a_finder_of_our_kind_that_asks_everybody_is_borne(name: str, position: int) -> None:
+def test_a_finder_that_calls_all_other_finders_causes_no_recursion(
+    name: str, position: int
+) -> None:
     class Another:
         """Wraps nothing, but finds by asking all others, ours among them."""
 

@@ -64,7 +64,7 @@ def logged() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("docs", [Dataset.from_list(ROWS), ROWS], ids=["dataset", "list"])
-def test_saved_answers_are_given_in_the_order_of_the_requests(
+def test_saved_answers_are_returned_in_the_order_of_the_requests(
     saved: Path, docs: object, logged: list[str]
 ) -> None:
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
@@ -96,7 +96,7 @@ def test_no_image_column_is_decoded(saved: Path) -> None:
     assert Predictions(path=saved).generate_until(requests(docs, 0)) == ["zero"]
 
 
-def test_a_column_that_repeats_itself_identifies_nothing(tmp_path: Path) -> None:
+def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
     path.write_text('{"0": "a", "1": "b"}', encoding="utf-8")
     docs = Dataset.from_list([{"question_id": "0", "index": n} for n in range(2)])
@@ -113,7 +113,7 @@ def test_a_column_that_repeats_itself_identifies_nothing(tmp_path: Path) -> None
         pytest.param({"path": 1, "rename": "a:b;a:c"}, "`a:c`", id="renamed twice"),
     ],
 )
-def test_what_is_set_up_wrong_ends_the_run_with_a_hint(
+def test_an_invalid_argument_ends_the_run_with_a_hint(
     arguments: dict[str, object], message: str
 ) -> None:
     with pytest.raises(SystemExit, match=rf"{message}[\s\S]*\n\nhint: "):
@@ -126,7 +126,7 @@ def test_a_task_without_a_single_answer_ends_the_run(saved: Path) -> None:
         Predictions(path=saved).generate_until(requests(docs, 0, 1))
 
 
-def test_an_empty_share_of_one_rank_does_not_end_the_run(saved: Path) -> None:
+def test_a_rank_without_answers_does_not_end_the_run(saved: Path) -> None:
     model = Predictions(path=saved)
     model._world_size = 2  # as the runner sets it
     assert model.generate_until(requests(ROWS, 1)) == [MISSING]

@@ -124,7 +124,7 @@ def test_answers_with_ids_are_found_in_another_order_of_the_data(runs: Runs) -> 
     assert runs.score("by_id", "turned") == runs.score("full", "tiny")
 
 
-def test_a_run_that_crashed_is_rescued_from_its_cache_log(runs: Runs) -> None:
+def test_answers_of_a_crashed_run_are_read_from_its_cache_log(runs: Runs) -> None:
     assert "line 6, the last, is cut off and was left out" in runs.output
     assert "tiny: 5 of 6 answers found" in runs.output
     assert runs.score("rescued", "tiny") == 3 / 6

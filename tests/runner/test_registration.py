@@ -45,7 +45,7 @@ def log() -> Iterator[list[str]]:
         pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
     ],
 )
-def test_the_task_of_a_name_is(
+def test_a_name_means_the_task_of(
     indexed: str | None, users: str | None, override: bool, owner: str
 ) -> None:
     index = {"a": task(indexed)} if indexed else {}
@@ -56,7 +56,7 @@ def test_the_task_of_a_name_is(
 
 
 @pytest.mark.parametrize("override", [True, False])
-def test_a_tag_loses_no_member_and_is_no_override(override: bool) -> None:
+def test_a_tag_keeps_all_members_and_is_not_an_override(override: bool) -> None:
     index: Index = {"t": tag("theirs", "both")}
     assert add_tasks(index, {"t": tag("both", "ours")}, {}, override=override) == ()
     assert index["t"]["task"] == ["theirs", "both", "ours"]
@@ -68,7 +68,7 @@ def test_a_task_of_ours_takes_the_name_of_a_built_in_tag() -> None:
     assert index["a"]["type"] == "task"
 
 
-def test_overridden_names_are_sorted_and_the_others_are_left_alone() -> None:
+def test_overridden_names_are_sorted_and_other_tasks_stay_unchanged() -> None:
     index: Index = {name: task("built-in") for name in "cab"}
     assert add_tasks(index, {"c": task("ours"), "a": task("ours")}, {}, override=True) == ("a", "c")
     assert index["b"] == task("built-in")
@@ -210,7 +210,7 @@ def test_a_package_takes_no_name_of_ours_nor_of_another(
 
 
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
-def test_a_broken_package_is_left_out_with_one_warning_each(
+def test_each_broken_package_is_left_out_with_one_warning(
     package: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     log: list[str],

@@ -72,7 +72,7 @@ def test_a_sample_off_the_scale_that_is_logged_twice_counts_once(tmp_path):
     assert len(opened(tmp_path, [*lines, lines[2]]).samples) == 6
 
 
-def test_two_results_of_one_sample_are_refused(tmp_path):
+def test_different_results_of_one_sample_are_refused(tmp_path):
     other = list(mmie_lines(6, answers="model-b"))
     with pytest.raises(AnswersUnusable, match="two different results of the sample SA-0"):
         opened(tmp_path, [*LINES, other[0]])
@@ -126,12 +126,12 @@ def test_a_log_of_another_benchmark_under_our_name_is_refused(tmp_path):
         opened(tmp_path, mia_lines(1))
 
 
-def test_a_task_that_is_none_of_ours_is_refused(tmp_path):
+def test_a_task_without_a_registered_benchmark_is_refused(tmp_path):
     with pytest.raises(SettingWrong, match="`mmmu` is not a task of a registered benchmark"):
         open_run(str(tmp_path), ["mmmu"])
 
 
-def test_a_task_that_the_run_lacks_is_named(tmp_path):
+def test_a_task_that_is_not_in_the_run_is_named(tmp_path):
     write_run(tmp_path, "mmie", LINES, date="20261121_080000")
     write_run(tmp_path, "mmie", LINES)
     with pytest.raises(AnswersUnusable, match="none of mmie_sa; older logs"):
@@ -184,6 +184,6 @@ def test_every_signature_is_listed_once(tmp_path):
     assert task.signatures[1] == "judge:other"
 
 
-def test_a_log_of_another_line_order_is_the_same_run(tmp_path):
+def test_the_order_of_lines_does_not_change_a_run(tmp_path):
     one, other = opened(tmp_path / "a"), opened(tmp_path / "b", LINES[::-1])
     assert one.by_id == other.by_id

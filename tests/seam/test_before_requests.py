@@ -46,13 +46,13 @@ def from_python(workplace: Workplace) -> CommandResult:
     return workplace.run("python", "evaluate.py")
 
 
-def test_a_model_that_generates_needs_the_look_and_gets_it_once(workplace: Workplace) -> None:
+def test_data_is_checked_once_before_a_model_generates(workplace: Workplace) -> None:
     result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", "--limit", "2")
     assert result.output.count("sketch: looked at") == 1
     assert result.output.index(LOOKED.format(2)) < result.output.index("stub: generating 2 answers")
 
 
-def test_what_is_wrong_stops_a_command_with_status_1_before_generation(
+def test_invalid_data_ends_a_command_with_status_1_before_generation(
     workplace: Workplace,
 ) -> None:
     result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", SKETCH_BROKEN="1")
@@ -62,16 +62,16 @@ def test_what_is_wrong_stops_a_command_with_status_1_before_generation(
     assert "stub: generating" not in result.output
 
 
-def test_what_is_wrong_is_an_exception_in_python(from_python: CommandResult) -> None:
+def test_invalid_data_is_an_exception_in_python(from_python: CommandResult) -> None:
     assert f"caught: {BROKEN}" in from_python.output
 
 
-def test_the_model_predictions_needs_no_look(from_python: CommandResult) -> None:
+def test_data_is_not_checked_for_the_model_predictions(from_python: CommandResult) -> None:
     before, _after = from_python.output.split("predictions: 4 requests")
     assert "sketch: looked at" not in before
 
 
-def test_members_of_a_tag_answers_only_and_changed_tasks_are_looked_at_too(
+def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(
     from_python: CommandResult,
 ) -> None:
     _before, after = from_python.output.split("looking again")

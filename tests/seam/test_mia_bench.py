@@ -90,7 +90,7 @@ def printed(result: CommandResult) -> dict[str, float]:
     }
 
 
-def test_a_judge_over_the_wire_gives_the_table_the_log_and_the_ledger(
+def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     result = evaluate(workplace, url=server.url)
@@ -124,7 +124,7 @@ def test_two_processes_judge_their_own_halves(
     assert sorted(line["doc_id"] for line in samples(workplace)) == list(range(8))
 
 
-def test_a_sample_without_a_verdict_is_counted_and_never_a_zero(
+def test_a_sample_without_a_verdict_is_counted_and_not_scored_zero(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.says(failing_every_other)
@@ -142,7 +142,7 @@ def test_a_sample_without_a_verdict_is_counted_and_never_a_zero(
     assert len(server) == 8 + 2  # the six replies of the first run are not paid for again
 
 
-def test_a_judge_that_goes_down_for_good_leaves_the_run_whole(
+def test_a_run_is_completed_if_its_judge_goes_down(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.fails(503, times=10**6)
@@ -154,7 +154,7 @@ def test_a_judge_that_goes_down_for_good_leaves_the_run_whole(
     assert len(samples(workplace)) == 8
 
 
-def test_a_key_that_is_wrong_stops_the_run_before_the_model(
+def test_a_wrong_key_stops_the_run_before_the_model_generates(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.key = "another"
@@ -167,7 +167,7 @@ def test_a_key_that_is_wrong_stops_the_run_before_the_model(
     assert KEY not in result.output
 
 
-def test_answers_only_need_no_judge_and_are_scored_later(
+def test_a_predict_only_run_needs_no_judge_and_is_scored_later(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     server.key = "another"
@@ -188,7 +188,7 @@ def test_answers_only_need_no_judge_and_are_scored_later(
         pytest.param("name=openai,timeout=soon", "`timeout=soon`", id="type"),
     ],
 )
-def test_what_no_judge_understands_is_said_at_once(
+def test_an_invalid_judge_option_stops_the_run_before_the_model_generates(
     workplace: Workplace, judge: str, message: str
 ) -> None:
     result = evaluate(workplace, "--model", "stub", "--launcher_args", judge)
@@ -207,7 +207,7 @@ def wait_for_replies(workplace: Workplace, count: int) -> None:
             time.sleep(0.01)
 
 
-def test_a_killed_run_pays_only_for_what_is_missing(
+def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(
     workplace: Workplace, server: JudgeServer
 ) -> None:
     def reply(body: dict[str, Any]) -> str:
@@ -241,7 +241,7 @@ def test_a_judge_of_another_package_is_found_by_its_name(workplace: Workplace) -
     assert "judge:command|model:python grade.py" in result.output
 
 
-def test_a_baseline_gets_plain_numbers(workplace: Workplace, server: JudgeServer) -> None:
+def test_the_runners_baseline_reads_plain_scores(workplace: Workplace, server: JudgeServer) -> None:
     evaluate(workplace, "--baseline", "nothing.jsonl", url=server.url)
     (path,) = (workplace.folder / "out").rglob("*_samples_mia_bench.jsonl")
     assert [line["score"] for line in samples(workplace)] == [1.0] * 6 + [0.8, 1.0]
@@ -249,7 +249,7 @@ def test_a_baseline_gets_plain_numbers(workplace: Workplace, server: JudgeServer
     assert "[Baseline] mia_bench: diff=0.00%" in result.output, result.output
 
 
-def test_the_words_of_our_command_choose_a_judge(workplace: Workplace, server: JudgeServer) -> None:
+def test_options_of_our_command_choose_the_judge(workplace: Workplace, server: JudgeServer) -> None:
     words = ("--judge", "openai:judge-model", "--judge_args", f"base_url={server.url}")
     result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
     assert FULL.items() <= printed(result).items(), result.output

@@ -66,9 +66,7 @@ def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult
     assert "58 of 58 answers found" in whole.output
 
 
-def test_every_sample_is_logged_with_what_scores_it_again(
-    workplace: Workplace, whole: CommandResult
-) -> None:
+def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: CommandResult) -> None:
     (log,) = (workplace.folder / "out").rglob("*_samples_milebench.jsonl")
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     records = [line["coverage"] for line in lines]
@@ -78,7 +76,7 @@ def test_every_sample_is_logged_with_what_scores_it_again(
     assert whole.status == 0
 
 
-def test_the_results_file_says_what_the_numbers_are_of(
+def test_the_results_file_has_version_and_provenance(
     workplace: Workplace, whole: CommandResult
 ) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
@@ -87,7 +85,7 @@ def test_the_results_file_says_what_the_numbers_are_of(
     assert config["metadata"]["provenance"] in whole.output
 
 
-def test_logged_answers_score_the_same_again_also_one_dataset_alone(
+def test_logged_answers_score_the_same_again_together_and_by_dataset(
     workplace: Workplace, whole: CommandResult
 ) -> None:
     again = play_back(workplace, workplace.folder / "out", "--tasks", "milebench,milebench_DocVQA")
@@ -123,7 +121,7 @@ def test_missing_images_stop_a_model_before_it_generates_but_not_saved_answers(
     assert rounded(play_back(workplace, ANSWERS, *task, data=data), "MileBench DocVQA")
 
 
-def test_a_missing_answer_is_counted_and_below_the_floor_there_is_no_number(
+def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_score(
     workplace: Workplace, tmp_path: Path
 ) -> None:
     entries = [{"sample_id": 0, "pred_response": "B"}, {"sample_id": 1, "pred_response": None}]
@@ -135,7 +133,7 @@ def test_a_missing_answer_is_counted_and_below_the_floor_there_is_no_number(
     assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in result.output
 
 
-def test_broken_data_stops_the_run_in_words(workplace: Workplace, tmp_path: Path) -> None:
+def test_broken_data_stops_the_run_with_a_message(workplace: Workplace, tmp_path: Path) -> None:
     data = copy_of("DocVQA", tmp_path)
     (data / "DocVQA" / "DocVQA.json").write_text("{", encoding="utf-8")
     result = play_back(workplace, ANSWERS, "--tasks", "milebench_DocVQA", data=data)

@@ -35,7 +35,7 @@ def pixels(part: dict[str, dict[str, str]]) -> bytes:
     return Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB").tobytes()
 
 
-def test_the_official_prompt_arrives_with_every_image_at_its_place(
+def test_the_server_gets_the_official_prompt_with_every_image_in_position(
     chat: ChatServer, tmp_path: Path
 ) -> None:
     result = run(chat, tmp_path, "GPR1200")

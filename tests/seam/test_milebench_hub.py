@@ -41,7 +41,7 @@ def run(hub: HubServer, folder: Path, *model: str) -> CommandResult:
     )
 
 
-def test_one_dataset_brings_one_archive_with_its_images(hub: HubServer, tmp_path: Path) -> None:
+def test_one_dataset_downloads_only_its_archive_of_images(hub: HubServer, tmp_path: Path) -> None:
     result = run(hub, tmp_path, "--model", "stub", "--model_args", "answer=A")
     assert ("MileBench SlideVQA", "official") in result.values, result.output
     assert set(hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
@@ -49,7 +49,7 @@ def test_one_dataset_brings_one_archive_with_its_images(hub: HubServer, tmp_path
     assert "is not the expected one: expected 2512746509 bytes" in result.output
 
 
-def test_an_archive_that_is_not_there_stops_the_run_in_words(tmp_path: Path) -> None:
+def test_a_missing_archive_stops_the_run_with_a_message(tmp_path: Path) -> None:
     with HubServer() as empty:
         result = run(empty, tmp_path, "--model", "predictions", "--model_args", f"path={ANSWERS}")
     assert result.status == 1

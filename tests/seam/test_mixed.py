@@ -58,7 +58,7 @@ def logged(out: Path, ending: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_the_table_has_a_row_for_each(result: CommandResult) -> None:
+def test_the_table_has_a_row_for_each_task(result: CommandResult) -> None:
     assert result.values == {
         ("A local one", "local_acc"): "0.3333",
         ("A sketch", "sketch_acc"): "0.3333",
@@ -69,14 +69,16 @@ def test_the_table_has_a_row_for_each(result: CommandResult) -> None:
     ("task", "metric"),
     [pytest.param("sketch", "sketch_acc"), pytest.param("local", "local_acc")],
 )
-def test_the_samples_of_each_are_logged_up_to_the_limit(out: Path, task: str, metric: str) -> None:
+def test_the_samples_of_each_task_are_logged_up_to_the_limit(
+    out: Path, task: str, metric: str
+) -> None:
     lines = logged(out, f"samples_{task}.jsonl").splitlines()
     samples: list[dict[str, Any]] = [json.loads(line) for line in lines]
     assert [sample[metric] for sample in samples] == [0.0, 1.0, 0.0]
     assert samples[1]["target"] == "green"
 
 
-def test_the_results_file_has_both(out: Path) -> None:
+def test_the_results_file_has_both_tasks(out: Path) -> None:
     results = json.loads(logged(out, "results.json"))["results"]
     assert results["sketch"]["sketch_acc,none"] == results["local"]["local_acc,none"]
 

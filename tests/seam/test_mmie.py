@@ -41,7 +41,7 @@ def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
         yield JudgedRun(workplace=workplace, judge=judge, result=result)
 
 
-def test_a_judge_over_the_wire_is_shown_the_official_request_and_gives_the_table(
+def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table(
     judged_run: JudgedRun,
 ) -> None:
     workplace, judge, result = judged_run.workplace, judged_run.judge, judged_run.result
@@ -87,7 +87,7 @@ def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
     assert len(judge) == N  # the second time, a reply is remembered
 
 
-def test_an_exported_run_is_read_by_us_as_the_official_script_reads_it(
+def test_an_exported_run_can_be_scored_again_with_the_same_table(
     judged_run: JudgedRun,
 ) -> None:
     workplace, result = judged_run.workplace, judged_run.result
@@ -106,7 +106,7 @@ def test_an_exported_run_is_read_by_us_as_the_official_script_reads_it(
     assert [part["text"] for part in row["answer"]] == ["Then a.", "Then b.", "Then c."]
 
 
-def test_a_leaderboards_row_is_exported(judged_run: JudgedRun) -> None:
+def test_a_leaderboard_row_is_exported(judged_run: JudgedRun) -> None:
     workplace = judged_run.workplace
     command = "mmie-tasks export mmie --leaderboard out -o rows.csv --model Ours"
     result = workplace.run(*command.split())
@@ -117,7 +117,7 @@ def test_a_leaderboards_row_is_exported(judged_run: JudgedRun) -> None:
     ]
 
 
-def test_answers_that_are_none_and_judges_that_fail_are_counted_and_never_a_zero(
+def test_missing_answers_and_judge_failures_are_counted_and_not_scored_zero(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
     saved_answers = json.loads((workplace.folder / "answers.json").read_text())
@@ -145,7 +145,7 @@ def test_answers_that_are_none_and_judges_that_fail_are_counted_and_never_a_zero
         pytest.param({"MMIE_ASSEMBLY": "ful"}, "valid are official and full", id="assembly"),
     ],
 )
-def test_what_is_set_up_wrong_stops_the_run_before_the_model(
+def test_an_invalid_setting_stops_the_run_before_the_model_generates(
     workplace: Workplace, variables: dict[str, str], message: str
 ) -> None:
     settings = {"MMIE_TASKS_JUDGE": "openai:judge-model,base_url=http://127.0.0.1:9/v1"}
@@ -157,7 +157,7 @@ def test_what_is_set_up_wrong_stops_the_run_before_the_model(
     assert "Traceback" not in result.output
 
 
-def test_a_question_whose_picture_is_not_there_stops_the_run_unless_told_otherwise(
+def test_a_missing_question_image_stops_the_run_unless_it_is_only_counted(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
     (workplace.folder / "data" / "images" / "0.png").unlink()

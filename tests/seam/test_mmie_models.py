@@ -16,7 +16,7 @@ from support.runner import Workplace
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def test_the_model_that_draws_is_judged_with_its_drawings(
+def test_answers_of_a_drawing_model_are_judged_with_its_images(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
@@ -45,7 +45,7 @@ def test_saved_generations_are_judged_later_on_another_machine(
     assert TABLE.items() <= printed(result).items(), result.output
 
 
-def test_data_comes_from_the_hub_with_its_images_and_nothing_else(
+def test_only_the_data_and_its_images_are_downloaded_from_the_hub(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
     hub_is = {"HF_HUB_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0", "MMIE_DATA": ""}

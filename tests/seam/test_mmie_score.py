@@ -40,7 +40,7 @@ def replies(workplace: Workplace) -> dict[int, str]:
     return {line["doc_id"]: line["coverage"]["replies"][0]["text"] for line in samples(workplace)}
 
 
-def test_the_default_judge_is_the_papers_and_gives_the_table(workplace: Workplace) -> None:
+def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: Workplace) -> None:
     result = judged(workplace, model=scripted_checkpoint.write(workplace.folder / "judge"))
     values = printed(result)
     assert values["official"] == 66.67, result.output  # 4 of 6 points for each
@@ -61,7 +61,7 @@ def test_the_default_judge_is_the_papers_and_gives_the_table(workplace: Workplac
     assert LOADED not in again.output  # every reply is in the cache
 
 
-def test_a_judge_that_says_nothing_readable_leaves_the_samples_without_a_score(
+def test_samples_with_unreadable_replies_are_unscored(
     workplace: Workplace,
 ) -> None:
     result = judged(workplace, "--launcher_args", "name=mmie_score,cache=off")
@@ -95,7 +95,7 @@ def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
         ),
     ],
 )
-def test_a_checkpoint_that_cannot_be_used_stops_the_run_before_the_model(
+def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
     workplace: Workplace, damage: object, message: str
 ) -> None:
     folder = workplace.folder / "judge"

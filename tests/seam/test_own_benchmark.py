@@ -90,7 +90,7 @@ def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -
     assert result.values["MMIE", "official"] == "68.5200"
 
 
-def test_nothing_is_said_of_a_package_that_takes_no_name(result: CommandResult) -> None:
+def test_a_package_that_overrides_no_task_is_not_mentioned(result: CommandResult) -> None:
     assert (
         "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
         in result.output
@@ -109,7 +109,7 @@ def test_provenance_and_signature_are_in_the_results(
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
-def test_the_figures_of_its_log_are_those_of_the_table(workplace: Workplace) -> None:
+def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     task = open_run(str(workplace.folder / "out")).tasks["odd_one_out"]
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
@@ -120,7 +120,7 @@ def test_the_figures_of_its_log_are_those_of_the_table(workplace: Workplace) -> 
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")
-def test_every_saved_answer_is_read_again_as_it_was(workplace: Workplace) -> None:
+def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -> None:
     (log,) = (
         log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out"
     )
@@ -135,7 +135,7 @@ def test_every_saved_answer_is_read_again_as_it_was(workplace: Workplace) -> Non
 
 
 @pytest.mark.usefixtures("result")
-def test_the_commands_that_look_at_results_take_its_log(workplace: Workplace) -> None:
+def test_rescore_and_report_accept_the_log(workplace: Workplace) -> None:
     again = workplace.run("mmie-tasks", "rescore", "out", "--tasks", "odd_one_out")
     assert "12 samples, 12 rescored. Nothing changed." in again.output
     report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
@@ -156,7 +156,7 @@ def test_the_commands_that_look_at_results_take_its_log(workplace: Workplace) ->
         ),
     ],
 )
-def test_a_line_that_is_none_of_it_is_a_bad_record(line: dict[str, object]) -> None:
+def test_a_line_of_another_benchmark_is_a_bad_record(line: dict[str, object]) -> None:
     with pytest.raises(BadRecord):
         benchmark().read_line(line)
 
@@ -175,7 +175,7 @@ def test_a_line_that_is_none_of_it_is_a_bad_record(line: dict[str, object]) -> N
         pytest.param("", 0, 0, id="empty"),
     ],
 )
-def test_an_answer_is_read_twice(
+def test_an_answer_has_an_official_and_a_robust_score(
     odd_one_out: ModuleType, answer: str, official: float, robust: float
 ) -> None:
     verdicts = odd_one_out.read(answer, "C")
@@ -191,14 +191,14 @@ def test_an_answer_is_read_twice(
         pytest.param("C", "no such file", "bad_image", id="unseen"),
     ],
 )
-def test_what_cannot_be_read_is_no_zero(
+def test_an_unreadable_answer_is_unscored_and_not_zero(
     odd_one_out: ModuleType, answer: object, unseen: str | None, reason: str
 ) -> None:
     verdicts = odd_one_out.read(answer, "C", unseen)
     assert [verdicts["official"].reason, verdicts["robust"].reason] == [reason, reason]
 
 
-def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: ModuleType) -> None:
+def test_an_answer_to_an_unreadable_picture_stays_unscored(odd_one_out: ModuleType) -> None:
     odd_one_out._OPENER.open("00", lambda: Path("no such file"))
     doc = {"id": "00", "category": "colour", "gold": "C"}
     line = {**odd_one_out.process_results(doc, ["C"]), "filtered_resps": "C"}
@@ -207,11 +207,11 @@ def test_an_answer_to_a_picture_that_was_not_seen_stays_unscored(odd_one_out: Mo
     assert not any(isinstance(verdict, Scored) for verdict in again.values())
 
 
-def test_our_listing_shows_it(workplace: Workplace) -> None:
+def test_our_task_list_shows_the_benchmark(workplace: Workplace) -> None:
     assert "  odd_one_out" in workplace.run("mmie-tasks", "tasks", "list").output.splitlines()
 
 
-def test_the_doctor_knows_it(workplace: Workplace) -> None:
+def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "doctor", "--tasks", "odd_one_out", "--json")
     messages = {finding["subject"]: finding["found"] for finding in json.loads(result.output)}
     assert result.status == 0
@@ -228,7 +228,7 @@ def test_the_doctor_knows_it(workplace: Workplace) -> None:
         pytest.param("support.sketch_benchmark:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
-def test_the_doctor_tells_of_a_broken_package_and_goes_on(target: str, message: str) -> None:
+def test_the_doctor_reports_a_broken_package_as_a_problem(target: str, message: str) -> None:
     first, *_ = check_benchmark(BenchmarkEntry(name="sketch", target=target), {})
     assert (first.status, first.subject) == ("problem", "sketch")
     assert message in first.message
@@ -248,7 +248,7 @@ def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> No
     assert str(source / "odd_one_out" / "task_yamls") in line
 
 
-def test_a_missing_picture_stops_a_run_in_words_and_a_broken_neighbour_does_not(
+def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(
     tmp_path: Path,
 ) -> None:
     workplace = Workplace(folder=tmp_path)
@@ -270,7 +270,7 @@ def test_a_missing_picture_stops_a_run_in_words_and_a_broken_neighbour_does_not(
         assert result.output.count(f"mmie-tasks: the benchmark `{name}` is left out:") == 1
 
 
-def test_the_example_is_what_make_writes(tmp_path: Path) -> None:
+def test_the_committed_example_is_the_output_of_make(tmp_path: Path) -> None:
     runpy.run_path(str(EXAMPLE / "make.py"))["main"](tmp_path)
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(written) == 14

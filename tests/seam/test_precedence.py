@@ -63,26 +63,30 @@ def index(workplace: Workplace, users: Path) -> dict[str, dict[str, str]]:
         pytest.param("only users", "users", id="only-the-users-without-defaults"),
     ],
 )
-def test_a_name_that_several_have_means_the_task_of(
+def test_a_name_with_several_tasks_means_that_of(
     index: dict[str, dict[str, str]], case: str, owner: str
 ) -> None:
     assert Path(index[case]["mme"]).parent.as_posix().endswith(owner)
 
 
 @pytest.mark.parametrize("case", ["default", "off", "users", "users, off"])
-def test_a_name_only_we_have_is_always_there(index: dict[str, dict[str, str]], case: str) -> None:
+def test_a_name_that_only_we_define_is_always_available(
+    index: dict[str, dict[str, str]], case: str
+) -> None:
     assert "sketch" in index[case]
 
 
-def test_ours_stay_away_when_the_defaults_are_not_wanted(index: dict[str, dict[str, str]]) -> None:
+def test_our_tasks_are_left_out_together_with_the_defaults(
+    index: dict[str, dict[str, str]],
+) -> None:
     assert set(index["only users"]) == {"mme", "mine", "tag"}
 
 
-def test_a_tag_has_the_members_of_the_user_and_ours(index: dict[str, dict[str, str]]) -> None:
+def test_a_tag_has_the_users_members_and_ours(index: dict[str, dict[str, str]]) -> None:
     assert set(index["users"]["tag"]) == {"mme", "mine", "sketch"}
 
 
-def test_an_evaluation_takes_the_users_own_task_and_does_not_claim_it(
+def test_an_evaluation_uses_the_users_task_and_reports_no_override_of_it(
     workplace: Workplace, users: Path
 ) -> None:
     result = workplace.run(
@@ -92,7 +96,7 @@ def test_an_evaluation_takes_the_users_own_task_and_does_not_claim_it(
     assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in" in result.output  # not mme
 
 
-def test_the_old_listing_has_the_built_in_and_says_nothing_when_switched_off(
+def test_the_listing_shows_the_built_in_task_if_overrides_are_off(
     workplace: Workplace,
 ) -> None:
     listed = workplace.run("lmms-eval", "--tasks", "list_subtasks", MMIE_TASKS_OVERRIDE="0")

@@ -96,7 +96,7 @@ def test_every_answer_of_the_second_model_has_a_reply(workplace: Workplace) -> N
     assert not any(sample["facts"]["missing_images"] for sample in samples)
 
 
-def test_the_report_is_one_file_that_asks_for_nothing(workplace: Workplace) -> None:
+def test_the_report_is_one_file_that_loads_nothing(workplace: Workplace) -> None:
     result = run_command(workplace, "report", "Model-A=A", "Model-B=B", "-o", "report.html")
     page = (workplace.folder / "report.html").read_text(encoding="utf-8")
     assert "report.html" in result.output
@@ -125,7 +125,7 @@ def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
 
 
-def test_two_models_are_compared_on_the_samples_that_both_have(workplace: Workplace) -> None:
+def test_two_models_are_compared_on_their_common_samples(workplace: Workplace) -> None:
     output = run_command(workplace, "compare", "A=A", "B=B", "--task", "mmie").output
     for number in ("68.52", "59.27", "-9.26"):  # of 9; the mean of the points is rounded first
         assert number in output, output
@@ -133,7 +133,7 @@ def test_two_models_are_compared_on_the_samples_that_both_have(workplace: Workpl
     assert "Traceback" not in output
 
 
-def test_numbers_of_two_judges_are_not_compared(workplace: Workplace) -> None:
+def test_scores_of_two_judges_are_not_compared(workplace: Workplace) -> None:
     result = workplace.run("mmie-tasks", "compare", "A=A", "B=other", "--task", "mmie")
     assert result.status == 1, result.output
     for word in ("nobody", "somebody", "hint: "):
@@ -142,7 +142,7 @@ def test_numbers_of_two_judges_are_not_compared(workplace: Workplace) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_subset_is_weighed_against_the_whole(workplace: Workplace) -> None:
+def test_a_subset_is_compared_with_all_samples(workplace: Workplace) -> None:
     words = ("subset", "A=A", "B=B", "--task", "mmie", "--sizes", "4,8")
     output = run_command(workplace, *words).output
     assert re.search(r"\b4\b", output), output
@@ -150,12 +150,12 @@ def test_a_subset_is_weighed_against_the_whole(workplace: Workplace) -> None:
     assert run_command(workplace, *words).output == output
 
 
-def test_replies_are_read_again_and_nothing_changed(workplace: Workplace) -> None:
+def test_rescoring_changes_no_verdict(workplace: Workplace) -> None:
     output = run_command(workplace, "rescore", "A").output
     assert re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), output
 
 
-def test_a_changed_verdict_is_found_again(workplace: Workplace, tmp_path: Path) -> None:
+def test_rescoring_finds_a_changed_verdict(workplace: Workplace, tmp_path: Path) -> None:
     (log,) = (workplace.folder / "A").rglob("*_samples_mmie.jsonl")
     text = log.read_text(encoding="utf-8")
     wrong = text.replace('"official": {"reading": "6", "points": 6}', '"official": {"points": 2}')

@@ -32,7 +32,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
         pytest.param("python -m mmie_tasks eval", id="python -m mmie_tasks eval"),
     ],
 )
-def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
+def test_an_evaluation_uses_our_task_and_reports_the_override_once(
     workplace: Workplace, start: str
 ) -> None:
     result = workplace.run_process(*start.split(), *EVALUATION)
@@ -40,7 +40,7 @@ def test_an_evaluation_finds_our_task_and_says_once_that_it_wins(
     assert result.output.count(OVERRIDDEN) == 1
 
 
-def test_two_processes_share_our_task_and_one_of_them_says_that_it_wins(
+def test_two_processes_use_our_task_and_one_reports_the_override(
     workplace: Workplace,
 ) -> None:
     result = workplace.run(*TORCHRUN, *EVALUATION)
@@ -54,12 +54,12 @@ def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
     assert "MME as a sketch 0.5" in result.output
 
 
-def test_our_list_of_tasks_has_ours_and_the_built_in_ones(workplace: Workplace) -> None:
+def test_our_list_of_tasks_has_our_tasks_and_the_built_in_ones(workplace: Workplace) -> None:
     listed = workplace.run("mmie-tasks", "tasks", "list").output.split()
     assert {"sketch", "mme", "mmmu_val"} <= set(listed)
 
 
-def test_our_list_of_subtasks_names_the_file_that_wins(workplace: Workplace) -> None:
+def test_our_list_of_subtasks_names_our_task_file(workplace: Workplace) -> None:
     listed = workplace.run("mmie-tasks", "tasks", "subtasks").output.splitlines()
     (line,) = [line for line in listed if line.startswith("|mme ")]
     assert str(workplace.task_dir / "sketch" / "mme.yaml") in line

@@ -131,7 +131,7 @@ def test_an_image_of_any_mode_is_converted_as_pillow_converts_it(
     assert np.array_equal(cut[-1], last)
 
 
-def test_of_an_animation_the_first_frame_is_read(tmp_path: Path) -> None:
+def test_the_first_frame_of_an_animation_is_read(tmp_path: Path) -> None:
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
     frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
     assert (read_tiles(tmp_path / "a.gif", 28) == (255, 0, 0)).all()

@@ -60,7 +60,7 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
         pytest.param('"}{\\', id="json"),
     ],
 )
-def test_any_text_goes_there_and_back(server, asking, text):
+def test_any_text_is_sent_and_received_unchanged(server, asking, text):
     server.says(lambda body: body["messages"][0]["content"][0]["text"])
     assert asking.texts(text, "next") == [text, "next"]
 

@@ -84,7 +84,7 @@ def test_the_finished_requests_of_an_expired_batch_count(server, asking, status)
     assert server.count("create") == 2
 
 
-def test_a_batch_that_failed_says_why_and_is_not_waited_for_again(server, asking):
+def test_a_failed_batch_is_reported_with_its_reason_and_not_resumed(server, asking):
     server.ends("failed", code="invalid_json_line", message=f"Line 1 has {KEY} in it.")
     (failed,) = asking.texts("a")
     assert failed.startswith("JudgeUnavailable: the batch failed: Line 1 has … in it.")
@@ -170,7 +170,7 @@ def test_a_server_that_accepts_no_batch_is_misconfigured(
 
 
 @pytest.mark.parametrize("route", ["upload", "create", "list", "retrieve", "content"])
-def test_a_server_that_is_down_for_good_is_given_up_for_all_at_once(server, asking, route):
+def test_a_server_that_stays_down_is_given_up_for_all_requests_at_once(server, asking, route):
     if route == "list":
         server.loses("create")
     server.fails(503, route)
@@ -198,7 +198,7 @@ def test_a_batch_is_resumed_after_an_outage(server, asking):
     assert server.count("create") == 1
 
 
-def test_a_batch_that_is_never_over_is_left_running(server, asking):
+def test_a_batch_that_never_ends_is_left_running(server, asking):
     server.looks = 1_000_000
     (left,) = asking.texts("a", pace=fast(longest_wait_s=0.05))
     assert left.startswith("JudgeUnavailable: the batch is not over after")

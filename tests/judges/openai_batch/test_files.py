@@ -41,7 +41,7 @@ def parts(folder, requests, limits):
     number=st.integers(1, 5),
     size_bytes=st.integers(120, 700),
 )
-def test_every_request_is_in_one_file_or_too_large_and_no_file_is(
+def test_every_request_is_in_one_file_unless_it_is_too_large(
     tmp_path_factory, texts, number, size_bytes
 ):
     requests = {
@@ -86,13 +86,13 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_a_line_of_any_json_is_a_line_or_none(value):
+def test_any_json_line_is_parsed_or_ignored(value):
     (line,) = read_lines(json.dumps(value).encode())
     assert line is None or isinstance(line.key, str)
 
 
 @given(st.lists(st.binary(max_size=40)))
-def test_any_bytes_are_lines(content):
+def test_any_bytes_can_be_split_into_lines(content):
     assert all(line is None or line.key is not None for line in read_lines(b"\n".join(content)))
 
 
@@ -110,7 +110,7 @@ def test_a_digest_does_not_depend_on_the_order(keys, order):
         pytest.param("judge:x", ["a", "c"], id="others"),
     ],
 )
-def test_a_digest_tells_other_batches_apart(signature, keys):
+def test_different_batches_have_different_digests(signature, keys):
     assert digest_of(signature, keys) != digest_of("judge:x", ["a", "b"])
 
 

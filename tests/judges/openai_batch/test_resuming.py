@@ -35,7 +35,7 @@ def test_a_killed_process_pays_once(server, asking, elsewhere, route, done, batc
     assert asking.left() == []
 
 
-def test_after_a_kill_only_what_is_in_no_batch_is_submitted(server, asking, elsewhere):
+def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking, elsewhere):
     held = server.holds("retrieve")
     elsewhere.killed("a", "b", when=reaches(held))
     assert asking.texts("b", "c", "a") == ["B", "C", "A"]

@@ -36,7 +36,7 @@ def by_library(points, level):
 @pytest.mark.parametrize("limit", [module._ALPHA_CELLS, 0], ids=["library", "own"])
 @QUICK
 @given(rows=RATINGS)
-def test_the_value_equals_the_librarys(limit, level, rows):
+def test_alpha_equals_that_of_the_library(limit, level, rows):
     points = np.array(rows, dtype=float)
     assume(usable(points))
     with pytest.MonkeyPatch.context() as patch:
@@ -48,7 +48,7 @@ def test_the_value_equals_the_librarys(limit, level, rows):
 @pytest.mark.parametrize("level", LEVELS)
 @QUICK
 @given(rows=RATINGS, seed=st.integers(0, 99))
-def test_a_resample_has_the_alpha_of_the_samples_it_draws(level, rows, seed):
+def test_a_resample_has_the_alpha_of_the_drawn_samples(level, rows, seed):
     grouped = rating_rows(*np.array(rows, dtype=float).T)
     assume(grouped.samples)
     [drawn] = resample_counts(grouped.counts, 1, seed)
@@ -67,7 +67,7 @@ def test_the_order_of_samples_does_not_matter(level, rows, order):
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_raters_who_say_the_same_agree_and_the_interval_holds_the_value(level):
+def test_equal_ratings_agree_and_the_interval_contains_the_value(level):
     x = np.arange(60) % 7.0
     assert alpha(np.column_stack((x, x, x)), level, 100).value == pytest.approx(1)
     other = np.roll(x, 1)

@@ -55,7 +55,7 @@ def test_two_judges_have_every_measure_with_its_interval(judges):
     assert sum(map(sum, pair["confusion"])) == pair["n"]
 
 
-def test_unscored_samples_are_counted_and_compared_nowhere(judges):
+def test_unscored_samples_are_counted_and_never_compared(judges):
     output = as_json(*judges)
     lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
     scored = [[points_of(line) is not None for line in log] for log in lines]
@@ -77,7 +77,7 @@ def test_the_papers_table_comes_first_and_the_signatures_last(judges):
     assert "100 resamples" in text
 
 
-def test_people_are_the_reference_and_several_of_them_their_mean(judges, tmp_path):
+def test_the_mean_of_several_people_is_the_reference(judges, tmp_path):
     scores = [("SA-0", 2, "ann"), ("SA-0", 5, "bob"), ("SA-3", 4, "bob"), ("PBL-1", 1, "ann")]
     csv = people(tmp_path / "crowd.csv", [*scores, ("absent", 3, "ann")], "id,score,rater")
     output = as_json(*judges, csv)
@@ -103,12 +103,12 @@ def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
     assert [(p["judge"], p["reference"]) for p in output["other_pairs"]] == [("x", "people")]
 
 
-def test_of_more_than_four_raters_each_is_compared_with_the_reference_only(judges):
+def test_more_than_four_raters_are_compared_with_the_reference_only(judges):
     output = as_json(*(f"judge{n}={judges[n % 2]}" for n in range(5)))
     assert (len(output["with_reference"]), output["other_pairs"]) == (4, [])
 
 
-def test_one_judge_twice_is_perfect_agreement(judges):
+def test_a_judge_agrees_perfectly_with_itself(judges):
     output = as_json(judges[0], judges[0])
     assert [rater["name"] for rater in output["raters"]] == ["model (1)", "model (2)"]
     [pair] = output["with_reference"]
@@ -142,7 +142,7 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
         agreement(tmp_path / "a", tmp_path / "c")
 
 
-def test_the_samples_disagreed_on_most_come_first(tmp_path):
+def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
     far = {
         line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines
@@ -159,7 +159,7 @@ def test_the_samples_disagreed_on_most_come_first(tmp_path):
     assert "disagree on most" not in agreement(tmp_path / "c", csv, top=0)
 
 
-def test_each_category_says_where_the_judges_part(judges):
+def test_agreement_is_listed_for_each_category(judges):
     output = as_json(*judges)
     by_category = {g["group"]: g for g in output["in_groups"] if g["kind"] == "category"}
     assert set(by_category) == {"SA", "PBL", "MSR"}
@@ -175,7 +175,7 @@ def test_the_order_of_the_lines_does_not_matter(judges, tmp_path):
         assert in_order[key] == turned[key]
 
 
-def test_a_benchmark_without_whole_points_has_no_kappa_and_says_so(tmp_path):
+def test_a_benchmark_without_whole_points_has_a_reason_for_no_kappa(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name / name, "mia_bench", mia_lines(40, judge=f"judge:{name}"))
     text = agreement(tmp_path / "a", tmp_path / "b")
@@ -185,7 +185,7 @@ def test_a_benchmark_without_whole_points_has_no_kappa_and_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_very_few_samples_give_no_invented_numbers(tmp_path, count):
+def test_very_few_samples_give_no_nan(tmp_path, count):
     for name, judge in (("a", GPT), ("b", OURS)):
         lines = mmie_lines(count, judge=judge, unscored=0)
         write_run(tmp_path / name / name, "mmie", lines)
@@ -194,7 +194,7 @@ def test_very_few_samples_give_no_invented_numbers(tmp_path, count):
     assert "nan" not in text.lower()
 
 
-def test_a_constant_judge_has_no_correlation_and_still_a_distance(judges, tmp_path):
+def test_a_constant_judge_has_a_distance_but_no_correlation(judges, tmp_path):
     lines = [line["official"]["id"] for line in mmie_lines(60)]
     csv = people(tmp_path / "flat.csv", [(id_, 3) for id_ in lines])
     measures = as_json(judges[0], csv)["with_reference"][0]["measures"]
@@ -211,13 +211,13 @@ def test_judges_without_a_common_score_are_an_error(tmp_path):
         agreement(tmp_path / "a", tmp_path / "b")
 
 
-def test_a_cut_last_line_is_a_note_and_no_traceback(judges):
+def test_a_truncated_last_line_is_noted(judges):
     [log] = judges[1].rglob("*.jsonl")
     log.write_bytes(log.read_bytes()[:-50])
     assert "line 60, the last, is cut off" in agreement(*judges)
 
 
-def test_of_several_tasks_one_is_chosen_by_name(tmp_path):
+def test_one_of_several_tasks_is_chosen_by_name(tmp_path):
     for name in ("a", "b"):
         write_run(tmp_path / name / name, "mmie", mmie_lines(9, judge=f"judge:{name}"))
         lines = islice(milebench_lines(1), 29)
@@ -273,14 +273,14 @@ def test_an_invalid_request_is_an_error(tmp_path, words, options, message):
         agreement(*(tmp_path / word for word in words), **options)
 
 
-def test_without_resamples_there_are_values_and_no_intervals(judges):
+def test_without_resamples_values_have_no_intervals(judges):
     text = agreement(*judges, resamples=0)
     assert "bootstrap" not in text
     assert "n/a" not in text
     assert "[" not in text.split("## Samples")[0].split("## Against")[1]
 
 
-def test_an_id_cannot_move_the_cursor_of_a_terminal(tmp_path):
+def test_an_id_cannot_control_a_terminal(tmp_path):
     rows = [("\x1b[2Ja", 1, "ann"), ("\x1b[2Ja", 4, "bob"), ("b|c", 2, "ann"), ("b|c", 5, "bob")]
     text = agreement(people(tmp_path / "x.csv", rows, "id,score,rater"), task="mmie")
     assert "\x1b" not in text

@@ -35,7 +35,7 @@ def values(rows, scale=SIX):
 
 @QUICK
 @given(VARIED)
-def test_every_value_equals_the_libraries(rows):
+def test_every_measure_equals_that_of_the_libraries(rows):
     x, y = np.array(rows).T
     expected = {
         "cosine": metrics.pairwise.cosine_similarity([x], [y])[0, 0],
@@ -55,7 +55,7 @@ def test_every_value_equals_the_libraries(rows):
 
 @QUICK
 @given(VARIED)
-def test_the_weighted_statistics_are_the_libraries(rows):
+def test_the_weighted_statistics_equal_those_of_the_libraries(rows):
     grouped, as_they_are = pairs(rows), pairs(rows).counts[np.newaxis].astype(float)
     expected = values(rows)
     for name in ("pearson", "spearman", "kendall", "kappa"):
@@ -66,7 +66,7 @@ def test_the_weighted_statistics_are_the_libraries(rows):
 @QUICK
 @given(VARIED, st.integers(0, 99))
 @example([(0, 0), (0, 1), (1, 2)], 29)  # no spread is left, but for rounding
-def test_a_weighted_statistic_is_that_of_the_samples_it_draws(rows, seed):
+def test_a_weighted_statistic_equals_that_of_the_drawn_samples(rows, seed):
     grouped = pairs(rows)
     [drawn] = bootstrap.resample_counts(grouped.counts, 1, seed)
     again = np.repeat(
@@ -83,7 +83,7 @@ def test_a_weighted_statistic_is_that_of_the_samples_it_draws(rows, seed):
 
 @QUICK
 @given(VARIED)
-def test_only_the_bias_knows_who_is_the_judge(rows):
+def test_only_the_bias_depends_on_which_rater_is_the_judge(rows):
     in_order, swapped = values(rows), values([(y, x) for x, y in rows])
     assert in_order.pop("bias") == pytest.approx(-swapped.pop("bias"))
     assert in_order == pytest.approx(swapped, abs=1e-12)
@@ -140,13 +140,13 @@ def test_an_undefined_measure_has_no_value_and_a_reason(rows, missing):
     assert all(reason in measured[name].why_not for name, reason in missing.items())
 
 
-def test_points_that_are_missing_are_never_filled_in():
+def test_samples_with_missing_points_are_left_out():
     x, y = np.array([1, np.nan, 3, 5.0]), np.array([2, 2, np.nan, 4.0])
     grouped = rating_rows(x, y)
     assert (grouped.judge.tolist(), grouped.reference.tolist()) == ([1, 5], [2, 4])
 
 
-def test_steps_are_of_whole_points_and_distances_are_not():
+def test_only_step_measures_round_to_whole_points():
     measured = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
     assert measured["mae"] == (0.5 + 0.5 + 4 + 2) / 4
     assert (measured["exact"], measured["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
@@ -176,7 +176,7 @@ def by_hand(x, y, statistic, resamples=2000):
         pytest.param("bias", lambda x, y: (x - y).mean(), id="bias"),
     ],
 )
-def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, statistic):
+def test_intervals_equal_those_of_a_textbook_bootstrap(monkeypatch, many, name, statistic):
     monkeypatch.setattr(bootstrap, "_MANY_ROWS", many)
     random = np.random.default_rng(3)
     x = random.integers(0, 7, 150).astype(float)
@@ -185,7 +185,7 @@ def test_intervals_are_the_bootstrap_of_the_books(monkeypatch, many, name, stati
     assert measured.interval == pytest.approx(by_hand(x, y, statistic), abs=0.03)
 
 
-def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkeypatch):
+def test_tau_of_many_distinct_points_has_fewer_resamples(monkeypatch):
     monkeypatch.setattr(measures, "_KENDALL_WORK", 1)
     random = np.random.default_rng(4)
     x = random.random(120) * 100
@@ -198,7 +198,7 @@ def test_of_very_many_distinct_points_tau_has_fewer_resamples_and_says_so(monkey
     assert low < measured["kendall"].value == stats.kendalltau(x, y).statistic < high
 
 
-def test_both_ways_to_tau_give_the_same_interval(monkeypatch):
+def test_both_algorithms_for_tau_give_the_same_interval(monkeypatch):
     random = np.random.default_rng(4)
     x, y = random.integers(0, 7, (2, 90)).astype(float)
     options = MeasureOptions(scale=SIX, resamples=100)
@@ -215,7 +215,7 @@ def test_many_undefined_resamples_leave_no_interval():
     assert "not defined in 3" in pearson.why_not
 
 
-def test_chunks_only_bound_the_memory(monkeypatch):
+def test_chunks_do_not_change_the_interval(monkeypatch):
     options = MeasureOptions(scale=SIX, resamples=101)
     rows = [(n % 7, n % 5) for n in range(80)]
     whole = measure(pairs(rows), ALL_MEASURES, options)

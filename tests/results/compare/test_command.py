@@ -54,7 +54,7 @@ def test_json_holds_the_same_numbers(two, task):
     assert headline["wins"] + headline["ties"] + headline["losses"] == headline["pairs"]
 
 
-def test_a_run_beside_itself_is_level(two):
+def test_a_run_does_not_differ_from_itself(two):
     a, _ = two("mmie")
     text = compare(a, a)
     assert "A and B are level" in text
@@ -78,7 +78,7 @@ def test_a_replayed_judge_is_the_same_judge(two):
     )
 
 
-def test_tasks_that_only_one_has_are_not_compared(two, tmp_path):
+def test_tasks_of_only_one_run_are_not_compared(two, tmp_path):
     a, b = two("mmie")
     write_run(a / "model", "mia_bench", mia_lines(5))
     assert "mia_bench" not in compare(a, b)
@@ -103,7 +103,7 @@ def test_a_task_is_chosen_by_name(two):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_hardly_any_samples_are_no_trouble(two, count):
+def test_very_few_samples_can_be_compared(two, count):
     if count == 0:
         with pytest.raises(AnswersUnusable):
             compare(*two("mmie", count=0))

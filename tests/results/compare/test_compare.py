@@ -43,7 +43,7 @@ def test_a_mean_of_group_means_weighs_the_groups(task_run):
     assert (by_title["Even"].interval, by_title["Even"].p) == (None, 0.125)  # one pair in a group
 
 
-def test_a_run_alone_has_the_figures_of_the_report(task_run):
+def test_the_values_of_each_run_equal_its_metric_values(task_run):
     points = drawn(1, NAMES) | {"a3": None, "b7": Unscored("left_out")}
     run = task_run(points, styles=dict.fromkeys(NAMES, 0.5))
     benchmark, by_title = run.benchmark, numbers(run, run)
@@ -54,14 +54,14 @@ def test_a_run_alone_has_the_figures_of_the_report(task_run):
         assert expected is None or by_title[number.title].a == expected.percent
 
 
-def test_numbers_of_groups_that_no_run_has_are_left_out_and_parts_of_a_mean_are_missed(task_run):
+def test_groups_without_samples_are_left_out_and_their_mean_is_undefined(task_run):
     by_title = numbers(task_run({"a1": 1}), task_run({"a1": 2}))
     assert "C" not in by_title
     assert by_title["Even"].a is None
     assert "not in these runs" in by_title["Even"].why_not
 
 
-def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(task_run):
+def test_unpaired_samples_are_counted_and_do_not_change_the_difference(task_run):
     full = {f"a{n}": n % 7 for n in range(40)}
     a = full | {"a0": None, "a1": None, "a2": Unscored("left_out"), "a90": 9}
     b = full | {"a0": None, "a3": None, "a91": 0}
@@ -83,7 +83,7 @@ def test_samples_that_are_no_pair_are_counted_and_do_not_change_the_difference(t
     [pytest.param(1, True, id="nine-of-ten"), pytest.param(2, False, id="eight-of-ten")],
 )
 @pytest.mark.parametrize("how", ["unscored", "absent", "absent-in-a"])
-def test_below_the_floor_of_coverage_there_is_no_number(task_run, missing, is_there, how):
+def test_below_the_coverage_floor_there_is_no_difference(task_run, missing, is_there, how):
     full = {f"a{n}": 5 for n in range(10)}
     unscored = [f"a{n}" for n in range(missing)]
     less = {n: p for n, p in full.items() if n not in unscored}
@@ -94,7 +94,7 @@ def test_below_the_floor_of_coverage_there_is_no_number(task_run, missing, is_th
     assert ("have a score" in average.why_not) != is_there
 
 
-def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
+def test_one_group_below_the_floor_leaves_the_mean_of_groups_undefined(task_run):
     full = {f"a{n}": 5 for n in range(50)} | {"b1": 3, "b2": 4}
     by_title = numbers(task_run(full), task_run(full | {"b1": None}))
     assert by_title["AVG"].a is not None
@@ -116,7 +116,7 @@ def test_one_group_below_the_floor_takes_the_mean_of_groups_with_it(task_run):
         ),
     ],
 )
-def test_nothing_to_compare_is_no_number_and_no_exception(task_run, a, b):
+def test_without_pairs_every_metric_has_a_reason_and_no_value(task_run, a, b):
     comparison = compared(task_run(a), task_run(b))
     assert all(
         metric.a is None and metric.p is None and metric.why_not for metric in comparison.metrics
@@ -124,12 +124,12 @@ def test_nothing_to_compare_is_no_number_and_no_exception(task_run, a, b):
     assert comparison.differing == ()
 
 
-def test_one_pair_has_a_difference_and_no_more(task_run):
+def test_one_pair_has_a_difference_but_no_interval(task_run):
     average = numbers(task_run({"a1": 1}), task_run({"a1": 4}))["AVG"]
     assert (average.difference, average.interval, average.p) == (30.0, None, 1.0)
 
 
-def test_p_values_are_corrected_among_their_kind(task_run):
+def test_p_values_are_corrected_among_metrics_of_one_kind(task_run):
     a = task_run(drawn(1, NAMES))
     b = task_run({name: min(10, points + 1) for name, points in drawn(1, NAMES).items()})
     by_title = numbers(a, b)
@@ -137,7 +137,7 @@ def test_p_values_are_corrected_among_their_kind(task_run):
     assert by_title["A"].p_corrected == pytest.approx(2 * by_title["A"].p)
 
 
-def test_the_samples_that_differ_most_come_first_and_equal_ones_by_id(task_run):
+def test_samples_are_sorted_by_difference_and_then_by_id(task_run):
     a = task_run({"a1": 5, "a2": 0, "a3": 9, "a4": 1, "a5": None})
     b = task_run({"a1": 5, "a2": 4, "a3": 1, "a4": 5, "a5": 9})
     assert [sample.id for sample in compared(a, b).differing] == ["a3", "a2", "a4"]
@@ -158,17 +158,17 @@ def test_the_order_of_the_logs_does_not_matter(task_run):
     assert replace(again, a=comparison.a, b=comparison.b) == comparison
 
 
-def test_samples_that_the_official_script_leaves_out_are_not_held_against_a_run(task_run):
+def test_samples_left_out_by_the_official_script_do_not_lower_the_coverage(task_run):
     points = {f"a{n}": 5 for n in range(6)} | {f"a{n}": Unscored("left_out") for n in range(6, 12)}
     average = numbers(task_run(points), task_run(points))["AVG"]
     assert (average.a, average.pairs) == (50.0, 6)
 
 
-def test_a_run_with_fewer_samples_has_its_own_number_alone(task_run):
+def test_a_run_with_fewer_samples_keeps_its_own_value(task_run):
     average = numbers(task_run({f"a{n}": 5 for n in range(9)}), task_run({"a1": 7}))["AVG"]
     assert (average.a, average.a_alone, average.b_alone) == (None, 50.0, 70.0)
 
 
-def test_two_ways_to_one_fraction_are_a_tie(task_run):
+def test_fractions_that_differ_by_rounding_are_a_tie(task_run):
     average = numbers(task_run({"a1": 0.1 + 0.2, "a2": 1}), task_run({"a1": 0.3, "a2": 1}))["AVG"]
     assert (average.ties, average.difference) == (2, 0)

@@ -37,13 +37,13 @@ def scipys(differences, resamples=np.inf):
 
 @QUICK
 @given(st.lists(st.integers(-6, 6), min_size=2, max_size=8))
-def test_few_pairs_have_the_exact_p_of_scipy(differences):
+def test_the_p_of_few_pairs_equals_the_exact_p_of_scipy(differences):
     assert Resampling(10).p_value(strata(differences)) == pytest.approx(scipys(differences))
 
 
 @pytest.mark.parametrize("spread", ["ties", "no-ties"])
 @pytest.mark.parametrize("shift", [0.0, 0.2, 0.5])
-def test_many_pairs_have_nearly_the_p_of_scipy(spread, shift):
+def test_the_p_of_many_pairs_is_close_to_that_of_scipy(spread, shift):
     random = np.random.default_rng(0)
     differences = random.normal(shift, 2, 120)
     differences = differences.round() if spread == "ties" else differences
@@ -51,7 +51,7 @@ def test_many_pairs_have_nearly_the_p_of_scipy(spread, shift):
     assert ours == pytest.approx(scipys(differences, 20_000), abs=0.015)
 
 
-def test_drawn_and_exact_agree(monkeypatch):
+def test_sampled_and_exact_p_values_agree(monkeypatch):
     groups = [[3, 1, -1, 2, 2], [0, 1, 4, -2, 1, 1]]
     exact = Resampling(10).p_value(strata(*groups, weights=[0.2, 0.8]))
     monkeypatch.setattr(paired, "EXACT_PAIRS", 0)
@@ -60,7 +60,7 @@ def test_drawn_and_exact_agree(monkeypatch):
     assert drawn == pytest.approx(exact, abs=0.01)
 
 
-def test_the_smallest_p_of_a_draw_is_not_zero():
+def test_a_sampled_p_value_is_not_zero():
     assert Resampling(99).p_value(strata([1.0] * 500)) == 0.01
 
 
@@ -86,7 +86,7 @@ def test_pairs_without_evidence_have_p_1(differences, draws, monkeypatch):
 
 @QUICK
 @given(DIFFERENCES, DIFFERENCES, st.randoms(use_true_random=False))
-def test_neither_the_order_nor_the_side_matters(one, other, order):
+def test_order_and_sign_of_the_differences_do_not_change_the_result(one, other, order):
     ours, theirs = Resampling(200), Resampling(200)
     shuffled = strata(order.sample(one, len(one)), order.sample(other, len(other)))
     assert mean_difference(strata(one, other)) == mean_difference(shuffled)
@@ -96,7 +96,7 @@ def test_neither_the_order_nor_the_side_matters(one, other, order):
     assert Resampling(200).p_value(swapped) == pytest.approx(ours.p_value(shuffled), abs=0.12)
 
 
-def test_an_interval_is_that_of_pairs_drawn_one_by_one_within_groups():
+def test_intervals_equal_those_of_pairs_drawn_one_by_one_within_groups():
     one, other = np.array([3.0, -1, 2, 2, 0, 5]), np.array([1.0, 0, 0, -4])
     random = np.random.default_rng(3)
     means = [
@@ -107,7 +107,7 @@ def test_an_interval_is_that_of_pairs_drawn_one_by_one_within_groups():
     assert interval == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.15)
 
 
-def test_an_interval_covers_the_truth_about_as_often_as_its_level():
+def test_intervals_cover_the_true_value_as_often_as_their_level():
     random = np.random.default_rng(5)
     inside = 0
     for _ in range(300):
@@ -123,7 +123,7 @@ def test_one_pair_has_no_interval(groups):
     assert Resampling(10).interval(strata(*groups)) is None
 
 
-def test_equal_groups_of_different_names_are_drawn_apart():
+def test_equal_groups_with_different_names_are_drawn_independently():
     apart = Resampling(4000).interval(strata([0, 1] * 20, [0, 1] * 20))
     alone = Resampling(4000).interval(strata([0, 1] * 20))
     assert apart.high - apart.low < 0.85 * (alone.high - alone.low)
@@ -147,6 +147,6 @@ def test_corrected_p_values_never_fall_and_keep_their_order(p_values):
         pytest.param("none", [0.01, 0.04, 0.03, 0.005], id="none"),
     ],
 )
-def test_corrections_are_those_of_the_books(correction, expected):
+def test_corrections_equal_textbook_values(correction, expected):
     assert corrected([0.01, 0.04, 0.03, 0.005], correction) == pytest.approx(expected)
     assert corrected([], correction) == []

@@ -65,7 +65,7 @@ def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
-def test_which_way_round_does_not_matter():
+def test_swapping_the_runs_swaps_the_sides_of_each_difference():
     ab = signature_differences(["t:0|max:1"], ["t:1"])
     ba = signature_differences(["t:1"], ["t:0|max:1"])
     assert {(difference.key, difference.a, difference.b) for difference in ab} == {
@@ -79,7 +79,7 @@ def test_any_text_has_parts(signature):
     assert signature_differences([signature], [signature]) == ()
 
 
-def test_a_refusal_names_what_differs_and_how_to_go_on():
+def test_a_refusal_names_the_differences_and_a_remedy():
     with pytest.raises(
         SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`"
     ) as no:
@@ -102,7 +102,7 @@ def test_a_key_that_no_signature_has_cannot_be_ignored():
         require_comparable(["model:x"], ["model:y"], {"modle"}, "mmie")
 
 
-def test_samples_without_points_have_no_say(task_run):
+def test_unscored_samples_do_not_count(task_run):
     run = task_run({"a": 1, "b": None}, signatures={"a": "t:0", "b": "judge:unknown"})
     assert scored_signatures(run) == ("t:0",)
     assert scored_signatures(task_run({"b": None}, signatures={"b": "t:1"})) == ("t:1",)

@@ -35,13 +35,13 @@ def test_three_categories_give_bars_and_a_radar_with_both_readings_of_each_run()
     assert bars["series"][2]["values"] == [None, 0.0, None]
 
 
-def test_two_categories_give_no_radar_and_one_gives_nothing() -> None:
+def test_two_categories_give_no_radar_and_one_gives_no_chart() -> None:
     two = [sample("1", category="a"), sample("2", category="b")]
     assert "category-radar" not in charts_of(run("one", two))
     assert set(charts_of(run("one", two[:1]))) == {"points"}
 
 
-def test_the_histogram_counts_every_sample_once_also_the_unscored() -> None:
+def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:
     samples = [sample("1", 0), sample("2", 4, 3), sample("3", 4), sample("4", None)]
     points = charts_of(run("one", samples))["points"]
     assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
@@ -82,7 +82,7 @@ def test_needles_without_a_depth_give_a_line_over_lengths() -> None:
     assert official["low"][1] is None
 
 
-def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
+def test_many_lengths_are_binned_into_twelve_groups() -> None:
     samples = [needle(str(length), 4, length, 0.0) for length in range(100)]
     heat = charts_of(run("one", samples))["needles-heat-0"]
     assert len(heat["x"]) == 12
@@ -91,5 +91,5 @@ def test_many_lengths_are_put_into_a_dozen_groups_that_hold_all() -> None:
 
 
 @pytest.mark.parametrize("length", [True, "10", float("nan"), None])
-def test_an_invalid_length_is_no_needle(length: object) -> None:
+def test_a_sample_with_an_invalid_length_is_not_a_needle(length: object) -> None:
     assert set(charts_of(run("one", [needle("1", 4, length, 0.5)]))) == {"points"}

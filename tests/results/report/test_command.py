@@ -36,7 +36,7 @@ def test_tasks_and_title_follow_the_options(folder: Path) -> None:
     assert "Kites &lt;&amp;&gt;" in target.read_text(encoding="utf-8")
 
 
-def test_a_report_is_written_over_and_a_failed_one_leaves_it(folder: Path) -> None:
+def test_a_report_is_overwritten_only_by_a_complete_one(folder: Path) -> None:
     target = folder / "report.html"
     run([str(folder / "good"), "-o", str(target)], {})
     before = target.read_bytes()
@@ -53,7 +53,7 @@ def test_a_cut_off_line_is_reported(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["report.json", ".", "log.jsonl", "report"])
-def test_only_a_page_is_written_over(folder: Path, output: str) -> None:
+def test_only_a_page_is_overwritten(folder: Path, output: str) -> None:
     with pytest.raises(SettingWrong, match="it is an HTML file"):
         run([str(folder / "good"), "-o", str(folder / output)], {})
 
@@ -96,14 +96,14 @@ def test_thumbnails_are_a_number_or_none(folder: Path, words: list[str]) -> None
 
 
 @pytest.mark.parametrize("unscored", [0, 1])
-def test_one_sample_gives_a_report_also_without_a_score(tmp_path: Path, unscored: int) -> None:
+def test_one_sample_gives_a_report_with_or_without_a_score(tmp_path: Path, unscored: int) -> None:
     write_run(tmp_path / "one", "mmie", mmie_lines(1, unscored=unscored))
     target = tmp_path / "report.html"
     assert run([str(tmp_path / "one"), "-o", str(target)], {}).endswith("1 sample")
     assert ("no sample has a score" in target.read_text(encoding="utf-8")) == bool(unscored)
 
 
-def test_nan_points_are_no_score(tmp_path: Path) -> None:
+def test_nan_points_are_unscored(tmp_path: Path) -> None:
     (line,) = mmie_lines(1, unscored=0)
     line["coverage"]["official"] = {"reading": "5", "points": float("nan")}
     log = write_run(tmp_path / "one", "mmie", [line])

@@ -51,7 +51,7 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
     ]
 
 
-def test_an_image_without_a_thumbnail_says_why() -> None:
+def test_an_image_without_a_thumbnail_is_shown_with_the_reason() -> None:
     detail = detail_of(
         sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=Thumbnail(None, "gone")
     )
@@ -66,7 +66,7 @@ def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None
     assert texts_of(detail_of(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
-def test_after_six_images_the_others_are_counted_at_their_places() -> None:
+def test_images_after_the_sixth_are_replaced_by_their_count() -> None:
     many = [LoggedSegment(image=f"{index}.png") for index in range(9)]
     question = (*many[:8], LoggedSegment("between"), many[8])
     row: SampleRow = (sample("1", question=question),)
@@ -94,7 +94,7 @@ def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
     assert shown_images(row) == requested == [*"01234"] * 2
 
 
-def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
+def test_question_and_gold_come_from_the_most_complete_log() -> None:
     old = sample("1", question=(LoggedSegment("Look. <image>"),))
     new = sample("1", question=(LoggedSegment("Look.", "a.png"),), gold=(LoggedSegment("A kite."),))
     detail = detail_of(old, None, new)
@@ -104,13 +104,13 @@ def test_question_and_gold_come_from_the_log_that_holds_most_of_them() -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_TEXT, MAX_TEXT + 1])
-def test_a_long_text_is_cut_and_says_how_much_is_missing(length: int) -> None:
+def test_a_long_text_is_cut_and_ends_with_the_number_of_missing_characters(length: int) -> None:
     (piece,) = detail_of(sample("1", question=(LoggedSegment("x" * length),)))["question"]
     ending = "" if length == MAX_TEXT else " … (1 more character in the log)"
     assert piece["text"] == "x" * MAX_TEXT + ending
 
 
-def test_thousands_of_huge_segments_stay_a_size_that_can_be_shown() -> None:
+def test_thousands_of_huge_segments_are_limited_in_size() -> None:
     huge = tuple(LoggedSegment("x" * 30_000, "a.png") for _ in range(3_000))
     detail = detail_of(sample("1", question=huge, answer=huge))
     assert len(json.dumps(detail)) < 600_000
@@ -152,7 +152,7 @@ HOSTILE = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 
 @settings(max_examples=40)
 @given(HOSTILE, st.floats() | HOSTILE | st.booleans())
-def test_whatever_a_log_says_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
+def test_any_content_of_a_log_can_be_packed_and_unpacked(text: str, fact: Any) -> None:
     segments = (LoggedSegment(text, text), LoggedSegment(image=text, problem=text))
     reply = JudgeReply(text=text, model=text)
     hostile = sample("1", question=segments, answer=segments, replies=(reply,), facts={text: fact})

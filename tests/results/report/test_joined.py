@@ -11,7 +11,7 @@ from mmie_tasks.results.report.samples import (
 )
 
 
-def test_samples_come_in_the_order_of_the_first_run_then_those_only_later_runs_have() -> None:
+def test_samples_keep_the_order_of_the_first_run_and_those_of_later_runs_follow() -> None:
     one = run("one", [sample("b"), sample("a")])
     two = run("two", [sample("c"), sample("a"), sample("0")])
     (task,) = join_tasks([one, two])
@@ -22,7 +22,7 @@ def test_samples_come_in_the_order_of_the_first_run_then_those_only_later_runs_h
     ]
 
 
-def test_runs_that_lack_a_task_keep_their_place() -> None:
+def test_runs_without_a_task_keep_their_index() -> None:
     one, two = run("one", [sample("a")], task="sketch_x"), run("two", [sample("a")])
     first, second = join_tasks([one, two])
     assert [index for index, _ in first.present] == [0]
@@ -43,7 +43,7 @@ def test_runs_that_lack_a_task_keep_their_place() -> None:
         pytest.param([(2, 2), None], 0, id="a-run-that-lacks-it"),
     ],
 )
-def test_how_far_runs_and_readings_are_apart(
+def test_the_dispute_is_the_largest_difference_of_runs_or_readings(
     row: list[tuple[float | None, float | None] | None], expected: float
 ) -> None:
     samples = tuple(None if pair is None else sample("a", pair[0], pair[1]) for pair in row)
@@ -55,7 +55,7 @@ def test_the_worst_and_most_disputed_get_thumbnails_first() -> None:
     assert [thumbnail_priority(row, 4) for row in rows] == [0, 1, 2, 0.5]
 
 
-def test_reasons_stand_where_points_are_missing_and_nowhere_else() -> None:
+def test_only_samples_without_points_have_a_reason() -> None:
     (task,) = join_tasks([run("one", [sample("a", None, 3), sample("b", 1)]), run("two", [])])
     columns = sample_columns(task)
     assert columns["reasons"]["official"] == [["unparsed", ""], ["", ""]]

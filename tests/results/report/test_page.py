@@ -18,7 +18,7 @@ from mmie_tasks.results.report.page import render
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
 
-def test_it_opens_without_a_complaint_and_without_a_request(
+def test_the_page_opens_without_errors_and_without_requests(
     context: Callable[..., BrowserContext], hostile: Path
 ) -> None:
     page = context().new_page()
@@ -45,7 +45,7 @@ def test_untrusted_texts_do_not_run_and_are_shown_completely(opened: Open, hosti
     assert page.locator("main script, main style, main svg style, main [onerror]").count() == 0
 
 
-def test_the_policy_stops_a_script_that_is_not_ours(opened: Open, hostile: Path) -> None:
+def test_the_content_policy_blocks_injected_scripts(opened: Open, hostile: Path) -> None:
     page = opened(hostile)
     page.evaluate(
         """() => {
@@ -61,7 +61,7 @@ def test_the_policy_stops_a_script_that_is_not_ours(opened: Open, hostile: Path)
     assert refused == "refused"
 
 
-def test_a_label_of_a_chart_is_shown_as_it_is(opened: Open, hostile: Path) -> None:
+def test_the_label_of_a_chart_is_shown_unchanged(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie", charts=True)
     draw_all(page)
     texts = page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
@@ -79,7 +79,7 @@ def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> 
     assert page.locator(".plot:not([role=img][aria-label])").count() == 0
 
 
-def test_a_number_that_is_not_there_says_why_and_another_saved_one_is_shown(
+def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(
     opened: Open, hostile: Path
 ) -> None:
     page = opened(hostile, "#mmie")
@@ -93,7 +93,7 @@ def test_a_number_that_is_not_there_says_why_and_another_saved_one_is_shown(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_the_systems_until_the_button_is_pressed(
+def test_the_theme_follows_the_system_until_the_button_is_pressed(
     opened: Open, hostile: Path, scheme: str
 ) -> None:
     page = opened(hostile, "#mmie", charts=True, color_scheme=scheme)
@@ -128,7 +128,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_has_contrast(opened: Open, hostile: Path, scheme: str) -> None:
+def test_every_text_has_enough_contrast(opened: Open, hostile: Path, scheme: str) -> None:
     page = opened(hostile, "#mmie", color_scheme=scheme)
     open_all(page)
     pairs = page.evaluate(
@@ -162,7 +162,7 @@ def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int
     ] == []
 
 
-def test_on_paper_there_are_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
+def test_the_printed_page_has_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie", color_scheme="dark")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -174,13 +174,13 @@ def test_on_paper_there_are_all_tables_and_no_controls(opened: Open, hostile: Pa
     assert page.locator("details[open]").count() == 0
 
 
-def test_without_scripts_the_tables_can_still_be_read(opened: Open, hostile: Path) -> None:
+def test_the_tables_can_be_read_without_scripts(opened: Open, hostile: Path) -> None:
     page = opened(hostile, java_script_enabled=False)
     expect(page.locator("noscript p")).to_be_visible()
     expect(page.locator("section.task table").first).to_be_visible()
 
 
-def test_a_screen_reader_finds_its_way(opened: Open, hostile: Path) -> None:
+def test_controls_images_and_headings_are_accessible(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie")
     open_all(page)
     for role in ("banner", "main", "contentinfo"):
@@ -197,7 +197,7 @@ def test_a_screen_reader_finds_its_way(opened: Open, hostile: Path) -> None:
     assert [pair for pair in pairwise(levels) if pair[1] > pair[0] + 1] == []
 
 
-def test_the_page_names_no_address_to_load() -> None:
+def test_the_page_refers_to_no_external_resource() -> None:
     page = render(made.large(3))
     assert "default-src &#39;none&#39;" in page
     assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?!data:)[^\"]*", page) == []
@@ -212,7 +212,7 @@ def test_the_page_names_no_address_to_load() -> None:
         pytest.param({"full_marks": float("nan")}, "JSON", id="a number that JSON has not"),
     ],
 )
-def test_a_value_that_a_page_cannot_hold_is_an_error(change: dict[str, object], words: str) -> None:
+def test_a_value_without_a_json_form_is_an_error(change: dict[str, object], words: str) -> None:
     payload = made.large(3)
     payload["tasks"][0].update(change)
     with pytest.raises(ValueError, match=words):

@@ -43,7 +43,9 @@ def test_a_choice_changes_which_samples_are_shown(
         pytest.param("Only where runs differ (3)", "350", id="runs"),
     ],
 )
-def test_a_box_keeps_the_samples_that_differ(unfiltered: Page, words: str, expected: str) -> None:
+def test_a_checkbox_selects_the_samples_that_differ(
+    unfiltered: Page, words: str, expected: str
+) -> None:
     page = unfiltered
     section(page).get_by_label(words).check()
     expect_samples(page, expected)
@@ -135,7 +137,7 @@ def test_an_address_leads_to_a_sample_on_any_page_and_past_any_filter(
     expect(link).to_have_attribute("href", "#mmie/id-12346")
 
 
-def test_an_address_of_no_sample_says_so(opened: Open, hostile: Path) -> None:
+def test_an_address_of_an_unknown_sample_shows_a_message(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie/%F0%28")
     expect(section(page).get_by_role("status")).to_have_text("No sample has the id %F0%28.")
     expect_samples(page, "35021467")
@@ -155,12 +157,12 @@ def test_a_sample_opens_with_the_keyboard_and_shows_every_run(opened: Open, host
     expect(runs.nth(1)).to_contain_text("judge:b|model:m|note:")
 
 
-def test_a_sample_that_a_run_lacks_says_so(opened: Open, hostile: Path) -> None:
+def test_a_sample_that_is_not_in_a_run_shows_a_message(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[1], safe='')}")
     expect(section(page).locator(".sample[open] .of-run").nth(1)).to_contain_text("not in this run")
 
 
-def test_a_picture_that_is_not_there_says_why(opened: Open, hostile: Path) -> None:
+def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
     sample = section(page).locator(".sample[open]")
     expect(sample.locator(".absent")).to_have_text(
@@ -178,7 +180,7 @@ def test_a_button_shows_all_of_a_long_answer(opened: Open, hostile: Path) -> Non
     expect(answer.locator(".part")).to_be_hidden()
 
 
-def test_all_of_a_page_can_be_opened_at_once(opened: Open, large: Path) -> None:
+def test_all_samples_of_a_page_can_be_opened_at_once(opened: Open, large: Path) -> None:
     page = opened(large)
     section(page).get_by_role("button", name="Open all on this page").click()
     expect(section(page).locator(".sample[open] .of-run")).to_have_count(25)

@@ -64,7 +64,7 @@ def three_benchmarks(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     return open_runs([str(tmp_path / "good"), str(tmp_path / "bad")])
 
 
-def test_logs_of_the_three_benchmarks_give_all_the_page_needs(three_benchmarks: list[Run]) -> None:
+def test_logs_of_the_three_benchmarks_give_a_complete_payload(three_benchmarks: list[Run]) -> None:
     content = payload_of(*three_benchmarks)
     assert [one_run["name"] for one_run in content["runs"]] == ["good", "bad"]
     assert [(one_task["title"], one_task["judged"]) for one_task in content["tasks"]] == [
@@ -83,7 +83,7 @@ def test_logs_of_the_three_benchmarks_give_all_the_page_needs(three_benchmarks: 
         assert one_task["present"] == [0, 1]
 
 
-def test_charts_of_the_three_benchmarks(three_benchmarks: list[Run]) -> None:
+def test_the_three_benchmarks_have_their_charts(three_benchmarks: list[Run]) -> None:
     charts = {
         one_task["title"]: {chart["id"] for chart in one_task["charts"]}
         for one_task in payload_of(*three_benchmarks)["tasks"]
@@ -108,7 +108,7 @@ def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(
     assert len(shown_samples(mmie)) == 60
 
 
-def test_hostile_words_anywhere_become_json() -> None:
+def test_hostile_text_anywhere_becomes_json() -> None:
     bad = "</script>\x00\ud83d\u202e" * 3
     reply = JudgeReply(text=bad, model=bad)
     hostile = sample(
@@ -141,7 +141,7 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     ]
 
 
-def test_the_cost_is_unknown_where_one_replys_cost_is() -> None:
+def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
     replies = [JudgeReply(text="x", model="m", usage=Usage(cost_usd=cost)) for cost in (1.0, None)]
     content = task_of(run("one", [sample("1", replies=tuple(replies))]))
     assert content["spend"][0][1]["cost_usd"] is None
@@ -157,7 +157,7 @@ def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     ]
 
 
-def test_when_room_is_short_the_worst_samples_are_shown_and_a_note_says_so(tmp_path: Path) -> None:
+def test_a_small_budget_shows_the_worst_samples_and_is_noted(tmp_path: Path) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3, 1]))
     size = len(json.dumps(details_of(task_of(one))[0])) * 3 // 4
     content = task_of(one, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
@@ -165,7 +165,7 @@ def test_when_room_is_short_the_worst_samples_are_shown_and_a_note_says_so(tmp_p
     assert [run for run, note in content["notes"] if "images of 2 samples" in note] == [None]
 
 
-def test_the_budget_is_for_all_tasks_together(tmp_path: Path) -> None:
+def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
     samples = pictured(tmp_path, [4, 4])
     two = replace(
         run("one", samples),
@@ -186,7 +186,7 @@ NOTE = (
     ("most", "expected", "notes"),
     [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])],
 )
-def test_a_user_may_ask_for_fewer_pictures(
+def test_an_option_limits_the_samples_with_thumbnails(
     tmp_path: Path, most: int, expected: list[int], notes: list[str]
 ) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3]))

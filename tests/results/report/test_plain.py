@@ -12,17 +12,17 @@ ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 
 
 @given(ANY_TEXT)
-def test_any_text_becomes_one_that_utf_8_can_hold(text: str) -> None:
+def test_any_text_can_be_encoded_as_utf_8(text: str) -> None:
     json.dumps(plain(text), ensure_ascii=False).encode()
 
 
 @given(ANY_TEXT)
-def test_no_control_character_is_left_but_tabs_and_new_lines(text: str) -> None:
+def test_only_tabs_and_newlines_are_left_of_control_characters(text: str) -> None:
     assert not [c for c in plain(text) if c not in "\t\n" and (c < " " or "\x7f" <= c < "\xa0")]
 
 
 @given(st.text(st.characters(min_codepoint=0xA0, exclude_categories=("Cs",))))
-def test_a_text_that_is_fit_stays_as_it_is(text: str) -> None:
+def test_plain_text_stays_unchanged(text: str) -> None:
     assert plain(text) == text
 
 
@@ -36,12 +36,12 @@ def test_a_text_that_is_fit_stays_as_it_is(text: str) -> None:
         pytest.param("\u202eabc\u200b😀", "\u202eabc\u200b😀", id="the-page-deals-with-these"),
     ],
 )
-def test_what_is_replaced(text: str, expected: str) -> None:
+def test_invalid_characters_are_replaced(text: str, expected: str) -> None:
     assert plain(text) == expected
 
 
 @given(ANY_TEXT, st.integers(0, 20))
-def test_a_cut_text_begins_as_the_whole_and_says_how_much_is_missing(text: str, most: int) -> None:
+def test_a_cut_text_keeps_its_beginning_and_names_the_missing_length(text: str, most: int) -> None:
     shortened = cut(text, most)
     if len(text) <= most:
         assert shortened == plain(text)
@@ -51,7 +51,7 @@ def test_a_cut_text_begins_as_the_whole_and_says_how_much_is_missing(text: str, 
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), float("-inf")])
-def test_a_value_that_json_does_not_have_is_none(value: float | None) -> None:
+def test_a_value_without_a_json_form_is_none(value: float | None) -> None:
     assert finite(value) is None
 
 

@@ -20,7 +20,7 @@ def tables_of(*runs: object) -> list[dict]:
     return metric_tables(task)  # type: ignore[return-value]
 
 
-def test_every_number_is_the_figure_of_its_run() -> None:
+def test_every_cell_equals_the_metric_value_of_its_run() -> None:
     one, two = run("one", SAMPLES), run("two", SAMPLES[:2])
     headline = tables_of(one, two)[0]["rows"][0]
     for cell, source in zip(headline["cells"], (one, two), strict=True):
@@ -38,18 +38,18 @@ def test_every_number_is_the_figure_of_its_run() -> None:
     assert headline["cells"][0]["differ"] == 1
 
 
-def test_numbers_without_samples_are_left_out_and_kinds_keep_the_benchmarks_order() -> None:
+def test_metrics_without_samples_are_left_out_and_kinds_keep_their_order() -> None:
     categories = tables_of(run("one", SAMPLES))[1]
     assert categories["title"] == "By category"
     assert [row["name"] for row in categories["rows"]] == ["a", "b"]
 
 
-def test_a_run_without_a_numbers_samples_has_an_empty_cell() -> None:
+def test_a_run_without_samples_of_a_metric_has_an_empty_cell() -> None:
     tables = tables_of(run("one", SAMPLES), run("two", SAMPLES[1:2]))
     assert [cell is None for cell in tables[1]["rows"][0]["cells"]] == [False, True]
 
 
-def test_below_the_floor_of_coverage_there_is_a_reason_and_no_number() -> None:
+def test_below_the_coverage_floor_a_cell_has_a_reason_and_no_number() -> None:
     cell = tables_of(run("one", [sample("1", None), sample("2", 4)]))[0]["rows"][0]["cells"][0]
     assert cell["official"]["percent"] is None
     assert cell["official"]["low"] is None
@@ -73,14 +73,14 @@ def test_a_component_counts_its_own_differences() -> None:
         pytest.param({}, (None, None), id="no-results-file"),
     ],
 )
-def test_a_stored_number_is_shown_where_it_is_another(
+def test_a_stored_number_is_shown_if_it_differs(
     stored: Mapping[str, float], expected: tuple[float | None, float | None]
 ) -> None:
     cell = tables_of(run("one", SAMPLES, stored=stored))[0]["rows"][0]["cells"][0]
     assert (cell["official"]["stored"], cell["robust"]["stored"]) == expected
 
 
-def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
+def test_stored_numbers_are_fractions_if_full_marks_are_1() -> None:
     scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
     samples = [sample("1", 1), sample("2", 0)]
     benchmark = replace(SKETCH, scale=scale)
@@ -90,13 +90,13 @@ def test_where_full_marks_are_1_the_runners_table_holds_fractions() -> None:
     assert stored == [None, 25.0]
 
 
-def test_a_stored_number_is_shown_beside_none() -> None:
+def test_a_stored_number_is_shown_beside_a_missing_one() -> None:
     samples = [sample("1", None), sample("2", 4)]
     cell = tables_of(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
     assert cell["official"]["stored"] == 100.0
 
 
-def test_the_order_of_samples_changes_nothing() -> None:
+def test_the_order_of_samples_does_not_matter() -> None:
     forwards = tables_of(run("one", SAMPLES))
     backwards = tables_of(run("one", SAMPLES[::-1]))
     assert json.dumps(forwards) == json.dumps(backwards)

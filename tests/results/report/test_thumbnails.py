@@ -126,7 +126,7 @@ def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
     assert thumbnail(path).note == "too large for a thumbnail: 20000 x 20000 pixels"
 
 
-def test_images_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
+def test_thumbnails_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
     images = [noise_image(tmp_path / f"{index}.png", (192, 192)) for index in range(3)]
     size = thumbnail(images[0]).size_bytes
     thumbnails = make_thumbnails(
@@ -139,7 +139,7 @@ def test_images_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: P
     assert thumbnails.find(5, images[2]).note == "no thumbnail"
 
 
-def test_an_image_counts_as_often_as_it_is_shown_and_is_made_once(tmp_path: Path) -> None:
+def test_an_image_counts_as_often_as_it_is_shown_and_is_stored_once(tmp_path: Path) -> None:
     image = noise_image(tmp_path / "a.png")
     size = thumbnail(image).size_bytes
     thumbnails = make_thumbnails([(0, [image, image]), (1, [image])], 9, 10 * size)
@@ -147,7 +147,7 @@ def test_an_image_counts_as_often_as_it_is_shown_and_is_made_once(tmp_path: Path
     assert list(thumbnails.by_image) == [image]
 
 
-def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_of_many_samples_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded_images: list[str] = []
 
     def note(image: str) -> Thumbnail:
@@ -159,7 +159,7 @@ def test_an_image_of_many_samples_is_made_once(monkeypatch: pytest.MonkeyPatch) 
     assert decoded_images == ["a.png"]
 
 
-def test_missing_files_take_no_room_and_samples_without_images_are_not_counted() -> None:
+def test_missing_files_use_no_budget_and_samples_without_images_are_not_counted() -> None:
     thumbnails = make_thumbnails([(0, ["gone.png"]), (1, []), (2, ["gone.png"])], 9, 0)
     assert (thumbnails.rows, thumbnails.left_out, thumbnails.used_bytes) == ({0, 2}, 0, 0)
     assert thumbnails.find(0, "gone.png").note == "the file no longer exists"
@@ -171,7 +171,7 @@ def test_the_number_of_samples_with_thumbnails_is_limited(tmp_path: Path) -> Non
     assert (thumbnails.rows, thumbnails.left_out) == ({1}, 1)
 
 
-def test_nothing_wanted_gives_an_no_thumbnails() -> None:
+def test_no_samples_give_no_thumbnails() -> None:
     assert make_thumbnails([], 9, 100) == TaskThumbnails()
 
 
@@ -188,7 +188,7 @@ def test_the_name_of_a_file_is_short_and_plain(image: str, expected: str) -> Non
     assert file_name(image) == expected
 
 
-def test_an_image_that_is_cut_off_is_no_image_whatever_the_process_puts_up_with(
+def test_a_truncated_image_has_no_thumbnail_even_if_the_runner_allows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)  # as lmms-eval sets it

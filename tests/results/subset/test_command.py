@@ -44,7 +44,7 @@ def ids_file(tmp_path):
 
 @pytest.mark.parametrize("task", LINES)
 @pytest.mark.parametrize("runs", [1, 3])
-def test_every_benchmark_answers_in_a_sentence(create_runs, task, runs):
+def test_every_benchmark_has_a_summary_sentence(create_runs, task, runs):
     text = subset(*create_runs(task, *(0.2, 0.5, 0.8)[:runs]), "--sizes", "30,50")
     assert " ".join(text.split()).count("With 50 samples, ") == 1
     assert ("stays ahead of" in text) == (runs > 1)
@@ -62,7 +62,7 @@ def test_json_holds_the_same_numbers(create_runs):
     assert f"{output['orders'][0]['kept']['40']:.1%}" in text
 
 
-def test_sizes_are_no_trouble_for_a_small_run(create_runs):
+def test_a_small_run_has_no_subset_to_draw(create_runs):
     assert "No subset to draw" in subset(*create_runs("mmie", 0.5))
 
 
@@ -112,7 +112,7 @@ def test_a_missing_file_of_ids_is_an_error(create_runs, tmp_path):
         subset(*create_runs("mmie", 0.5), "--ids", tmp_path / "none")
 
 
-def test_subsets_that_a_benchmark_knows_are_shown(create_runs, monkeypatch):
+def test_subsets_defined_by_a_benchmark_are_shown(create_runs, monkeypatch):
     def halves(task, samples):
         return {f"{task}_half": frozenset(sample.id for sample in samples[::2])}
 
@@ -144,7 +144,7 @@ def test_an_invalid_option_is_an_error_with_a_hint(create_runs, words):
         run([*map(str, create_runs("mmie", 0.5)), *words], {})
 
 
-def test_nothing_in_common_is_refused(create_runs):
+def test_runs_without_a_common_task_are_refused(create_runs):
     one = create_runs("mmie", 0.5)[0].rename(create_runs("mmie", 0.5)[0].with_name("kept"))
     with pytest.raises(AnswersUnusable, match="no task in common"):
         subset(one, *create_runs("mia_bench", 0.5))

@@ -24,7 +24,7 @@ def study_runs(*runs, sizes=(10, 40), draws=400, stratify="", id_sets=None):
     return study(aligned, id_sets or {}, sizes=sizes, draws=draws, stratify=stratify)
 
 
-def test_the_full_scores_are_the_figures_of_the_report(task_run):
+def test_the_full_scores_equal_the_metric_values(task_run):
     run = task_run(random_points(1) | {"a1": None, "b2": Unscored("left_out")})
     result = study_runs(run)
     titles = [metric.title for metric in result.metrics]
@@ -45,14 +45,14 @@ def test_a_deviation_of_simple_subsets_agrees_with_theory(task_run):
         assert deviations[size][0][0].within == pytest.approx(1.96 * spread, rel=0.08)
 
 
-def test_larger_subsets_stray_less_and_the_worst_is_the_worst(task_run):
+def test_larger_subsets_deviate_less(task_run):
     few, many = study_runs(task_run(random_points(1))).deviations.values()
     for metric in range(3):
         assert many[metric][0].within < few[metric][0].within
         assert few[metric][0].mean < few[metric][0].within < few[metric][0].worst
 
 
-def test_shares_of_groups_that_explain_the_points_keep_subsets_close(task_run):
+def test_strata_that_explain_the_points_reduce_deviations(task_run):
     run = task_run({name: 9 if name[0] == "a" else 1 for name in NAMES})
     stratified, simple = (
         study_runs(run, stratify=how).deviations[10][0][0] for how in ("letter", "none")
@@ -68,7 +68,7 @@ def test_sizes_of_all_samples_or_more_are_left_out(task_run):
     ) == [total - 1]
 
 
-def test_a_group_without_a_sample_is_no_number(task_run):
+def test_a_group_without_samples_has_no_deviation(task_run):
     run = task_run(dict.fromkeys([f"a{n}" for n in range(99)], 3) | {"b1": 4})
     by_title = dict(zip("ÄAB", study_runs(run, sizes=(5,)).deviations[5], strict=True))
     assert by_title["A"][0].worst == 0
@@ -86,7 +86,7 @@ def test_the_order_of_runs_is_kept_more_often_by_larger_subsets(task_run):
     assert 0.5 < orders[1, 0].kept[10] < orders[1, 0].kept[40] <= 1
 
 
-def test_runs_are_ranked_from_three_on(task_run):
+def test_only_three_or_more_runs_are_ranked(task_run):
     runs = [task_run(random_points(seed)) for seed in (1, 2, 3)]
     assert study_runs(*runs[:2]).ranks == {}
     assert all(-1 <= rank <= 1 for rank in study_runs(*runs).ranks.values())
@@ -125,7 +125,7 @@ def test_a_metric_without_a_value_has_a_reason(task_run):
     "points",
     [pytest.param({"a1": None}, id="unscored"), pytest.param({"a1": 3}, id="one")],
 )
-def test_too_few_samples_are_no_subsets_and_no_exception(task_run, points):
+def test_too_few_samples_give_no_subsets(task_run, points):
     assert study_runs(task_run(points)).deviations == {}
 
 

@@ -79,7 +79,7 @@ def test_all_missing_shards_are_named_together(tiny):
 
 
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "model-00001-of-00002.bin", "judge.pt"])
-def test_a_pickle_is_refused_and_never_open_tiny(tiny, file):
+def test_a_pickle_is_refused_and_never_opened(tiny, file):
     tiny.delete(INDEX, *SHARDS)
     tiny.write(file, b"\x80\x04cos\nabort\n(tR.")  # ends the process that opens it
     message = error_of(tiny)

@@ -39,7 +39,7 @@ def test_flash_and_sdpa_give_the_same_results(kv_heads):
     torch.testing.assert_close(flash, plain)
 
 
-def test_the_kernel_is_never_told_of_a_single_query_a_row():
+def test_the_kernel_gets_at_least_two_as_the_longest_query():
     announced = []
 
     def kernel(*tensors, **options):
