@@ -83,6 +83,7 @@ gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torc
 yamls: $(READY)  ## write task_yamls/ from the tables in the code
 	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
 	$(BIN)/python tests/support/mmie_yamls.py task_yamls/mmie
+	PYTHONPATH=tests $(BIN)/python tests/support/judge_faults.py mmie_tasks/judges/README.md
 
 clean:
 	rm -rf $(VENV) dist out

@@ -1,0 +1,61 @@
+"""Every fault in the table of the judges' page, on real sockets."""
+
+from pathlib import Path
+
+import pytest
+from support.judge_asking import ask, judge_at
+from support.judge_faults import FAULTS, UNTIL_ANSWERED, readme_table, sent_of, with_table
+from support.judge_server import HANG
+
+import mmie_tasks.judges
+from mmie_tasks.judges.base import JudgeError, JudgeReply
+from mmie_tasks.judging.session import unscored
+
+CASES = [(fault, case) for fault in FAULTS for case in fault.cases]
+
+
+def params(cases):
+    return [pytest.param(fault, case, id=case.name) for fault, case in cases]
+
+
+@pytest.mark.parametrize(("fault", "case"), params(CASES))
+def test_a_fault_that_lasts_ends_with_its_reason_after_its_number_of_requests(server, fault, case):
+    server.says(case.says)
+    lasts = fault.requests is UNTIL_ANSWERED
+    waits = {"patience": 0.3} if lasts else {}
+    if case.says is HANG:
+        waits["timeout"] = 0.2
+    (outcome,) = ask(judge_at(server.url, **waits), [fault.request])
+    if fault.reason is None:
+        assert isinstance(outcome, JudgeReply)
+    else:
+        assert isinstance(outcome, JudgeError)
+        assert unscored(outcome).reason == fault.reason
+        assert case.words in str(outcome)
+    if lasts:
+        assert "no reply at all for 0.3 s" in str(outcome)
+    else:
+        assert len(server) == fault.requests
+
+
+PASSING = [
+    (fault, case)
+    for fault, case in CASES
+    if fault.requests is UNTIL_ANSWERED or (fault.requests > 1 and fault.reason is not None)
+]
+
+
+@pytest.mark.parametrize(("fault", "case"), params(PASSING))
+def test_a_fault_that_passes_costs_no_reply(server, fault, case):
+    times = 2 if fault.requests is UNTIL_ANSWERED else fault.requests - 1
+    server.then(sent_of(case), times=times)
+    timeout = 1.0 if case.says is HANG else 30.0
+    replies = ask(judge_at(server.url, timeout=timeout), [fault.request] * 3)
+    assert [reply.text for reply in replies] == ["5"] * 3
+    assert len(server) == 3 + times
+
+
+def test_the_page_has_the_table_of_these_tests():
+    page = Path(mmie_tasks.judges.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert readme_table() in page
+    assert with_table(page) == page

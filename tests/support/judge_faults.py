@@ -1,0 +1,267 @@
+"""Faults of a judge's server, and what the `openai` judge does: the table of its page.
+
+    python tests/support/judge_faults.py mmie_tasks/judges/README.md    # or `make yamls`
+
+writes the table into the page. Tests send requests to a loopback server with each fault, and
+compare the page.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.http.client import MAX_BODY_BYTES
+from mmie_tasks.judges.base import JudgeRequest
+from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error
+
+UNTIL_ANSWERED = None
+REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
+GZIP = {"content-encoding": "gzip"}
+HEAD = (
+    "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An example of a fault: what the server sends, and a part of the sample's reason."""
+
+    name: str
+    says: Says
+    words: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A row of the table.
+
+    Attributes:
+        name: Of the fault.
+        action: What the judge does.
+        requests: How often one request is sent at most; None for until it is answered, or until
+            no request is answered for `patience`.
+        reason: Why a sample is unscored if the fault lasts; None if it gets the reply.
+        cases: Examples.
+        request: The judge's request.
+    """
+
+    name: str
+    action: str
+    requests: int | None
+    reason: str | None
+    cases: tuple[Case, ...]
+    request: JudgeRequest = REQUEST
+
+
+def only_accepting(**parameters: str) -> Says:
+    """A server that rejects some parameters by an error with the code of each."""
+
+    def says(body: Body) -> str | Sent:
+        for name, code in parameters.items():
+            if name in body:
+                return error(400, code=code, param=name, message=f"Unsupported: '{name}'")
+        return "5"
+
+    return says
+
+
+def body(**changes: Any) -> Body:
+    """A completion with the text ``5`` and other changes."""
+    return completion(changes.pop("text", "5"), **changes)
+
+
+FAULTS = (
+    Fault(
+        name="429",
+        action="sends the request again after `Retry-After`, or with backoff; has fewer requests "
+        "in flight from then on",
+        requests=UNTIL_ANSWERED,
+        reason="unavailable",
+        cases=(
+            Case("429", error(429), "HTTP 429"),
+            Case("429-retry-after", error(429, headers={"Retry-After": "0.05"})),
+            Case("429-large", Sent(content=b" " * (MAX_BODY_BYTES + 1), status=429), "HTTP 429"),
+        ),
+    ),
+    Fault(
+        name="408, 409, 5xx, no connection, connection reset",
+        action="sends the request again with backoff, to another server if there is one",
+        requests=UNTIL_ANSWERED,
+        reason="unavailable",
+        cases=(
+            Case("408", error(408)),
+            Case("409", error(409)),
+            Case("500", error(500), "HTTP 500"),
+            Case("503-retry-after", error(503, headers={"Retry-After": "0.05"})),
+            Case("529", error(529)),
+            Case("proxy-502", Sent(content=b"<html>Bad gateway</html>", status=502)),
+            Case("hangs-up", HANG_UP, "no connection"),
+            Case("hangs-up-in-the-body", Sent(content=b'{"choices": [1, 2]}', cut_after=9)),
+        ),
+    ),
+    Fault(
+        name="no answer within `timeout`",
+        action="as above",
+        requests=UNTIL_ANSWERED,
+        reason="unavailable",
+        cases=(Case("hangs", HANG, "no answer in time"),),
+    ),
+    Fault(
+        name="unusable body: no JSON, no choice with a message, broken compression",
+        action="as above",
+        requests=UNTIL_ANSWERED,
+        reason="unavailable",
+        cases=(
+            Case("proxy-200", Sent(content=b"<html>Sign in</html>"), "no JSON"),
+            Case("truncated", Sent(content=b'{"choices": [{"mess')),
+            Case("no-text", Sent(content=b"\xff\xfe")),
+            Case("deep", Sent(content=b"[" * 100_000)),
+            Case("empty", Sent(content=b"")),
+            Case("null", Sent(content=b"null")),
+            Case("no-choices", Sent(content=b'{"choices": []}')),
+            Case("no-message", Sent(content=b'{"choices": [{"message": null}]}')),
+            Case("an-error-as-200", Sent(content=b'{"error": {"message": "x"}}')),
+            Case("wrong-encoding", Sent(content=b"no gzip", headers=GZIP), "decompressed"),
+            Case("truncated-encoding", Sent(content=gzip.compress(b"x" * 999)[:40], headers=GZIP)),
+            Case(
+                "unknown-encoding", Sent(content=b"x", headers={"content-encoding": "br"}), "`br`"
+            ),
+        ),
+    ),
+    Fault(
+        name=f"a body of more than {MAX_BODY_BYTES // 2**20} MiB after decompression",
+        action="as above; reads no more of it",
+        requests=UNTIL_ANSWERED,
+        reason="unavailable",
+        cases=(
+            Case("large", Sent(content=b" " * (MAX_BODY_BYTES + 1)), "more than 4 MiB"),
+            Case(
+                "bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"
+            ),
+        ),
+    ),
+    Fault(
+        name="401, 402, 403, 404, unknown model, no credit left",
+        action="tries the server again after pauses, and closes it after the third denial in a "
+        "row; when all are closed, the remaining samples end",
+        requests=3,
+        reason="unavailable",
+        cases=(
+            Case("401", error(401, code="invalid_api_key"), "denies access"),
+            Case("402", error(402)),
+            Case("403", error(403)),
+            Case("404", error(404)),
+            Case("model", error(404, code="model_not_found")),
+            Case("quota", error(429, code="insufficient_quota")),
+        ),
+    ),
+    Fault(
+        name="`max_tokens` or `temperature` is rejected",
+        action="sends the request again with the parameters that the model accepts",
+        requests=3,
+        reason=None,
+        cases=(
+            Case(
+                "both",
+                only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value"),
+            ),
+        ),
+    ),
+    Fault(
+        name="content filter, refusal, 400, 413, 422",
+        action="does not send the request again",
+        requests=1,
+        reason="refused",
+        cases=(
+            Case("filtered", body(finish_reason="content_filter"), "filter"),
+            Case("filtered-upper-case", body(finish_reason="CONTENT_FILTER"), "filter"),
+            Case("refusal", completion(None, refusal="I will not."), "I will not."),
+            Case("400-filter", error(400, code="content_filter"), "content_filter"),
+            Case("403-policy", error(403, code="content_policy_violation"), "policy"),
+            Case("400", error(400, code="invalid_image", message="bad"), "bad"),
+            Case("413", error(413, message="too large"), "too large"),
+            Case("422", error(422, message="no"), "HTTP 422"),
+        ),
+    ),
+    Fault(
+        name="a truncated reply: finish reason `length`, `max_tokens` or `model_length`",
+        action="takes the reply, marked as truncated",
+        requests=1,
+        reason=None,
+        cases=tuple(
+            Case(word, body(finish_reason=word))
+            for word in ("length", "max_tokens", "model_length")
+        ),
+    ),
+    Fault(
+        name="any other finish reason than that of a whole reply: `error`, `abort`",
+        action="sends the request again, then names the finish reason",
+        requests=3,
+        reason="unavailable",
+        cases=tuple(
+            Case(f"finish-{word}", body(finish_reason=word), f"finish_reason `{word}`")
+            for word in ("error", "abort", "tool_calls", "", 7, ["stop"])
+        ),
+    ),
+    Fault(
+        name="a reply without text",
+        action="sends the request again",
+        requests=3,
+        reason="refused",
+        cases=(
+            Case("empty", body(text=""), "finish_reason `stop`"),
+            Case("blank", body(text=" \n"), "finish_reason `stop`"),
+            Case("no-content", body(text=None), "finish_reason `stop`"),
+        ),
+    ),
+    Fault(
+        name="a reply without text at the token limit",
+        action="sends the request again with 8,192 tokens more",
+        requests=2,
+        reason="refused",
+        cases=(Case("empty-length", body(text="", finish_reason="length"), "`length`"),),
+    ),
+    Fault(
+        name="an image that cannot be read",
+        action="sends nothing",
+        requests=0,
+        reason="bad_image",
+        cases=(Case("image", "5", "cannot be read"),),
+        request=JudgeRequest(parts=("look", Path("/nowhere/a.png")), max_tokens=50),
+    ),
+)
+
+
+def sent_of(case: Case) -> Sent:
+    """What the server sends, as a response."""
+    if isinstance(case.says, Sent):
+        return case.says
+    assert isinstance(case.says, dict)
+    return Sent(content=json.dumps(case.says).encode())
+
+
+def readme_table() -> str:
+    """The table, in Markdown."""
+    rows = []
+    for fault in FAULTS:
+        count = "until it is answered" if fault.requests is None else str(fault.requests)
+        end = "the sample has its reply" if fault.reason is None else f"`{fault.reason}`"
+        rows.append(f"| {fault.name} | {fault.action} | {count} | {end} |\n")
+    return HEAD + "".join(rows)
+
+
+def with_table(page: str) -> str:
+    """A page with `readme_table` in place of the table that it has."""
+    before, head, rest = page.partition(HEAD)
+    assert head, "the page has no such table"
+    return before + readme_table() + "\n" + rest.partition("\n\n")[2]
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
