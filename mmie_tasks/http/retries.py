@@ -13,17 +13,15 @@ import heapq
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from queue import SimpleQueue
-from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
-from loguru import logger
-
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace, Ticket
+from mmie_tasks.http.traffic import Budget, Traffic
 
 if TYPE_CHECKING:  # it imports the SDK
     from mmie_tasks.http.client import ServerError
@@ -121,41 +119,6 @@ class Endpoint(Generic[RequestT, ReplyT]):
         return max(self.health.ready_at(), self.limiter.free_at())
 
 
-class Budget:
-    """The US dollars that one client object may spend in its lifetime.
-
-    Args:
-        max_cost_usd: None for no limit.
-    """
-
-    def __init__(self, *, max_cost_usd: float | None) -> None:
-        self.max_cost_usd = max_cost_usd
-        self.spent_usd = 0.0
-        self._paid_requests = 0
-        self._lock = Lock()
-
-    def allows(self, in_flight: int) -> bool:
-        """Whether another request may be sent beside those in flight.
-
-        Requests in flight are assumed to cost the mean of the paid ones. Until one is paid, the
-        cost is unknown and requests are sent one at a time.
-        """
-        if self.max_cost_usd is None:
-            return True
-        if not self._paid_requests:
-            return in_flight == 0
-        mean_usd = self.spent_usd / self._paid_requests
-        return self.spent_usd + (in_flight + 1) * mean_usd <= self.max_cost_usd
-
-    def pay(self, cost_usd: float | None) -> None:
-        """Add the cost of a request, in US dollars; None, an unknown price, adds nothing."""
-        if cost_usd is None:
-            return
-        with self._lock:
-            self.spent_usd += cost_usd
-            self._paid_requests += 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendPolicy:
     """How requests are sent and retried.
@@ -167,6 +130,7 @@ class SendPolicy:
         patience_s: Seconds without any reply after which all remaining requests are given up, and
             for which a request that fails while others are answered is retried at least.
         redact: Removes secrets from the text of an unexpected error.
+        traffic: Counts the requests, and logs trouble with a server.
         clock: Seconds, from any origin.
     """
 
@@ -175,6 +139,7 @@ class SendPolicy:
     pace: Pace
     patience_s: float
     redact: Callable[[str], str]
+    traffic: Traffic = field(default_factory=Traffic)
     clock: Callable[[], float] = monotonic
 
 
@@ -389,6 +354,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 await self._wait_until(min(wake_at, self._patience_end()))
         finally:
             tasks = list(self._tasks)
+            self._policy.traffic.in_flight -= len(tasks)
             self._tasks.clear()
             for task in tasks:
                 task.cancel()
@@ -423,6 +389,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                     endpoint.limiter.in_flight / endpoint.limiter.limit,
                 ),
             )
+            self._policy.traffic.retries += job.first_sent_at < inf
+            self._policy.traffic.in_flight += 1
             job.send(now)
             ticket = endpoint.limiter.send()
             task = asyncio.ensure_future(endpoint.send(self._requests[job.index]))
@@ -460,6 +428,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         if task.cancelled() or task not in self._tasks:
             return
         job = self._tasks.pop(task)
+        self._policy.traffic.in_flight -= 1
         endpoint.limiter.finish()
         self._changed.set()
         if (error := task.exception()) is not None:
@@ -492,7 +461,8 @@ class Dispatcher(Generic[RequestT, ReplyT]):
 
     def _note_reply(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
         if endpoint.health.on_probation:
-            logger.info(f"{self._policy.service} at {endpoint.address} answers again.")
+            line = f"{self._policy.service} at {endpoint.address} answers again."
+            self._policy.traffic.log_recovery(endpoint.address, line)
         endpoint.health.reply()
         self._silence_start = inf
 
@@ -513,10 +483,11 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         else:
             endpoint.limiter.fail()
             if endpoint.health.fail(job.sent_at):
-                logger.warning(
+                line = (
                     f"{self._policy.service} at {endpoint.address} does not answer: "
                     f"{failure.reason}. It gets a request from time to time."
                 )
+                self._policy.traffic.log_trouble(endpoint.address, line)
         if failure.pause_s is not None:
             endpoint.limiter.pause(failure.pause_s)
         self._retry(job, endpoint, failure)
@@ -562,12 +533,12 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             reason = "; ".join(
                 f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints
             )
-            logger.error(f"{service} denies access. {reason}")
+            self._policy.traffic.log_trouble("", f"{service} denies access. {reason}", "ERROR")
             return Undelivered(cause="denied", reason=reason)
         if self._policy.clock() < self._patience_end():
             return None
         reason = f"no reply at all for {self._policy.patience_s:g} s; {self._last_failure}"
-        logger.error(f"{service} is given up: {reason}.")
+        self._policy.traffic.log_trouble("", f"{service} is given up: {reason}.", "ERROR")
         return Undelivered(cause="unavailable", reason=reason)
 
     def _give_up(self, undelivered: Undelivered) -> None:
@@ -577,5 +548,6 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _stop_spending(self) -> None:
         budget = self._policy.budget
         reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
-        logger.warning(f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
+        line = f"{self._policy.service} gets no more requests: {reason} (`max_cost`)."
+        self._policy.traffic.log_trouble("", line)
         self._give_up(Undelivered(cause="over_budget", reason=reason))

@@ -137,6 +137,28 @@ class UsesStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCounts:
+    """What a judge is doing at a moment.
+
+    Attributes:
+        in_flight: Requests in flight.
+        retries: Requests that were sent again since the judge was created.
+    """
+
+    in_flight: int
+    retries: int
+
+
+@runtime_checkable
+class CountsRequests(Protocol):
+    """A judge that knows how its requests are going; for progress displays."""
+
+    def request_counts(self) -> RequestCounts | None:
+        """The counts at this moment, from any thread; None if they are not known."""
+        ...
+
+
 @runtime_checkable
 class SelfChecking(Protocol):
     """A judge that can be checked before a run."""

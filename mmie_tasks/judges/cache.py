@@ -14,6 +14,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges.base import (
+    CountsRequests,
     HasAssets,
     InProcess,
     Judge,
@@ -21,6 +22,7 @@ from mmie_tasks.judges.base import (
     JudgeRequest,
     Outcome,
     RequestBroken,
+    RequestCounts,
     SelfChecking,
     UsesStore,
     content_key,
@@ -85,6 +87,10 @@ class CachedJudge:
     def assets(self) -> Sequence[Asset]:
         """The assets of the wrapped judge."""
         return self._judge.assets() if isinstance(self._judge, HasAssets) else ()
+
+    def request_counts(self) -> RequestCounts | None:
+        """Those of the wrapped judge."""
+        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Have a function called before the wrapped judge loads a model, if it does."""

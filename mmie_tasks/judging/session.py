@@ -24,6 +24,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import (
+    CountsRequests,
     InProcess,
     Judge,
     JudgeError,
@@ -35,6 +36,7 @@ from mmie_tasks.judges.base import (
     Outcome,
     OutOfBudget,
     RequestBroken,
+    RequestCounts,
     RequestUnfit,
     SelfChecking,
 )
@@ -162,7 +164,11 @@ def unscored(error: JudgeError) -> Unscored:
 
 
 class Progress:
-    """A progress bar (failed, cached, tokens per second, US dollars), and a final log line.
+    """A progress bar, and a final log line.
+
+    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per
+    second, and the cost with a forecast of the total: the mean of the replies that were paid for,
+    for every sample that is left.
 
     The rate counts the input and output tokens of replies that arrived since judging began, over
     the time since then; replies from the cache do not count. The remaining time is tqdm's, from
@@ -173,6 +179,7 @@ class Progress:
         title: Name of the benchmark; with an empty title nothing is shown or logged.
         total: Number of samples.
         on_outcome: Called with every outcome as well.
+        judge: The judge that replies, which may know how its requests are going.
         clock: Seconds, from any origin.
     """
 
@@ -181,13 +188,16 @@ class Progress:
         title: str,
         total: int,
         on_outcome: Callable[[Outcome], None] = lambda _: None,
+        judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._title = title
+        self._judge = judge
         self._total = total
         self._on_outcome = on_outcome
         self._clock = clock
         self._began_s = clock()
+        self._earlier_retries = 0
         self._bar: tqdm[None] | None = None
         self._counts: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
@@ -195,6 +205,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._began_s = self._clock()
+        if (counts := self._request_counts()) is not None:
+            self._earlier_retries = counts.retries
         if self._title:
             is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
             title = f"Judging {self._title}"
@@ -215,6 +227,7 @@ class Progress:
             case JudgeReply(cached=True):
                 self._counts["cached"] += 1
             case JudgeReply(usage=usage):
+                self._counts["paid"] += 1
                 self._counts["input"] += usage.input_tokens
                 self._counts["output"] += usage.output_tokens
                 if self._cost_usd is not None:
@@ -225,8 +238,10 @@ class Progress:
                 self._failures[str(outcome).partition("\n")[0]] += 1
         if self._bar is not None:
             self._bar.total = max(self._total, self._counts["requests"])  # some are sent twice
-            counts = (f"failed {self._counts['failed']}", f"cached {self._counts['cached']}")
-            self._bar.set_postfix_str(self._joined(*counts), refresh=False)
+            parts = [f"failed {self._counts['failed']}", f"cached {self._counts['cached']}"]
+            if (requests := self._request_counts()) is not None:
+                parts.append(f"in flight {requests.in_flight}")
+            self._bar.set_postfix_str(self._joined(*parts), refresh=False)
             self._bar.update()
 
     def summary(self) -> str:
@@ -239,14 +254,24 @@ class Progress:
         failures = self._failures.most_common(5)
         return text + "".join(f"\n  {count} x {failure}" for failure, count in failures)
 
+    def _request_counts(self) -> RequestCounts | None:
+        judge = self._judge
+        return judge.request_counts() if isinstance(judge, CountsRequests) else None
+
     def _joined(self, *parts: str) -> str:
-        """The parts, the tokens per second after the first token, and the cost unless it is 0."""
+        """The parts, and of retries, the tokens per second and the cost those that are not 0."""
+        counts = self._request_counts()
+        retries = counts.retries - self._earlier_retries if counts is not None else 0
         tokens = self._counts["input"] + self._counts["output"]
         elapsed_s = self._clock() - self._began_s
         rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
         cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
+        if self._cost_usd and (left := self._total - self._counts["requests"]) > 0:
+            total_usd = self._cost_usd * (1 + left / self._counts["paid"])
+            cost = f"{self._cost_usd:.4f} of about {total_usd:.4f} USD"
         cost = "cost unknown" if self._cost_usd is None else cost
-        return ", ".join(part for part in (*parts, rate, cost) if part)
+        sent_again = f"{retries} sent again" if retries else ""
+        return ", ".join(part for part in (*parts, sent_again, rate, cost) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,8 +455,9 @@ class BenchmarkJudge:
 
         def judge_until_stopped() -> None:
             requests = [sample.request for sample, _ in batch]
-            with Progress(title, len(batch), self.on_outcome) as progress:
-                for index, result in judge_all(self.judge(), requests, progress.update):
+            judge = self.judge()
+            with Progress(title, len(batch), self.on_outcome, judge) as progress:
+                for index, result in judge_all(judge, requests, progress.update):
                     sample, rows = unjudged[index]
                     rows.fill(sample.make_rows(result))
                     del unjudged[index]

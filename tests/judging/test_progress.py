@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from loguru import logger
-from support.judges import reply
+from support.judges import FunctionJudge, echo, reply
 
-from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, Usage
+from mmie_tasks.judges.base import JudgeReply, JudgeUnavailable, Outcome, RequestCounts, Usage
 from mmie_tasks.judging.session import Progress
 
 
@@ -66,6 +66,34 @@ def test_the_bar_shows_the_rate_and_the_time_left(capfd: pytest.CaptureFixture[s
     shown = capfd.readouterr().err
     assert "failed 1, cached 0, 11 tokens/s]" in shown
     assert "2/4 [" in shown
+
+
+def test_the_bar_shows_the_forecast_of_the_cost(capfd: pytest.CaptureFixture[str]) -> None:
+    cached = replace(priced(9.0), cached=True)
+    with Progress("MMIE", 9) as progress:
+        for outcome in (cached, cached, JudgeUnavailable("down"), priced(0.25), priced(0.75)):
+            progress.update(outcome)
+        summary = progress.summary()
+    assert summary.endswith(", 1.0000 of about 3.0000 USD\n  1 x down")  # 4 are left, 0.50 each
+    assert ", 1.0000 of about 3.0000 USD]" in capfd.readouterr().err
+
+
+class BusyJudge(FunctionJudge):
+    retries = 40
+
+    def request_counts(self) -> RequestCounts:
+        return RequestCounts(in_flight=7, retries=self.retries)
+
+
+def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    judge = BusyJudge(echo)
+    with Progress("MMIE", 2, judge=judge) as progress:
+        judge.retries += 3  # the 40 were sent again for another benchmark
+        progress.update(priced(0.0))
+        assert "100 tokens in, 10 out, 3 sent again" in progress.summary()
+    assert "failed 0, cached 0, in flight 7, 3 sent again" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("rank", "bars"), [("0", 1), ("1", 0)])

@@ -14,7 +14,6 @@ from typing import Any
 
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
 from mmie_tasks.http.retries import (
-    Budget,
     Dispatcher,
     Endpoint,
     Failure,
@@ -22,6 +21,7 @@ from mmie_tasks.http.retries import (
     Success,
     Undelivered,
 )
+from mmie_tasks.http.traffic import Budget, Traffic
 
 Result = str | Undelivered
 
@@ -93,6 +93,7 @@ def simulate(
     max_concurrency: int = 100,
     patience_s: float = 120.0,
     pace: Pace = SHORT_WAITS,
+    traffic: Traffic | None = None,
     **how: Any,
 ) -> tuple[SimulatedServer, Sequence[Result]]:
     """Send so many requests; the server as it is at the end, and the results in their order."""
@@ -111,6 +112,7 @@ def simulate(
             pace=pace,
             patience_s=patience_s,
             redact=str,
+            traffic=traffic or Traffic(),
             clock=loop.time,
         )
         await Dispatcher(range(count), [endpoint], policy, results.__setitem__).run()

@@ -8,13 +8,13 @@ from time import monotonic
 
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
 from mmie_tasks.http.retries import (
-    Budget,
     Endpoint,
     ReplyStore,
     SendPolicy,
     Undelivered,
     send_all,
 )
+from mmie_tasks.http.traffic import Budget, Traffic
 from mmie_tasks.judges.base import (
     JudgeError,
     JudgeMisconfigured,
@@ -25,6 +25,7 @@ from mmie_tasks.judges.base import (
     Outcome,
     OutOfBudget,
     RequestBroken,
+    RequestCounts,
 )
 from mmie_tasks.judges.openai.models import Adaptations
 from mmie_tasks.judges.openai.settings import Settings, public_address
@@ -52,6 +53,7 @@ class OpenAIJudge:
         self._pace = pace or Pace()
         self._budget = Budget(max_cost_usd=settings.max_cost_usd)
         self._adaptations = Adaptations()
+        self._traffic = Traffic()
 
     def __repr__(self) -> str:
         return f"OpenAIJudge({self.settings!r})"
@@ -65,6 +67,10 @@ class OpenAIJudge:
     def spent_usd(self) -> float:
         """US dollars spent by this object; 0 if the price is unknown."""
         return self._budget.spent_usd
+
+    def request_counts(self) -> RequestCounts:
+        """Requests in flight, and those sent again by this object."""
+        return RequestCounts(in_flight=self._traffic.in_flight, retries=self._traffic.retries)
 
     def check(self) -> None:
         """Return if the key, the server and the model can be used: see `check.check`.
@@ -103,6 +109,7 @@ class OpenAIJudge:
             pace=self._pace,
             patience_s=self.settings.patience_s,
             redact=lambda text: redact(text, self.settings.secrets),
+            traffic=self._traffic,
         )
         errors: dict[Undelivered, JudgeError] = {}
         for index, result in send_all(requests, self._connect, policy, store):

@@ -210,3 +210,19 @@ def test_the_log_reports_once_that_a_server_is_down_and_once_that_it_is_back(ser
     assert len(told) == 1
     assert "HTTP 503" in told[0]
     assert sum("answers again" in line for line in log) == 1
+
+
+def test_a_server_that_fails_and_recovers_again_and_again_costs_one_warning(server, log):
+    seen = []
+
+    def says(_):
+        seen.append(None)
+        return "5" if len(seen) % 100 >= 90 else error(503)
+
+    server.says(says)
+    judge = judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01, fraction=lambda: 0.1))
+    assert {type(reply) for reply in ask(judge, 30)} == {JudgeReply}
+    assert len(seen) > 200
+    assert sum("does not answer" in line for line in log) == 1
+    counts = judge.request_counts()
+    assert (counts.in_flight, counts.retries) == (0, len(seen) - 30)
