@@ -37,12 +37,17 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """
     parsed = _parser().parse_args(arguments)
     runs = [Path(run).expanduser() for run in parsed.runs]
+    names = parsed.model or [run.stem if run.is_dir() else run.parent.name for run in runs]
+    if len(names) != len(runs):
+        message = f"{len(runs)} runs, but {len(names)} times `--model`."
+        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
     if parsed.leaderboard:
-        return _leaderboard(runs, parsed.model, _TYPES[parsed.type], Path(parsed.output))
+        return _leaderboard(
+            list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output)
+        )
     if len(runs) > 1:
         raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
-    (name,) = parsed.model or [runs[0].stem if runs[0].is_dir() else runs[0].parent.name]
-    return _judge_input(runs[0], name, Path(parsed.output).expanduser(), environment)
+    return _judge_input(runs[0], names[0], Path(parsed.output).expanduser(), environment)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -120,14 +125,8 @@ class _Images:
         return {"text": segment.text, "image": named}
 
 
-def _leaderboard(runs: Sequence[Path], models: Sequence[str], kind: str, target: Path) -> str:
-    names = list(models or (run.stem if run.is_dir() else run.parent.name for run in runs))
-    if len(names) != len(runs):
-        message = f"{len(runs)} runs, but {len(names)} times `--model`."
-        raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
-    rows = [
-        leaderboard_row(records_of(run), name, kind) for run, name in zip(runs, names, strict=True)
-    ]
+def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> str:
+    rows = [leaderboard_row(records_of(run), name, kind) for name, run in runs]
     if incomplete := [str(row["Model"]) for row in rows if None in row.values()]:
         logger.warning(f"Rows with empty cells, for lack of scores: {', '.join(incomplete)}.")
     with atomic_write(target) as part, part.open("w", encoding="utf-8", newline="") as file:

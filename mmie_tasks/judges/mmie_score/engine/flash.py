@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    Attend,
+    Attention,
+    BatchLayout,
+    SdpaAttention,
+)
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs
@@ -136,22 +141,22 @@ def self_check(
     """Compute attention on random numbers: chunks of prompts and single queries, shuffled pages.
 
     Returns:
-        What is wrong: the kernel raises, differs from plain arithmetic in fp32, or gives a row
+        What is wrong: the kernel raises, differs from `SdpaAttention` in fp32, or gives a row
         other bits among other rows than alone. None if nothing is wrong.
     """
     attention = attention or FlashAttention()
     try:
         trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
+        plain = SdpaAttention(page_tokens=attention.page_tokens)
         together = trial.computed(attention, range(len(_CHECKED_ROWS)))
         for index, (queries, length) in enumerate(_CHECKED_ROWS):
             output = together[index]
             which = f"of {queries} queries on {length} keys"
-            gap = (output.float() - trial.expected(index)).abs()
+            (expected,) = trial.computed(plain, [index], torch.float32)
+            gap = (output.float() - expected).abs()
             allowed = _TOLERANCES[dtype] * (1 + output.float().abs())
             if not bool((gap <= allowed).all()):  # NaN is not <= anything
-                return (
-                    f"its results {which} differ from plain arithmetic, by {gap.max().item():.2g}"
-                )
+                return f"its results {which} differ from sdpa in fp32, by {gap.max().item():.2g}"
             if not torch.equal(output, trial.computed(attention, [index])[0]):
                 return f"its results {which} are other bits among other rows than alone"
     except _KERNEL_ERRORS as error:
@@ -186,30 +191,17 @@ class _Trial:
         self.queries = torch.split(queries.to(device, dtype), counts)
         self.keys, self.values = keys.to(device, dtype), values.to(device, dtype)
 
-    def computed(self, attention: FlashAttention, indices: Sequence[int]) -> list[torch.Tensor]:
-        """Some rows in one call."""
+    def computed(
+        self, attention: Attention, indices: Sequence[int], dtype: torch.dtype | None = None
+    ) -> list[torch.Tensor]:
+        """Some rows in one call, by default in the dtype of the trial."""
         counts = [_CHECKED_ROWS[index][0] for index in indices]
         layout = BatchLayout(
             starts=[sum(counts[:row]) for row in range(len(counts) + 1)],
             lengths=[_CHECKED_ROWS[index][1] for index in indices],
             tables=[self.tables[index] for index in indices],
         )
-        attend = attention.plan(layout, self.keys.device)
         queries = torch.cat([self.queries[index] for index in indices])
-        return list(torch.split(attend(queries, self.keys, self.values), counts))
-
-    def expected(self, index: int) -> torch.Tensor:
-        """One row by plain arithmetic in fp32."""
-        count, length = _CHECKED_ROWS[index]
-        queries = self.queries[index].float().transpose(0, 1)
-        group = queries.shape[0] // self.keys.shape[2]
-        keys, values = (
-            pages[self.tables[index]].flatten(0, 1)[:length].float().transpose(0, 1)
-            for pages in (self.keys, self.values)
-        )
-        scores = queries @ keys.repeat_interleave(group, dim=0).transpose(1, 2)
-        hidden = torch.ones(count, length, dtype=torch.bool, device=keys.device)
-        scores = scores * queries.shape[-1] ** -0.5
-        scores = scores.masked_fill(hidden.triu(length - count + 1), float("-inf"))
-        output: torch.Tensor = scores.softmax(-1) @ values.repeat_interleave(group, dim=0)
-        return output.transpose(0, 1)
+        states = (tensor.to(dtype or tensor.dtype) for tensor in (queries, self.keys, self.values))
+        attend = attention.plan(layout, self.keys.device)
+        return list(torch.split(attend(*states), counts))

@@ -110,12 +110,12 @@ def nothing_written(queries, *_, **__):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        pytest.param(no_mask, "differ from plain arithmetic", id="later keys visible"),
-        pytest.param(wrong_order, "differ from plain arithmetic", id="pages in another order"),
-        pytest.param(one_key_less, "differ from plain arithmetic", id="own key not visible"),
-        pytest.param(whole_pages, "differ from plain arithmetic", id="unused slots visible"),
-        pytest.param(other_scale, "differ from plain arithmetic", id="another scale"),
-        pytest.param(nothing_written, "differ from plain arithmetic", id="nothing is written"),
+        pytest.param(no_mask, "differ from sdpa in fp32", id="later keys visible"),
+        pytest.param(wrong_order, "differ from sdpa in fp32", id="pages in another order"),
+        pytest.param(one_key_less, "differ from sdpa in fp32", id="own key not visible"),
+        pytest.param(whole_pages, "differ from sdpa in fp32", id="unused slots visible"),
+        pytest.param(other_scale, "differ from sdpa in fp32", id="another scale"),
+        pytest.param(nothing_written, "differ from sdpa in fp32", id="nothing is written"),
         pytest.param(neighbours_matter, "other bits among other rows", id="neighbours matter"),
     ],
 )
