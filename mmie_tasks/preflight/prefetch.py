@@ -128,8 +128,7 @@ def _list_assets(
     for entry, tasks in selection.items():
         benchmark_assets = entry.load().assets(tasks, environment)
         assets += [asset for asset in benchmark_assets if asset.origin != "installed"]
-        if not benchmark_assets:
-            notes.append(f"{entry.name}: it has no assets to fetch.")
+        notes += [] if benchmark_assets else [f"{entry.name}: it has no assets to fetch."]
     judges = judge_assets(judge, selection, environment)
     return AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
 

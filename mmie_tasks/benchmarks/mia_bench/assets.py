@@ -16,7 +16,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -389,13 +389,11 @@ def _plan(environment: Mapping[str, str]) -> DownloadPlan:
         )
         raise download_failure(table, error) from error
     files = [file for file in info.siblings or [] if file.rfilename.endswith(".parquet")]
-    plan = DownloadPlan(
-        source=f"{REPO}@{info.sha or revision}", file_bytes=tuple(file.size for file in files)
-    )
+    size_bytes = sum(file.size or 0 for file in files)
     # `datasets` stores the file and a table of its own; ours are the images as files.
-    size_bytes = plan.known_bytes
-    return replace(
-        plan,
+    return DownloadPlan(
+        source=f"{REPO}@{info.sha or revision}",
+        file_bytes=tuple(file.size for file in files),
         disk_bytes={cache_dir(environment).absolute(): size_bytes, hub_cache(): 2 * size_bytes},
     )
 

@@ -10,7 +10,7 @@ import ast
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -307,32 +307,21 @@ def parse(source: str) -> dict[str, str]:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))):
                 rubrics[name] = text
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    chains = [ast.walk(node) for node in functions if node.name == "get_prompt"]
     official: dict[str, str] = {}
-    for category, name, tail in _branches(tree):
-        if name not in rubrics or category in official:
-            raise _not_official(f"`get_prompt` is not as expected at {category!r}")
-        official[category] = rubrics[name] + tail
+    for branch in chains[0] if len(chains) == 1 else ():  # in their order in the file
+        match branch:
+            case ast.If(
+                test=ast.Compare(left=ast.Constant(value=str(category)), ops=[ast.In()]),
+                body=[
+                    ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))
+                ],
+            ) if name in rubrics and isinstance(tail, str):
+                official[category] = rubrics[name] + tail
     if list(official) != list(FIELDS):
-        raise _not_official(f"`get_prompt` knows {', '.join(official) or 'no category'}")
+        raise _not_official(f"`get_prompt` has templates of {', '.join(official) or 'no category'}")
     return official
-
-
-def _branches(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """Token, name of the rubric and tail of each branch of ``get_prompt``, in order."""
-    for node in tree.body:
-        match node:
-            case ast.FunctionDef(name="get_prompt", body=[ast.If() as first]):
-                chain: list[ast.stmt] = [first]
-                while chain and isinstance(branch := chain[0], ast.If):
-                    match branch.test, branch.body:
-                        case (
-                            ast.Compare(left=ast.Constant(value=str(token)), ops=[ast.In()]),
-                            [ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), end))],
-                        ) if isinstance(end, ast.Constant) and isinstance(end.value, str):
-                            yield token, name, end.value
-                        case _:
-                            raise _not_official(f"line {branch.lineno} is not as expected")
-                    chain = branch.orelse
 
 
 def _not_official(problem: str) -> DataBroken:

@@ -173,30 +173,28 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
         if name in target:
             raise unusable(f"`{tensor.name}` is stored a second time, as `{target[name].name}`.")
         target[name] = tensor
-    _check_pairs(stored, bases, updates)
-    _check_layers(stored, updates)
-    return {name: _weight(name, stored[name], updates.get(name, {}), ranks) for name in stored}
+    _check_updates(stored, bases, updates)
+    return {
+        name: _updated(name, weight, updates[name], ranks)
+        if name in updates
+        else Weight(stored=weight)
+        for name, weight in stored.items()
+    }
 
 
-def _check_pairs(
+def _check_updates(
     stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]
 ) -> None:
-    """Every update has a base and both halves."""
+    """Every update has a base and both halves; all layers have it, or none."""
     for name in sorted({name for name in bases if name.endswith(".weight")} | set(updates)):
         halves = updates.get(name, {})
         parts = {"base_layer": name in bases, "lora_A": "A" in halves, "lora_B": "B" in halves}
-        missing = ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored)
-        if not missing:
-            continue
-        merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
-        raise unusable(
-            f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.",
-            _MERGED_HINT,
-        )
-
-
-def _check_layers(stored: Mapping[str, Tensor], updates: Mapping[str, object]) -> None:
-    """A kind of weight is updated in all layers or in none."""
+        if missing := ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored):
+            merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
+            raise unusable(
+                f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.",
+                _MERGED_HINT,
+            )
     kinds = {_LAYER_NUMBER.sub(".layers.N.", name) for name in updates}
     for name in stored:
         if name not in updates and _LAYER_NUMBER.sub(".layers.N.", name) in kinds:
@@ -206,11 +204,9 @@ def _check_layers(stored: Mapping[str, Tensor], updates: Mapping[str, object]) -
             )
 
 
-def _weight(
+def _updated(
     name: str, stored: Tensor, update: Mapping[str, Tensor], ranks: Mapping[str, int]
 ) -> Weight:
-    if not update:
-        return Weight(stored=stored)
     down, up = update["A"], update["B"]
     rank = down.shape[0] if down.shape else 0
     config_rank = ranks.get(name.partition(".")[0], 0)
