@@ -1,4 +1,4 @@
-"""What HTTP 500s cost the `openai` judge: ``python tests/bench/judge_storms.py``.
+"""Cost of HTTP 500s to the `openai` judge: ``python tests/bench/judge_storms.py``.
 
 A server replies to a fixed number of requests at once and answers 500 at random. The bound is the
 time of a server that is always fully used: requests times seconds per reply, divided by the slots

@@ -1,4 +1,4 @@
-"""What MMIE costs before anybody is judged: ``python tests/bench/mmie_requests.py``.
+"""Cost of MMIE before the judge is called: ``python tests/bench/mmie_requests.py``.
 
 20,000 samples we make up, of about the size the benchmark's have: a question of 76 words with one
 or two photographs, an answer of three steps with a picture each. The data is loaded as a task does
@@ -37,7 +37,7 @@ def text(dice: random.Random, words: int) -> str:
 
 
 def pictures(folder: Path) -> list[Path]:
-    """Noise that is as large as photographs are, as JPEG and PNG."""
+    """JPEG and PNG images of noise, as large as photographs."""
     folder.mkdir(parents=True)
     paths = []
     for n, (width, height) in itertools.product(range(6), SIZES):
@@ -49,7 +49,7 @@ def pictures(folder: Path) -> list[Path]:
 
 
 def make(root: Path, n: int) -> None:
-    """``data.json``, ``images/``, the answers, and the words for the judge."""
+    """Write ``data.json``, ``images/``, the answers and the judge prompts."""
     dice, shown = random.Random(1), pictures(root / "pool")  # noqa: S311 - made-up data
     (root / "images").mkdir()
     number = itertools.count()
@@ -80,7 +80,7 @@ def make(root: Path, n: int) -> None:
 
 
 def measure(root: Path) -> None:
-    """In a process of its own: load, build, and say what it took."""
+    """Load the data, build the requests and print the cost; runs in a separate process."""
     os.environ |= {
         "MMIE_DATA": str(root),
         "MMIE_OTHER_PROMPTS": str(root / "words.json"),

@@ -1,4 +1,4 @@
-"""How sure a mean is."""
+"""Confidence intervals of means."""
 
 import math
 import random
@@ -17,7 +17,7 @@ QUICK = settings(max_examples=50, deadline=None)
 
 
 def by_hand(points, resamples, seed):
-    """The bootstrap as the books have it: samples drawn one by one."""
+    """The textbook bootstrap: samples are drawn one by one."""
     draw = np.random.default_rng(seed)
     means = [draw.choice(points, len(points)).mean() for _ in range(resamples)]
     return np.quantile(means, [0.025, 0.975])

@@ -1,4 +1,4 @@
-"""Subsets drawn as counts are subsets drawn sample by sample."""
+"""Subsets drawn as counts have the distribution of subsets drawn sample by sample."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ GROUPS = GroupMean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0
 
 
 def one_by_one(sizes, draws):
-    """Subsets whose samples are drawn, by their places."""
+    """Subsets drawn sample by sample, as arrays of indices."""
     random = np.random.default_rng(1)
     taken = allocation([6, 4, 2], sizes)
     for _ in range(draws):
@@ -68,7 +68,7 @@ def test_a_subset_of_all_samples_has_the_full_score():
 def test_a_simple_subset_may_lack_a_group():
     strata = np.zeros(12, dtype=np.int64)
     means = subset_means(POINTS, strata, [GROUPS], 3, 500)[0, 0]
-    assert np.isnan(means).any()  # no sample of a group
+    assert np.isnan(means).any()  # a subset has no sample of a group
     assert np.isfinite(means).any()
 
 

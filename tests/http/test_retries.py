@@ -90,10 +90,10 @@ def test_a_poisoned_request_is_given_up_after_a_number_of_attempts_and_the_patie
         poisoned = outcomes.pop(1)
         assert isinstance(poisoned, Undelivered)
         assert poisoned.cause == "unavailable"
-        tries = server.asked[1]
+        tries = server.attempts[1]
         assert f"gave up after {tries} tries while others were answered" in poisoned.reason
         assert {type(outcome) for outcome in outcomes} == {str}
-        assert server.asked.total() == 249 + tries
+        assert server.attempts.total() == 249 + tries
         assert tries == times if patience_s < 1 else tries > times
 
 
@@ -110,7 +110,7 @@ def test_three_denials_end_the_run_if_all_requests_are_denied():
         40, fault=lambda _: Failure(kind="denied", reason="HTTP 401"), max_concurrency=1
     )
     assert {outcome.cause for outcome in outcomes} == {"denied"}
-    assert server.asked == {0: 1, 1: 1, 2: 1}
+    assert server.attempts == {0: 1, 1: 1, 2: 1}
 
 
 def test_a_request_with_many_429s_is_not_given_up():
@@ -121,4 +121,4 @@ def test_a_request_with_many_429s_is_not_given_up():
 
     server, outcomes = simulate(250, fault=fault, max_concurrency=4)
     assert {type(outcome) for outcome in outcomes} == {str}
-    assert server.asked[1] == 21
+    assert server.attempts[1] == 21

@@ -15,7 +15,7 @@ from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub import archives
 from mmie_tasks.hub.archives import unpack_once
 
-# Unpacks, and says so and waits for a word once the first member is on disk.
+# Unpacks; once the first member is on disk, prints a line and waits for input.
 SLOW = """
 import sys
 from pathlib import Path

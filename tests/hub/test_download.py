@@ -24,7 +24,7 @@ def test_a_file_is_downloaded_once_with_its_commit(hub, tmp_path):
     assert first == second
     assert bytes.fromhex(first["content"]) == CONTENT
     assert first["commit"] == COMMIT
-    assert hub.asked_for("GET") == ["one.bin"]
+    assert hub.requested_files("GET") == ["one.bin"]
 
 
 def test_a_broken_download_resumes_where_it_stopped(hub, tmp_path):

@@ -122,7 +122,7 @@ def test_a_file_in_the_hubs_cache_is_used_and_stays(hub, tmp_path):
     path = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     answer = fetch(hub, tmp_path)
     assert answer == {"content": CONTENT.hex(), "commit": COMMIT, "path": path}
-    assert hub.asked_for("GET") == ["one.bin"]
+    assert hub.requested_files("GET") == ["one.bin"]
     assert Path(path).is_file()
 
 
@@ -130,7 +130,7 @@ def test_a_branch_that_moved_without_changing_the_file_downloads_nothing(hub, tm
     ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
     hub.commit = "beef" * 10
     assert fetch(hub, tmp_path)["commit"] == COMMIT
-    assert hub.asked_for("GET") == ["one.bin"]
+    assert hub.requested_files("GET") == ["one.bin"]
 
 
 def test_a_newer_file_is_preferred_to_the_hubs_cache_unless_the_hub_is_down(hub, tmp_path):
@@ -190,7 +190,7 @@ def test_a_file_other_than_the_pinned_one_is_not_even_downloaded(hub, tmp_path, 
     assert answer["error"] == "DataBroken"
     assert text in answer["message"]
     assert "if the Hub has another version now, set `IMAGES=DIR`" in answer["message"]
-    assert hub.asked_for("GET") == []
+    assert hub.requested_files("GET") == []
 
 
 def test_a_cached_file_other_than_the_pinned_one_may_be_deleted(hub, tmp_path):

@@ -59,8 +59,8 @@ def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) 
     finding = data(hub, tmp_path)
     assert finding["status"] == "ok"
     assert f"MMIE/MMIE@{COMMIT}: data.json, images.tar.gz is accessible" in finding["message"]
-    assert "images.tar.gz" not in hub.asked_for("GET")
-    assert "data.json" not in hub.asked_for("GET")
+    assert "images.tar.gz" not in hub.requested_files("GET")
+    assert "data.json" not in hub.requested_files("GET")
 
 
 def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Pat
     (finding,) = judge(models.url, tmp_path)
     assert finding["status"] == "ok"
     assert f"{SCORE}@{COMMIT} is accessible and not downloaded yet" in finding["message"]
-    assert models.asked_for("GET") == []
+    assert models.requested_files("GET") == []
 
 
 def test_a_gated_checkpoint_is_a_problem(models: HubServer, tmp_path: Path) -> None:

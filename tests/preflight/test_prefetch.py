@@ -50,7 +50,7 @@ def test_a_dry_run_prints_the_sizes_and_fetches_nothing(hub: HubServer, tmp_path
     assert f"MMIE/MMIE-Score@{COMMIT[:12]}" in done.output
     assert "To fetch: 0.7 MiB" in done.output
     assert "judge `openai`: nothing is to be fetched" in done.output
-    assert hub.asked_for("GET") == []
+    assert hub.requested_files("GET") == []
     assert not (tmp_path / "cache").exists()
 
 
@@ -94,7 +94,7 @@ def test_without_judge_the_checkpoint_is_left_out_with_a_note(
 
 def test_only_the_archive_of_the_dataset_is_fetched(hub: HubServer, tmp_path: Path) -> None:
     prefetch(hub, tmp_path, "milebench_OCR-VQA_adv", "milebench_SlideVQA")
-    assert hub.asked_for("GET") == ["MileBench_part4.tar.gz"]
+    assert hub.requested_files("GET") == ["MileBench_part4.tar.gz"]
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def test_a_refusal_of_the_hub_ends_in_its_hint(
 
 def test_a_killed_download_resumes_and_only_the_rest_counts(tmp_path: Path) -> None:
     with full_hub(filler_bytes=200_000) as hub:
-        prefetch(hub, tmp_path, "mmie")  # so that only the archive is left to be had
+        prefetch(hub, tmp_path, "mmie")  # only the archive is still missing
         shutil.rmtree(tmp_path / f"cache/mmie/{COMMIT}/images")
         folder = tmp_path / f"cache/mmie/downloads/{hub.hashes[REPO, ARCHIVE]}"
         part = folder / f"{ARCHIVE}.part"
@@ -200,7 +200,7 @@ shutil.disk_usage = lambda path: namedtuple("Usage", "total used free")(2**20, 2
     assert done.error.startswith("DataMissing: ")
     assert "are needed for" in done.error
     assert "`MMIE_TASKS_CACHE`" in done.error
-    assert hub.asked_for("GET") == []
+    assert hub.requested_files("GET") == []
 
 
 def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Path) -> None:

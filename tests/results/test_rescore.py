@@ -1,4 +1,4 @@
-"""``mmie-tasks rescore``: saved replies, read again."""
+"""``mmie-tasks rescore``: saved replies are read again."""
 
 import copy
 import json
@@ -37,7 +37,7 @@ def rescore_json(*words):
 
 
 def with_wrong_verdict(task, number=2, reading="official", verdict=None):
-    """Lines of which one holds a verdict that no reader of today gives."""
+    """Lines of a log; one has a verdict that the current reader does not return."""
     lines = copy.deepcopy(LINES[task])
     lines[number]["coverage"][reading] = verdict or WRONG[task]
     return lines

@@ -1,4 +1,4 @@
-"""Bad input, over every command that looks at results: clear words, and no number invented."""
+"""Bad input to every results command: clear errors, and no invented numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ("report", "agreement", "compare", "subset", "rescore")
 OTHER_JUDGE = "judge:made_up|model:somebody"
 
 Line = dict[str, Any]
-Maker = Callable[[Path], object]  # leaves a run in a folder
+Maker = Callable[[Path], object]  # creates a run in a folder
 every_command = pytest.mark.parametrize("word", WORDS)
 
 
@@ -28,7 +28,7 @@ def lines(count: int = 12, **options: Any) -> list[Line]:
 
 
 def arguments(word: str, run: Path, *options: str) -> list[str]:
-    """A command on a run, with what it needs besides: a file to write, or a sound second run."""
+    """Arguments of a command for a run: also an output file or a valid second run if needed."""
     beside = run.with_name("beside")
     match word:
         case "report":
@@ -44,7 +44,7 @@ def arguments(word: str, run: Path, *options: str) -> list[str]:
 
 
 def run_command(word: str, words: list[str]) -> str:
-    """Everything that is printed or noted."""
+    """The printed output and the logged notes."""
     notes: list[str] = []
     sink = logger.add(lambda note: notes.append(str(note)), format="{message}")
     try:
@@ -63,7 +63,7 @@ def error_of(word: str, words: list[str]) -> str:
 
 
 def run_with_log(*changes: Callable[[str], str], name: str = "mmie", count: int = 12) -> Maker:
-    """A run whose log is changed as a text."""
+    """Creates a run and applies changes to the text of its log."""
 
     def make(folder: Path) -> None:
         path = write_run(folder, name, lines(count))
@@ -76,7 +76,7 @@ def run_with_log(*changes: Callable[[str], str], name: str = "mmie", count: int 
 
 
 def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], str]:
-    """The change of one line of a log."""
+    """A change of one line of a log."""
 
     def change(text: str) -> str:
         log_lines = text.splitlines(keepends=True)
@@ -89,12 +89,12 @@ def edit_line(number: int, edit: Callable[[Line], object]) -> Callable[[str], st
 
 
 def replace_all(*texts: str) -> Callable[[str], str]:
-    """A change that leaves nothing of what was there."""
+    """A change that replaces the whole log."""
     return lambda _: "".join(f"{text}\n" for text in texts)
 
 
 def replace_third_line(text: str) -> Callable[[str], str]:
-    """The third line, replaced."""
+    """A change that replaces the third line."""
 
     def change(whole: str) -> str:
         log_lines = whole.splitlines(keepends=True)
@@ -110,7 +110,7 @@ def make_unscored(line: Line) -> None:
 
 
 def set_points(value: float) -> Callable[[Line], None]:
-    """Points that no reader gives."""
+    """Sets official points that no reader returns."""
 
     def edit(line: Line) -> None:
         line["coverage"]["official"] = {"points": value, "reading": "?"}
@@ -259,7 +259,7 @@ def test_a_recoverable_problem_is_a_note(tmp_path: Path, word: str, make: Maker,
 
 
 def non_numbers(output: str) -> list[str]:
-    """Numbers that are none; notes may quote what the log has."""
+    """Table cells with NaN, infinity or None; notes may quote the log."""
     cells = [cell.strip() for line in output.splitlines() for cell in line.split("|")[1:-1]]
     return [cell for cell in cells if re.search(r"\b(?:nan|inf|None)\b", cell, re.IGNORECASE)]
 
@@ -309,7 +309,7 @@ def test_missing_scores_are_never_printed_as_nan_or_none(
 
 
 def output_or_error(word: str, words: list[str]) -> str:
-    """What is told, or why nothing can be."""
+    """The output of a command, or its error message."""
     try:
         return run_command(word, words)
     except MmieTasksError as error:
@@ -320,7 +320,7 @@ def output_or_error(word: str, words: list[str]) -> str:
 def test_samples_of_only_one_run_are_left_out_and_counted(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines(13)[2:])
     output = run_command(word, arguments(word, tmp_path / "run"))
-    assert re.search(r"\b10\b", output), output  # both have ten
+    assert re.search(r"\b10\b", output), output  # ten samples are in both runs
     assert re.search(r"\b2\b", output), output
     assert non_numbers(output) == []
 
@@ -353,7 +353,7 @@ def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None
 def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
     path = write_run(tmp_path / "run", "mmie", lines())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert run_command(word, arguments(word, path))  # the log itself, named
+    assert run_command(word, arguments(word, path))  # the path of the log itself
 
 
 @every_command

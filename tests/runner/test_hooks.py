@@ -1,4 +1,4 @@
-"""What is written into the results of our tasks, and which documents are checked."""
+"""Entries in the results of our tasks, and the documents that are checked."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
     register: Callable[..., None],
 ) -> None:
-    """The runner's cache of answers is keyed by what it dumps before: swapping judges keeps it."""
+    """The dump that keys the runner's cache of answers does not depend on the judge."""
     register()
     task = Task()
     prepare(task, hooks.add_signature)

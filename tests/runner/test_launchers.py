@@ -21,7 +21,7 @@ def log() -> Iterator[list[str]]:
 
 
 def added(monkeypatch: pytest.MonkeyPatch, **installed: str) -> dict[str, str]:
-    """What the runner knows after these entry points were added to its own launcher, twice."""
+    """The runner's launchers after these entry points were added to its own, twice."""
     entries = [EntryPoint(name, value, launchers.ENTRY_POINTS) for name, value in installed.items()]
     monkeypatch.setattr(launchers, "entry_points", lambda **_group: entries)
     monkeypatch.setattr(registry, "names", lambda: ("of_ours",))

@@ -18,7 +18,7 @@ from mmie_tasks.runner.post_import import after_import
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to import modules from; the import system is afterwards as it was."""
+    """A folder to import modules from; the import system is restored afterwards."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     before = set(sys.modules)
@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def name(folder: Path, request: pytest.FixtureRequest) -> str:
-    """A module that nobody has waited for yet."""
+    """The name of a module without a registered function."""
     name = "waited_for_by_" + re.sub(r"\W", "_", request.node.name)
     (folder / f"{name}.py").write_text("value = 1\n")
     return name
@@ -133,7 +133,7 @@ def test_a_finder_that_calls_all_other_finders_causes_no_recursion(
     name: str, position: int
 ) -> None:
     class Another:
-        """Wraps nothing, but finds by asking all others, ours among them."""
+        """Calls all other finders, including ours."""
 
         def find_spec(self, fullname, path=None, target=None):
             if fullname != name:

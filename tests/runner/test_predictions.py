@@ -1,4 +1,4 @@
-"""The model that says what was said before, alone: requests in, answers out."""
+"""The model `predictions` without a runner: saved answers are returned for requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mmie_tasks.runner.predictions import Predictions
 
 @dataclass
 class Task:
-    """What is used of the runner's task object."""
+    """The used part of the runner's task object."""
 
     eval_docs_no_media: object
 

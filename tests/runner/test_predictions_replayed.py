@@ -61,7 +61,7 @@ class Runs:
 
 
 def draw(folder: Path) -> None:
-    """Six samples and what stands for their images; the task `turned` has them backwards."""
+    """Six samples and placeholders for their images; the task `turned` has the reverse order."""
     samples = [
         {"id": f"Tiny/{n}", "gold": f"word {n}", "image": f"images/{n}.png"} for n in range(6)
     ]
@@ -84,7 +84,7 @@ def run(workplace: Workplace, *settings: dict[str, object]) -> CommandResult:
 
 
 def leave_a_crashed_run(folder: Path) -> None:
-    """What is left of a run that was killed while it wrote the last answer to its cache."""
+    """The cache log of a run that was killed while it wrote the last answer."""
     (log,) = (folder / "cache").rglob("rank_0.audit.jsonl")
     lines = log.read_text(encoding="utf-8").splitlines()
     write(folder / "crashed" / log.name, "\n".join([*lines[:5], lines[5][:40]]))

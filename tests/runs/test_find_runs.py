@@ -1,4 +1,4 @@
-"""Which files belong to a run."""
+"""The files that belong to a run."""
 
 from pathlib import Path
 

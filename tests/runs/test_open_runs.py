@@ -1,4 +1,4 @@
-"""From words of the command line to runs that can be looked at."""
+"""Runs are opened from arguments of the command line."""
 
 import copy
 import math

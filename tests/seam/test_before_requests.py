@@ -1,4 +1,4 @@
-"""A task of ours looks at its data after the model is known and before anything is generated."""
+"""Our tasks check their data when the model is known, before anything is generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIA-Bench through lmms-eval itself, on the bundled samples, with a judge on the loopback."""
+"""MIA-Bench through lmms-eval itself, on the bundled samples, with a loopback judge."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def samples(workplace: Workplace) -> list[dict[str, Any]]:
 
 
 def everything_written(workplace: Workplace) -> str:
-    """All files of a run, as text; also its cache."""
+    """The text of all files of a run, including its cache."""
     files = [path for path in workplace.folder.rglob("*") if path.is_file()]
     return "".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 

@@ -44,7 +44,7 @@ def run(hub: HubServer, folder: Path, *model: str) -> CommandResult:
 def test_one_dataset_downloads_only_its_archive_of_images(hub: HubServer, tmp_path: Path) -> None:
     result = run(hub, tmp_path, "--model", "stub", "--model_args", "answer=A")
     assert ("MileBench SlideVQA", "official") in result.values, result.output
-    assert set(hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
+    assert set(hub.requested_files("GET")) == {"MileBench_part4.tar.gz"}
     assert f"data:{COMMIT}" in result.output
     assert "is not the expected one: expected 2512746509 bytes" in result.output
 

@@ -1,4 +1,4 @@
-"""MMIE through lmms-eval itself, on little folders we drew, with a judge on the loopback."""
+"""MMIE through lmms-eval itself, on small generated folders, with a loopback judge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JudgedRun:
 
 @pytest.fixture(scope="module")
 def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
-    """The run of the tests that change no setting."""
+    """A run with default settings, shared by tests that only read it."""
     workplace = create_workplace(tmp_path_factory.mktemp("mmie"))
     with judge_server(by_category, key=KEY) as judge:
         result = evaluate(workplace, url=judge.url)
@@ -84,7 +84,7 @@ def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
     assert values == {"MMIE SA": 50.0, "MMIE PBL": 66.67}, result.output
     assert printed(result, "MMIE MSR")["official"] == 100.0
     assert printed(result, "MMIE 1K")["official"] == 72.22
-    assert len(judge) == N  # the second time, a reply is remembered
+    assert len(judge) == N  # the second request for a sample is served from the cache
 
 
 def test_an_exported_run_can_be_scored_again_with_the_same_table(

@@ -53,8 +53,8 @@ def test_only_the_data_and_its_images_are_downloaded_from_the_hub(
         result = evaluate(workplace, url=judge.url, HF_ENDPOINT=hub.url, **hub_is)
         assert TABLE.items() <= printed(result).items(), result.output
         assert f"|data:MMIE/MMIE@{COMMIT}" in result.output
-        assert {"data.json", ARCHIVE} <= set(hub.asked_for("GET"))
-        assert "overview.json" not in hub.asked_for("GET")
+        assert {"data.json", ARCHIVE} <= set(hub.requested_files("GET"))
+        assert "overview.json" not in hub.requested_files("GET")
 
 
 def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(

@@ -1,4 +1,4 @@
-"""The benchmark of another package in ``examples/``: installed, run, and looked at afterwards."""
+"""The benchmark of another package in ``examples/``: installed, run, and read again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BUILD_EDITABLE = "from hatchling import build; print(build.build_editable('..'))
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """The package is installed as users do it."""
+    """The package is installed with pip, as users do it."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("own_benchmark"))
     install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
     result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
@@ -52,7 +52,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.fixture(scope="module")
 def result(workplace: Workplace) -> CommandResult:
-    """An evaluation of it and of a benchmark of ours."""
+    """An evaluation of the example benchmark and of MMIE."""
     answers = f"path={EXAMPLE / 'answers.json'};{MMIE / 'answers'}"
     return workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--model_args", answers),
@@ -66,7 +66,7 @@ def result(workplace: Workplace) -> CommandResult:
 
 @pytest.fixture
 def odd_one_out(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Its ``task``; the package is installed for this process, too, for the time of a test."""
+    """The module ``task`` of the package, which this process can import during a test."""
     monkeypatch.syspath_prepend(str(workplace.plugins))
     from odd_one_out import task
 

@@ -1,4 +1,4 @@
-"""Whose task a name means: built-in < ours < the user's own ``--include_path``."""
+"""Precedence of tasks with one name: built-in < ours < the user's ``--include_path``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundled results, end to end: evaluated by lmms-eval, then looked at with every command."""
+"""The bundled results, end to end: evaluated by lmms-eval, then read by every results command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MMIE, MIA_BENCH, RESULTS = (EXAMPLES / name for name in ("mmie", "mia_bench", "r
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
-    """A folder with what models A and B left, and what another judge says of A, on MMIE only."""
+    """A folder with runs of models A and B, and one of A with another judge, on MMIE only."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
     evaluate(workplace, "A", "mmie,mia_bench", answers, (MMIE / replies, MIA_BENCH / replies))
@@ -58,7 +58,7 @@ def logged(workplace: Workplace, name: str, task: str) -> list[dict[str, Any]]:
 
 
 class Links(HTMLParser):
-    """What the attributes of a page point to."""
+    """The addresses in the attributes of a page."""
 
     def __init__(self) -> None:
         super().__init__()

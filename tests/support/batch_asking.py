@@ -77,13 +77,13 @@ class Asking:
     def texts(self, *texts: str, **more: Any) -> list[str]:
         return [outcome_text(outcome) for outcome in self.outcomes(*map(request, texts), **more)]
 
-    def left(self) -> list[str]:
+    def remaining_suffixes(self) -> list[str]:
         """The suffixes of the files in the folder."""
         return [path.suffix for path in sorted(self.folder.rglob("*")) if path.suffix]
 
 
 @dataclass
-class Elsewhere:
+class SeparateProcesses:
     """Sends requests in separate processes."""
 
     asking: Asking

@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         matches = ((route, re.fullmatch(rule, request_line)) for route, rule in ROUTES.items())
         route, match = next(((r, m) for r, m in matches if m), ("", None))
         with self.batch.lock:
-            self.batch.asked.append((route, request_line))
+            self.batch.calls.append((route, request_line))
             self.batch.codes.append(self.path[len(path) + 1 :])
             self.batch.callers.setdefault(route, set()).add(self.client_address[1])
             fault = self.batch.next_fault(route)
@@ -96,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
                 case "create":
                     answer = self.batch.create(json.loads(body))
                 case "retrieve":
-                    answer = self.batch.look(name)
+                    answer = self.batch.poll(name)
                 case "list":
                     answer = self.batch.page(name)
                 case "chat":

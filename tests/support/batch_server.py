@@ -1,9 +1,9 @@
 """A loopback server with the Batch API of an OpenAI-compatible provider: files, batches, chat.
 
     with batch_server() as server:
-        server.says("Five points.")             # or a function from the body to a reply
+        server.reply_with("Five points.")       # or a function from the body to a reply
         server.fails(503, "retrieve", times=2)  # upload create retrieve list content chat
-        server.loses("create")                  # it is done, and the response never arrives
+        server.loses("create")                  # the request is executed, but its response is lost
         server.ends("expired", finished=3)      # how the next batch ends
         ...
         server.lines()                          # the requests of all batches
@@ -55,9 +55,9 @@ class BatchServer:
     """Files, batches, a script of faults, and the list of calls."""
 
     def __init__(self) -> None:
-        self.say: Callable[[dict[str, Any]], Reply] = lambda _: "fine"
+        self.reply: Callable[[dict[str, Any]], Reply] = lambda _: "fine"
         self.key = ""
-        self.looks = 1  # polls before a batch is over
+        self.polls = 1  # polls before a batch is over
         self.max_requests, self.max_bytes = 50_000, 200_000_000
         self.enqueued_limit: int | None = None  # requests in all batches that are not over
         self.tamper: Callable[[list[bytes]], list[bytes]] = lambda lines: lines
@@ -65,8 +65,8 @@ class BatchServer:
         self.callers: dict[str, set[int]] = {}  # the connections that requested a route
         self.faults: list[Fault] = []
         self.endings: list[Ending] = []
-        self.asked: list[tuple[str, str]] = []
-        self.codes: list[str] = []  # what was behind the address in a query `code=`
+        self.calls: list[tuple[str, str]] = []
+        self.codes: list[str] = []  # queries `code=` of the requested addresses
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.lock = threading.RLock()
@@ -74,9 +74,9 @@ class BatchServer:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
 
-    def says(self, reply: Reply | Callable[[dict[str, Any]], Reply]) -> None:
+    def reply_with(self, reply: Reply | Callable[[dict[str, Any]], Reply]) -> None:
         """The reply, or the status and error body, to every request or to one with this body."""
-        self.say = reply if callable(reply) else lambda _: reply
+        self.reply = reply if callable(reply) else lambda _: reply
 
     def fails(
         self,
@@ -86,19 +86,19 @@ class BatchServer:
         body: bytes = b"",
         headers: dict[str, str] | None = None,
     ) -> None:
-        """Respond with this status instead of doing it."""
+        """Respond with this status instead of executing the request."""
         self.faults.append(Fault(route, times, status, body, headers or {}))
 
     def hangs_up(self, route: str, times: float = 1) -> None:
-        """Close the connection instead of doing it."""
+        """Close the connection instead of executing the request."""
         self.faults.append(Fault(route, times))
 
     def loses(self, route: str, times: float = 1) -> None:
-        """Do it, and close the connection instead of responding."""
+        """Execute the request, and close the connection instead of responding."""
         self.faults.append(Fault(route, times, done=True))
 
     def holds(self, route: str, done: bool = False) -> Fault:
-        """Do it or not, and respond only when the test ends; `reached` is set on arrival."""
+        """Respond only when the test ends; execute the request before if `done`."""
         fault = Fault(route, times=1, done=done, released=threading.Event())
         self.faults.append(fault)
         return fault
@@ -106,12 +106,12 @@ class BatchServer:
     def ends(
         self, status: str, finished: int | None = None, code: str = "", message: str = ""
     ) -> None:
-        """How the next batch that has no ending yet ends."""
+        """Set the ending of the next batch that has none yet."""
         self.endings.append(Ending(status, finished, code, message))
 
     def count(self, route: str) -> int:
         """The number of requests to a route, faults included."""
-        return sum(called == route for called, _ in self.asked)
+        return sum(called == route for called, _ in self.calls)
 
     def lines(self) -> list[dict[str, Any]]:
         """The requests of all batches, in order."""
@@ -143,17 +143,17 @@ class BatchServer:
             "request_counts": {"completed": 0, "failed": 0, "total": len(lines)},
         }
         self.batches[batch["id"]] = batch
-        batch["_looks"], batch["_ending"] = self.looks, ending
+        batch["_polls"], batch["_ending"] = self.polls, ending
         return shown(batch)
 
-    def look(self, name: str) -> dict[str, Any] | None:
+    def poll(self, name: str) -> dict[str, Any] | None:
         """A batch; its state advances with every poll."""
         batch = self.batches.get(name)
         if batch is None:
             return None
-        batch["_looks"] -= 1
+        batch["_polls"] -= 1
         if batch["status"] in {"validating", "in_progress"}:
-            over = batch["_looks"] < 0
+            over = batch["_polls"] < 0
             batch["status"] = "in_progress"
             if over or batch["_ending"].status == "failed":
                 self._end(batch, batch["_ending"])
@@ -212,7 +212,7 @@ class BatchServer:
         if left:
             failure = {"code": f"batch_{left}", "message": f"the batch was {left}"}
             return json.dumps(line | {"response": None, "error": failure}).encode()
-        reply = self.say(request["body"])
+        reply = self.reply(request["body"])
         status, body = reply if isinstance(reply, tuple) else (200, completion(reply))
         response = {"status_code": status, "request_id": "q", "body": body}
         done = line | {"response": response, "error": None}
@@ -225,7 +225,7 @@ class BatchServer:
 
 
 def shown(batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch without what only the server knows."""
+    """A batch without the fields that only the server uses."""
     return {name: value for name, value in batch.items() if not name.startswith("_")}
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 
 class ChatServer:
-    """Replies with the same text to every request, and records the requests in `asked`."""
+    """Replies with the same text to every request, and records them in `requests`."""
 
     def __init__(self, answer: str) -> None:
         self.answer = answer
         self.status = 200
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         handler = type("Handler", (_Handler,), {"chat": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
@@ -40,7 +40,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
-        self.chat.asked.append(json.loads(self.rfile.read(length)))
+        self.chat.requests.append(json.loads(self.rfile.read(length)))
         message = {"role": "assistant", "content": self.chat.answer}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}

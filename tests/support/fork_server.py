@@ -237,7 +237,7 @@ def _share_task_files() -> None:
 
 
 def _exit_status(run: Callable[[], None]) -> int:
-    """Run to the end as the interpreter does, but for taking the imported modules apart."""
+    """Run to the end as the interpreter does, but without unloading the imported modules."""
     status = 0
     try:
         run()

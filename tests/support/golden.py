@@ -1,4 +1,4 @@
-"""Golden vectors: inputs with what the official code answered."""
+"""Golden vectors: inputs with the outputs of the official code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of a log as nobody should write them."""
+"""Log lines with invalid content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JUNK = [None, 3, -1.5, math.nan, 10**400, "x", [], [1], ["x"], {}, {"a": 1}, Tru
 
 
 def spoil(value: Any, lots: random.Random, junk: object) -> None:
-    """Put junk at one place, anywhere below."""
+    """Replace one random value, at any depth, with junk."""
     key = lots.choice(list(value) if isinstance(value, dict) else list(range(len(value))))
     if isinstance(value[key], (dict, list)) and value[key] and lots.random() < 0.8:
         spoil(value[key], lots, junk)
@@ -22,7 +22,7 @@ def spoil(value: Any, lots: random.Random, junk: object) -> None:
 
 
 def outcome(read: Callable[[Mapping[str, object]], object], line: Mapping[str, object]) -> object:
-    """What is read, or the words of the refusal; any other exception gets out."""
+    """The result of reading a line, or the message of its error; other exceptions are raised."""
     try:
         return read(line)
     except BadRecord as error:

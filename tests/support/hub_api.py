@@ -17,7 +17,7 @@ _ROUTE = re.compile(
 
 @dataclass(frozen=True)
 class Question:
-    """A request to the API, read."""
+    """A parsed request to the API."""
 
     repo: str
     what: str

@@ -1,4 +1,4 @@
-"""A Hugging Face Hub on the loopback interface, as much of it as downloading a file needs.
+"""A Hugging Face Hub on the loopback interface, limited to the routes that downloads need.
 
 `huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
 process of its own: `ask`. That is a fork of a process that has imported other libraries only.
@@ -71,7 +71,7 @@ class Request:
 
 @dataclass
 class Fault:
-    """What goes wrong, in how many requests yet."""
+    """A fault, and the number of requests that it still affects."""
 
     times: float
     methods: tuple[str, ...]
@@ -115,7 +115,7 @@ class HubServer:
         self.hashes[repo, filename] = hashlib.sha256(content).hexdigest()
 
     def sends_wrong_bytes(self, repo: str, filename: str) -> None:
-        """As many bytes as promised, the middle one another; the hash is that of the true ones."""
+        """Send the right number of bytes, the middle one changed, with the hash of the original."""
         content = bytearray(self.files[repo, filename])
         content[len(content) // 2] ^= 1
         self.files[repo, filename] = bytes(content)
@@ -146,7 +146,7 @@ class HubServer:
         """The requested range of each download, in order."""
         return [request.range for request in self.requests if request.method == "GET"]
 
-    def asked_for(self, method: str = "GET") -> list[str]:
+    def requested_files(self, method: str = "GET") -> list[str]:
         """The names of the requested files, in order."""
         return [request.filename for request in self.requests if request.method == method]
 
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -202,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send((repo, filename), byte_range if self.hub.obeys_ranges else None, fault)
 
     def _answer_api(self, request: hub_api.Question) -> None:
-        """Answer a question about a repository; the same faults befall it."""
+        """Answer a request for repository information; the same faults apply."""
         fault = self.hub.next_fault(self.command)
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def _forward(self, repo: str, revision: str, filename: str) -> None:
-        """To another host, as the Hub forwards to where large files are."""
+        """Redirect to another host, as the Hub does for large files."""
         port = self.server.server_address[1]
         self.send_response(302)
         self._describe((repo, filename))
@@ -288,7 +288,7 @@ def environment(hub_url: str, home: Path, **more: str) -> dict[str, str]:
 
 
 def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
-    """Run `code` in a new process and return what it left in `answer`.
+    """Run `code` in a new process and return its variable `answer`.
 
     An error of ours comes back as ``{"error": class name, "message": text}``.
     """
@@ -316,7 +316,7 @@ def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
 
 
 def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
-    """Return as soon as something holds, while a process is at it."""
+    """Return as soon as a condition holds, while the process runs."""
     deadline = time.monotonic() + 300
     while not until():
         assert process.poll() is None
@@ -327,7 +327,7 @@ def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
 def ask_and_kill(
     hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
 ) -> None:
-    """Run `code` in a new process, and kill that with no warning as soon as `when` holds."""
+    """Run `code` in a new process, and kill it without warning as soon as `when` holds."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, code],
         env=environment(hub_url, home, **more),

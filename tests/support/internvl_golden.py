@@ -1,4 +1,4 @@
-"""The golden set of the MMIE judge model: what the official code did with a tiny checkpoint.
+"""The golden set of the MMIE judge model: outputs of the official code with a tiny checkpoint.
 
 `tests/golden/internvl/README.md` says how it was made. Everything is read when it is asked for.
 """
@@ -89,7 +89,7 @@ class ErrorCase:
 
 
 def read(name: str, folder: Path = FOLDER) -> Any:
-    """What a JSON file of the set holds."""
+    """The content of a JSON file of the set."""
     return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -149,13 +149,13 @@ def logits(name: str, folder: Path = FOLDER) -> NDArray[np.float32]:
 
 
 def vision_outputs(folder: Path = FOLDER) -> dict[Path, NDArray[np.float32]]:
-    """By image: what its tiles become, (tiles, tokens per tile, hidden size of the text model)."""
+    """Vision outputs by image: (tiles, tokens per tile, hidden size of the text model)."""
     names = [name for name in _all_logits(folder) if name.startswith("vit/")]
     return {folder / "images" / f"{name[4:]}.png": logits(name, folder) for name in names}
 
 
 def system_message(folder: Path = FOLDER) -> str:
-    """The one in the checkpoint's ``config.json``."""
+    """The system message in the checkpoint's ``config.json``."""
     message: str = read("config", folder / "checkpoint")["system_message"]
     return message
 

@@ -1,4 +1,4 @@
-"""The little MIA-Bench on a loopback Hub, as parquet with the pictures inside."""
+"""A small MIA-Bench on a loopback Hub, as parquet with the pictures inside."""
 
 from __future__ import annotations
 

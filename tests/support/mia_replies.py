@@ -1,4 +1,4 @@
-"""Judge replies of our own, with what a careful reader takes from them.
+"""Judge replies of our own, with the points that a careful reader finds in them.
 
 Weights are (6, 4) and the verdict is 6/6, 2/4 and 8/10 unless a case says otherwise.
 """

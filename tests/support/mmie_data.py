@@ -1,4 +1,4 @@
-"""Little MMIE folders in both forms of ``data.json``: made-up words, drawn pictures.
+"""Small MMIE folders in both forms of ``data.json``: made-up text, generated pictures.
 
 `conversations_folder` is as on the Hub, `judge_input_folder` as the official judge reads it. The
 samples go round SA, PBL and MSR: ids ``SA-0``, ``PBL-1``, ``MSR-2``, ``SA-3``, ... SA and PBL have

@@ -1,4 +1,4 @@
-"""The little MMIE on a loopback Hub: ``data.json`` and ``images.tar.gz``."""
+"""A small MMIE on a loopback Hub: ``data.json`` and ``images.tar.gz``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARCHIVE = "images.tar.gz"
 
 
 def archive(images: Path, prefix: str = "images/", filler_bytes: int = 0) -> bytes:
-    """The files of a folder, packed below `prefix`; and noise, where it should be larger."""
+    """The files of a folder, packed below `prefix`; and noise, to make it larger."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for path in sorted(images.iterdir()):
@@ -33,7 +33,7 @@ def archive(images: Path, prefix: str = "images/", filler_bytes: int = 0) -> byt
 
 @contextmanager
 def mmie_hub(n: int = 3, prefix: str = "images/", filler_bytes: int = 0) -> Iterator[HubServer]:
-    """A Hub with `n` samples, and beside them what nobody should ask for."""
+    """A Hub with `n` samples, and files that must not be downloaded."""
     with TemporaryDirectory() as folder, HubServer() as hub:
         path = conversations_folder(Path(folder), n)
         hub.holds(REPO, ANNOTATION, (path / ANNOTATION).read_bytes())

@@ -1,4 +1,4 @@
-"""A judge of MMIE for the loopback server, and words to ask it with that are ours."""
+"""A judge of MMIE for the loopback server, and judge prompts of our own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def words(path: Path) -> Path:
 
 
 def content_of(body: Body) -> list[str | bytes]:
-    """What was asked: texts, and the bytes of images, in their order."""
+    """Texts and image bytes of a request, in their order."""
     content = body["messages"][0]["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return [
@@ -38,7 +38,7 @@ def content_of(body: Body) -> list[str | bytes]:
 
 
 def text_of(body: Body) -> str:
-    """The words of a request, with ``<image>`` for its images."""
+    """The text of a request, with ``<image>`` for each image."""
     return "".join(part if isinstance(part, str) else "<image>" for part in content_of(body))
 
 

@@ -16,7 +16,7 @@ _MODEL_FILE = re.compile(r"/(?!api/|datasets/|signed/)[^/]+/[^/]+/resolve/.+")
 
 
 class _ModelHandler(_Handler):
-    """Models are where datasets are, without the word."""
+    """Addresses of models are those of datasets without ``datasets/``."""
 
     def _answer(self) -> None:
         if _MODEL_FILE.fullmatch(self.path):
@@ -34,7 +34,7 @@ class ModelHub(HubServer):
 
 @contextmanager
 def model_hub() -> Iterator[ModelHub]:
-    """A Hub with the checkpoint, and beside it what nobody should ask for."""
+    """A Hub with the checkpoint, and files that must not be downloaded."""
     with ModelHub() as hub:
         for path in sorted((INTERNVL / "checkpoint").iterdir()):
             hub.holds(REPO, path.name, path.read_bytes())

@@ -29,7 +29,7 @@ def draw_all(page: Page) -> None:
 
 
 def open_all(page: Page) -> None:
-    """Open whatever can be opened, samples included."""
+    """Open everything that can be opened, including samples."""
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     whole = section(page).locator(".whole-sample:has(.in-runs)")
     expect(whole).to_have_count(len(made.POINTS))

@@ -55,7 +55,7 @@ class CommandResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """A folder to start commands in. What lies in ``plugins`` is found before what is installed."""
+    """A folder to start commands in. Modules in ``plugins`` precede installed ones."""
 
     folder: Path
 
@@ -119,7 +119,7 @@ class Workplace:
             return _result(status, output.read())
 
     def run_process(self, *command: str, **variables: str) -> CommandResult:
-        """Run a command to its end as a process of its own, whatever it is."""
+        """Run any command to its end in a separate process."""
         process = subprocess.run(
             command,
             cwd=self.folder,

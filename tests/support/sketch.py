@@ -77,7 +77,7 @@ def add_ours(workplace: Workplace, **tasks: str) -> None:
 
 
 def write_users(folder: Path, **tasks: str) -> Path:
-    """Write tasks (name to alias) of a user, who keeps the functions beside them as the runner."""
+    """Write tasks (name to alias) of a user, with the functions beside them as in the runner."""
     write(folder / "samples.json", json.dumps(SAMPLES))
     write(folder / "utils.py", _UTILS)
     for name, alias in tasks.items():

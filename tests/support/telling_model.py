@@ -1,4 +1,4 @@
-"""A chat model that opens its image and says of each question what it is told to say."""
+"""A chat model that opens the image of each question and answers from the gold answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TELLING = ModelManifest(model_id="telling", chat_class_path="support.telling_mod
 
 
 class Telling(lmms):
-    """Right on two questions of three, and thinks aloud; dies when asked about the last image."""
+    """Answers two of three questions right, after a `<think>` block; fails without the image."""
 
     is_simple = False
 

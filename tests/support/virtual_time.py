@@ -49,7 +49,7 @@ class SimulatedServer:
 
     Attributes:
         fault: The failure of a request, if any, by its number.
-        asked: How often each request arrived.
+        attempts: How often each request arrived.
         results: How often it replied, or failed in which way.
         seconds: How long all requests took, once they are done.
     """
@@ -63,17 +63,17 @@ class SimulatedServer:
         self.reply_s: float = how.get("reply_s", 0.05)
         self.fault_s: float = how.get("fault_s", 0.1)
         self.at_once = self.most_at_once = 0
-        self.asked: Counter[int] = Counter()
+        self.attempts: Counter[int] = Counter()
         self.results: Counter[str] = Counter()
 
     async def send(self, number: int) -> Success[str] | Failure:
-        await asyncio.sleep(0.001)  # the way to the server
+        await asyncio.sleep(0.001)  # the latency of the network
         result = await self._answer(number)
         self.results["answered" if isinstance(result, Success) else result.kind] += 1
         return result
 
     async def _answer(self, number: int) -> Success[str] | Failure:
-        self.asked[number] += 1
+        self.attempts[number] += 1
         if self.at_once >= self.at_most:
             return Failure(kind="busy", reason="HTTP 429", wait_s=self.retry_after_s)
         self.at_once += 1

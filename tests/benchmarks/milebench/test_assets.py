@@ -86,7 +86,9 @@ def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     folder = tmp_path / "cache/milebench" / COMMIT / "MileBench_part4/OCR-VQA"
     assert answer == {"folder": str(folder), "revision": COMMIT}
     assert (folder / "OCR-VQA.json").is_file()
-    assert set(hub.asked_for("HEAD") + hub.asked_for("GET")) == {"MileBench_part4.tar.gz"}
+    assert set(hub.requested_files("HEAD") + hub.requested_files("GET")) == {
+        "MileBench_part4.tar.gz"
+    }
 
 
 def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):
@@ -244,7 +246,7 @@ def test_one_process_downloads_and_another_waits_for_its_folder(hub, tmp_path):
     hub.holds(REPO, "MileBench_part1.tar.gz", archive("GPR1200", filler=100_000))
     hub.hangs(after=50_000)
     first = start(hub, tmp_path)
-    watch(first, until=lambda: hub.asked_for("GET") != [])
+    watch(first, until=lambda: hub.requested_files("GET") != [])
     second = start(hub, tmp_path)
     assert any("Another process is downloading" in line for line in second.stderr)
     hub.hangs_up()

@@ -75,8 +75,8 @@ def test_the_samples_come_with_their_images_and_their_commit(hub, tmp_path):
 
 def test_only_the_two_files_are_asked_for_with_the_token(hub, tmp_path):
     ask(hub.url, tmp_path, FETCH)
-    assert set(hub.asked_for("HEAD")) == {ANNOTATION, ARCHIVE}
-    assert hub.asked_for("GET") == [ANNOTATION, ARCHIVE]
+    assert set(hub.requested_files("HEAD")) == {ANNOTATION, ARCHIVE}
+    assert hub.requested_files("GET") == [ANNOTATION, ARCHIVE]
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
 
 
@@ -136,7 +136,7 @@ def test_what_is_half_there_is_completed(hub, tmp_path):
     shutil.rmtree(folder_of(tmp_path) / "images")
     assert ask(hub.url, tmp_path, FETCH) == first
     assert is_complete(folder_of(tmp_path))
-    assert hub.asked_for("GET") == [ANNOTATION, ARCHIVE, ANNOTATION, ARCHIVE]
+    assert hub.requested_files("GET") == [ANNOTATION, ARCHIVE, ANNOTATION, ARCHIVE]
 
 
 def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):

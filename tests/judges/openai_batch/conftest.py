@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 from loguru import logger
-from support.batch_asking import Asking, Elsewhere, echo
+from support.batch_asking import Asking, SeparateProcesses, echo
 from support.batch_server import BatchServer, batch_server
 
 
 @pytest.fixture
 def server():
     with batch_server() as server:
-        server.say = echo
+        server.reply = echo
         yield server
 
 
@@ -19,8 +19,8 @@ def asking(server: BatchServer, tmp_path: Path) -> Asking:
 
 
 @pytest.fixture
-def elsewhere(asking: Asking) -> Elsewhere:
-    return Elsewhere(asking)
+def processes(asking: Asking) -> SeparateProcesses:
+    return SeparateProcesses(asking)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_batches_adapt_to_an_immediate_rejection(server, asking):
     server.fails(429, "create", times=2, body=body)
     assert asking.texts(*"abcd") == list("ABCD")
     assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [1, 1, 1, 1]
-    assert asking.left() == []
+    assert asking.remaining_suffixes() == []
 
 
 def test_a_batch_is_repeated_in_the_dialect_that_the_model_accepts(server, asking):
@@ -37,8 +37,8 @@ def test_a_batch_is_repeated_in_the_dialect_that_the_model_accepts(server, askin
         "Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter"
     )
     rejection["error"]["param"] = "max_tokens"
-    say = server.say
-    server.says(lambda body: (400, rejection) if "max_tokens" in body else say(body))
+    reply_of = server.reply
+    server.reply_with(lambda body: (400, rejection) if "max_tokens" in body else reply_of(body))
     assert asking.texts("a", "b") == ["A", "B"]
     assert len(server.batches) == 2
 
@@ -49,7 +49,7 @@ def test_a_model_that_accepts_no_dialect_is_a_refusal(server, asking):
         rejection = error(f"Unsupported parameter: '{name}'.", "unsupported_parameter")
         return 400, rejection
 
-    server.says(reject_length_parameters)
+    server.reply_with(reject_length_parameters)
     (outcome,) = asking.texts("a")
     assert outcome.startswith("JudgeRefused: ")
     assert len(server.batches) <= 3

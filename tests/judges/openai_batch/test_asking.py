@@ -61,7 +61,7 @@ def test_a_line_is_what_the_online_judge_would_send(server, asking, tmp_path):
     ],
 )
 def test_any_text_is_sent_and_received_unchanged(server, asking, text):
-    server.says(lambda body: body["messages"][0]["content"][0]["text"])
+    server.reply_with(lambda body: body["messages"][0]["content"][0]["text"])
     assert asking.texts(text, "next") == [text, "next"]
 
 
@@ -72,7 +72,7 @@ def test_equal_requests_are_sent_once(server, asking):
 
 def test_no_requests_send_nothing(server, asking):
     assert asking.texts() == []
-    assert server.asked == []
+    assert server.calls == []
 
 
 def test_an_unreadable_image_concerns_only_its_request(asking, tmp_path):
@@ -118,18 +118,18 @@ def test_a_request_larger_than_a_file_cannot_be_sent(asking):
 
 def test_only_a_lock_file_remains_on_the_disk(asking):
     asking.texts("a")
-    assert asking.left() == []
+    assert asking.remaining_suffixes() == []
     assert [path.name for path in asking.folder.rglob("*") if path.is_file()] == [".lock"]
 
 
 def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
     modes = {}
 
-    def look():
+    def record_modes():
         for path in (asking.folder / "judge" / "batches").rglob("*"):
             modes[path.suffix] = stat.S_IMODE(path.stat().st_mode)
 
-    server.before["upload"] = look
+    server.before["upload"] = record_modes
     asking.texts("a")
     (folder,) = (asking.folder / "judge" / "batches").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -138,7 +138,7 @@ def test_only_the_owner_may_read_the_files_on_the_disk(server, asking):
 
 def test_no_request_is_on_the_disk_while_a_batch_runs(server, asking):
     leaked = []
-    server.before["retrieve"] = lambda: leaked.extend(asking.left())
+    server.before["retrieve"] = lambda: leaked.extend(asking.remaining_suffixes())
     asking.texts("a")
     assert set(leaked) == {".json"}
 
@@ -150,7 +150,7 @@ def test_the_signature_is_that_of_the_online_judge(asking):
 
 def test_a_check_is_one_chat_request_and_makes_no_batch(server, asking):
     asking.judge().check()
-    assert [route for route, _ in server.asked] == ["chat"]
+    assert [route for route, _ in server.calls] == ["chat"]
 
 
 def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
@@ -160,7 +160,7 @@ def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
     judge = replace(asking, url=f"{server.url}?code=hush-hush")
     with caplog.at_level(logging.DEBUG):
         assert judge.texts("a") == ["A"]
-    assert {route for route, _ in server.asked} == {
+    assert {route for route, _ in server.calls} == {
         "upload",
         "create",
         "list",
@@ -209,13 +209,13 @@ def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     ],
 )
 def test_a_finished_line_is_read_as_the_online_judge_reads_it(server, asking, answer, words):
-    server.says((200, answer))
+    server.reply_with((200, answer))
     (outcome,) = asking.texts("a")
     assert outcome.startswith(words)
 
 
 def test_a_truncated_reply_is_marked(server, asking):
-    server.says((200, completion("half", finish_reason="length")))
+    server.reply_with((200, completion("half", finish_reason="length")))
     (outcome,) = asking.outcomes(request("a"))
     assert (outcome.text, outcome.finish) == ("half", "length")
 

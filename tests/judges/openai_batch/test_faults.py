@@ -31,9 +31,11 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
     ],
 )
 def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
-    say = server.say
-    server.says(
-        lambda request_body: (status, body) if say(request_body) == "B" else say(request_body)
+    reply_of = server.reply
+    server.reply_with(
+        lambda request_body: (
+            (status, body) if reply_of(request_body) == "B" else reply_of(request_body)
+        )
     )
     first, second, third = asking.texts("a", "b", "c")
     assert (first, third) == ("A", "C")
@@ -176,7 +178,7 @@ def test_a_server_that_stays_down_is_given_up_for_all_requests_at_once(server, a
     server.fails(503, route)
     outcomes = asking.texts(*"abcd", limits=Limits(requests=1), **IMPATIENT)
     assert all(text.startswith("JudgeUnavailable: http://127.0.0.1:") for text in outcomes)
-    assert len({path for called, path in server.asked if called == route}) == 1
+    assert len({path for called, path in server.calls if called == route}) == 1
 
 
 def test_a_batch_created_during_an_outage_is_found_later(server, asking):
@@ -199,10 +201,10 @@ def test_a_batch_is_resumed_after_an_outage(server, asking):
 
 
 def test_a_batch_that_never_ends_is_left_running(server, asking):
-    server.looks = 1_000_000
+    server.polls = 1_000_000
     (left,) = asking.texts("a", pace=fast(longest_wait_s=0.05))
     assert left.startswith("JudgeUnavailable: the batch is not over after")
-    server.batches["batch_1"]["_looks"] = 0
+    server.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
@@ -236,16 +238,16 @@ def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking,
 def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(
     server, asking
 ):
-    say = server.say
-    server.says(lambda _: (200, completion("5", model="m", finish_reason="abort")))
+    reply_of = server.reply
+    server.reply_with(lambda _: (200, completion("5", model="m", finish_reason="abort")))
     (unavailable,) = asking.texts("a")
     assert unavailable.startswith("JudgeUnavailable: ")
     assert "`abort`" in unavailable
-    server.says(say)
+    server.reply_with(reply_of)
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 2
 
 
 def test_an_incomplete_completion_is_read(server, asking):
-    server.says((200, completion("a", model="other") | {"usage": None, "id": 5}))
+    server.reply_with((200, completion("a", model="other") | {"usage": None, "id": 5}))
     assert asking.texts("a") == ["a"]

@@ -27,60 +27,60 @@ MOMENTS = {
 @pytest.mark.parametrize(
     ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
 )
-def test_a_killed_process_pays_once(server, asking, elsewhere, route, done, batches):
+def test_a_killed_process_pays_once(server, asking, processes, route, done, batches):
     held = server.holds(route, done=done)
-    elsewhere.killed("a", "b", when=reaches(held))
+    processes.killed("a", "b", when=reaches(held))
     assert asking.texts("a", "b") == ["A", "B"]
     assert len(server.batches) == batches
-    assert asking.left() == []
+    assert asking.remaining_suffixes() == []
 
 
-def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking, elsewhere):
+def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a", "b", when=reaches(held))
+    processes.killed("a", "b", when=reaches(held))
     assert asking.texts("b", "c", "a") == ["B", "C", "A"]
     assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [
         *("a", "b", "c")
     ]
 
 
-def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, elsewhere):
+def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a", "b", "c", when=reaches(held))
+    processes.killed("a", "b", "c", when=reaches(held))
     assert asking.texts("b") == ["B"]
-    assert asking.left() == [".json"]
+    assert asking.remaining_suffixes() == [".json"]
     assert asking.texts("a", "c") == ["A", "C"]
-    assert asking.left() == []
+    assert asking.remaining_suffixes() == []
     assert server.count("create") == 1
 
 
 def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(
-    server, asking, elsewhere
+    server, asking, processes
 ):
     server.ends("expired", finished=1)
     held = server.holds("content")
-    elsewhere.killed("a", "b", when=reaches(held))
+    processes.killed("a", "b", when=reaches(held))
     assert asking.texts("a", "b") == ["A", "B"]
     assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [2, 1]
 
 
-def test_a_batch_that_failed_meanwhile_is_submitted_again(server, asking, elsewhere):
+def test_a_batch_that_failed_meanwhile_is_submitted_again(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a", when=reaches(held))
+    processes.killed("a", when=reaches(held))
     server.batches["batch_1"]["_ending"].status = "failed"
     assert asking.texts("a") == ["A"]
     assert len(server.batches) == 2
 
 
-def test_a_batch_of_another_account_is_not_waited_for(server, asking, elsewhere):
+def test_a_batch_of_another_account_is_not_waited_for(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a", when=reaches(held))
+    processes.killed("a", when=reaches(held))
     server.batches.clear()
     assert asking.texts("a") == ["A"]
 
 
 def test_closing_the_iterator_names_the_running_batches(server, asking, logged):
-    server.looks = 3
+    server.polls = 3
     outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
     next(outcomes)
     outcomes.close()
@@ -91,7 +91,7 @@ def test_closing_the_iterator_names_the_running_batches(server, asking, logged):
 
 @pytest.fixture
 def interruptible():
-    """Python's own handler: whoever started the tests in the background has it ignored."""
+    """Python's own handler; in background jobs of a shell, the signal is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -99,7 +99,7 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_names_the_running_batch(server, asking, logged):
-    server.looks = 1_000
+    server.polls = 1_000
     outcomes = asking.judge().ask([request("a")])
     main = threading.main_thread().ident
     server.before["retrieve"] = lambda: signal.pthread_kill(main, signal.SIGINT)
@@ -107,34 +107,34 @@ def test_an_interrupt_names_the_running_batch(server, asking, logged):
         list(outcomes)
     assert "`batch_1` go on at http://127.0.0.1" in logged()
     server.before.clear()
-    server.batches["batch_1"]["_looks"] = 0
+    server.batches["batch_1"]["_polls"] = 0
     assert asking.texts("a") == ["A"]
     assert server.count("create") == 1
 
 
-def test_two_processes_with_the_same_requests_share_a_batch(server, elsewhere):
+def test_two_processes_with_the_same_requests_share_a_batch(server, processes):
     uploading, go_on = threading.Event(), threading.Event()
     server.before["upload"] = lambda: (uploading.set(), go_on.wait(timeout=300))
-    server.looks = 1_000_000
-    first = elsewhere.start("a", "b")
+    server.polls = 1_000_000
+    first = processes.start("a", "b")
     assert uploading.wait(timeout=300)
-    second = elsewhere.start("b", "a")
+    second = processes.start("b", "a")
     assert "Another process is submitting a batch" in second.stderr.readline()
     go_on.set()
     watch(second, until=lambda: len(server.callers.get("retrieve", ())) == 2)
-    server.batches["batch_1"]["_looks"] = 0
-    assert [elsewhere.result(process) for process in (first, second)] == [["A", "B"], ["B", "A"]]
+    server.batches["batch_1"]["_polls"] = 0
+    assert [processes.result(process) for process in (first, second)] == [["A", "B"], ["B", "A"]]
     assert (server.count("upload"), server.count("create")) == (1, 1)
 
 
 def test_a_finished_batch_is_not_used_again(server, asking):
     assert asking.texts("a") == ["A"]
-    server.says("another")
+    server.reply_with("another")
     assert asking.texts("a") == ["another"]
 
 
 def test_batches_of_another_judge_are_not_waited_for(server, asking):
-    server.looks = 3
+    server.polls = 3
     outcomes = asking.judge(limits=Limits(requests=1)).ask([request("a"), request("b")])
     next(outcomes)
     outcomes.close()
@@ -160,24 +160,24 @@ def test_an_unreadable_record_stays_unchanged(asking, text):
     assert (folder / "x.json").read_text() == text
 
 
-def test_a_record_older_than_the_providers_files_is_deleted(server, asking, elsewhere):
+def test_a_record_older_than_the_providers_files_is_deleted(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a", when=reaches(held))
+    processes.killed("a", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
     fields = json.loads(record.read_text())
     server.batches["batch_1"]["status"] = "completed"
     record.write_text(json.dumps(fields | {"begun_s": fields["begun_s"] - RETENTION_S - 1}))
     assert asking.texts("a") == ["A"]
-    assert asking.left() == []
+    assert asking.remaining_suffixes() == []
     assert len(server.batches) == 2
-    assert [path for route, path in server.asked if route == "retrieve"].count(
+    assert [path for route, path in server.calls if route == "retrieve"].count(
         "GET /v1/batches/batch_1"
     ) == 1  # by the process that was killed
 
 
-def test_a_record_holds_no_request_and_no_key(server, asking, elsewhere):
+def test_a_record_holds_no_request_and_no_key(server, asking, processes):
     held = server.holds("retrieve")
-    elsewhere.killed("a secret question", when=reaches(held))
+    processes.killed("a secret question", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
     fields = json.loads(record.read_text())
     names = "version server signature digest keys nonce begun_s input_file batch"

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha, beside what the package of that name says."""
+"""Krippendorff's alpha, compared with the package `krippendorff`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATINGS = st.integers(2, 4).flatmap(
 
 
 def usable(points):
-    """Whether alpha is defined: two ratings of one sample somewhere, and not all the same."""
+    """Whether alpha is defined: a sample has two ratings, and not all ratings are equal."""
     rated = points[np.isfinite(points).sum(axis=1) >= 2]
     return len(rated) and np.nanmin(rated) < np.nanmax(rated)
 

@@ -1,4 +1,4 @@
-"""What is measured of two raters, beside what the libraries say."""
+"""Measures of two raters, compared with those of scipy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_weighted_statistics_equal_those_of_the_libraries(rows):
 
 @QUICK
 @given(VARIED, st.integers(0, 99))
-@example([(0, 0), (0, 1), (1, 2)], 29)  # no spread is left, but for rounding
+@example([(0, 0), (0, 1), (1, 2)], 29)  # without rounding there is no variance
 def test_a_weighted_statistic_equals_that_of_the_drawn_samples(rows, seed):
     grouped = pairs(rows)
     [drawn] = bootstrap.resample_counts(grouped.counts, 1, seed)
@@ -149,7 +149,10 @@ def test_samples_with_missing_points_are_left_out():
 def test_only_step_measures_round_to_whole_points():
     measured = values([(3, 3.5), (2, 2.5), (5, 1), (0, 2)])
     assert measured["mae"] == (0.5 + 0.5 + 4 + 2) / 4
-    assert (measured["exact"], measured["within"]) == (0.25, 0.5)  # 3.5 is 4, and 2.5 is 2
+    assert (measured["exact"], measured["within"]) == (
+        0.25,
+        0.5,
+    )  # 3.5 is rounded to 4, and 2.5 to 2
 
 
 def test_without_whole_points_kappa_is_undefined_and_the_tolerance_is_a_tenth():
@@ -209,7 +212,7 @@ def test_both_algorithms_for_tau_give_the_same_interval(monkeypatch):
 
 
 def test_many_undefined_resamples_leave_no_interval():
-    rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples are without the only other one
+    rows = [(3, 1)] * 40 + [(4, 2)]  # a third of the resamples lack the only different pair
     pearson = measure(pairs(rows), ["pearson"], MeasureOptions(scale=SIX, resamples=500))["pearson"]
     assert (pearson.value, pearson.interval) == (pytest.approx(1), None)
     assert "not defined in 3" in pearson.why_not

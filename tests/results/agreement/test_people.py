@@ -1,4 +1,4 @@
-"""Points that people gave, as spreadsheets save them."""
+"""Ratings by people, in CSV files of spreadsheets."""
 
 from __future__ import annotations
 

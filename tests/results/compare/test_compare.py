@@ -1,4 +1,4 @@
-"""Two runs of one task, number by number."""
+"""Two runs of one task, compared metric by metric."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Intervals and p-values of paired differences: against scipy, and against what must hold."""
+"""Intervals and p-values of paired differences, compared with scipy; general properties."""
 
 import numpy as np
 import pytest

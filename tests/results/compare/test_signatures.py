@@ -1,4 +1,4 @@
-"""What differs between the signatures of two runs, and moves a score."""
+"""Differences between the signatures of two runs that can move a score."""
 
 import pytest
 

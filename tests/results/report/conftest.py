@@ -16,7 +16,7 @@ from support.report_browser import Open, section
 from mmie_tasks.results.report.page import render
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-PATIENCE_MS = 20_000  # for a busy machine; what is waited for comes at once on an idle one
+PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
 NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
 
 

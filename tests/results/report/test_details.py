@@ -173,7 +173,9 @@ def test_chunks_hold_every_detail_in_order_and_none_is_too_large(sizes: list[int
     for text, chunk_details in zip(unpacked, lists, strict=True):
         assert len(text) < CHUNK_BYTES + 100 or len(chunk_details) == 1
     neighbour_sizes = map(sum, pairwise(map(len, unpacked)))
-    assert all(size > CHUNK_BYTES for size in neighbour_sizes)  # none is smaller than it must be
+    assert all(
+        size > CHUNK_BYTES for size in neighbour_sizes
+    )  # no chunk could hold its neighbour too
 
 
 def test_the_same_details_give_the_same_bytes() -> None:

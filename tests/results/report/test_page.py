@@ -1,4 +1,4 @@
-"""The report's page in a real browser: that it is safe, whole and readable."""
+"""The report's page in a real browser: safe, complete and readable."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_label_of_a_chart_is_shown_unchanged(opened: Open, hostile: Path) ->
     texts = page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
     assert [text for text in texts if text.startswith("<script>window.pwned = 1</")]
     assert made.MARKUP in texts
-    assert texts.count("alike") == 2  # one bar each, though they are called the same
+    assert texts.count("alike") == 2  # one bar for each of two equal labels
 
 
 def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_theme_follows_the_system_until_the_button_is_pressed(
 
 
 def colours(page: Page) -> tuple[str, str]:
-    """Of text and of paper."""
+    """The colours of text and background."""
     ink, paper = page.evaluate(
         "(({color, backgroundColor}) => [color, backgroundColor])(getComputedStyle(document.body))"
     )

@@ -1,4 +1,4 @@
-"""The report's samples in a real browser: found, sorted, turned, opened and linked to."""
+"""The report's samples in a real browser: searching, sorting, paging, opening and linking."""
 
 from __future__ import annotations
 

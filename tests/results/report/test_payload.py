@@ -44,7 +44,7 @@ def image(path: Path, side_px: int = 100) -> str:
 
 
 def shown_samples(task_payload: Any) -> list[int]:
-    """The samples that have a thumbnail."""
+    """Indices of the samples with a thumbnail."""
     return [
         index
         for index, detail in enumerate(details_of(task_payload))
@@ -148,7 +148,7 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
 
 
 def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
-    """Samples with a picture of their own each."""
+    """Samples with one picture each, all different."""
     return [
         sample(
             str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),)

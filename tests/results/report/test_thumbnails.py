@@ -59,7 +59,7 @@ def test_a_thumbnail_is_a_webp_of_at_most_192_px(
 
 def test_a_thumbnail_of_a_rotated_photo_is_as_a_model_sees_it(tmp_path: Path) -> None:
     exif = Image.Exif()
-    exif[0x0112] = 6  # a viewer would turn it
+    exif[0x0112] = 6  # a viewer would rotate it
     with decoded(thumbnail(noise_image(tmp_path / "a.jpg", exif=exif)).address) as image:
         assert image.size == (192, 48)
 

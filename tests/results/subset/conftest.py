@@ -1,4 +1,4 @@
-"""Runs of a benchmark that is only letters."""
+"""Runs of the made-up benchmark `letters`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far subsets stray, and whether they keep the order of runs."""
+"""Deviations of subsets from the full score, and the order of runs in them."""
 
 import random
 
@@ -81,7 +81,7 @@ def test_the_order_of_runs_is_kept_more_often_by_larger_subsets(task_run):
     }
     result = study_runs(task_run(random_points(1)), task_run(better), task_run(random_points(1)))
     orders = {(order.ahead, order.behind): order for order in result.orders}
-    assert set(orders) == {(1, 0), (1, 2)}  # the first and the last are level
+    assert set(orders) == {(1, 0), (1, 2)}  # the first and the last run are equal
     assert orders[1, 0].by == pytest.approx(result.percent[0][1] - result.percent[0][0], abs=0.011)
     assert 0.5 < orders[1, 0].kept[10] < orders[1, 0].kept[40] <= 1
 
@@ -112,7 +112,7 @@ def test_a_fixed_subset_has_its_own_score(task_run):
     assert (fixed.samples, fixed.unscored, fixed.unknown) == (2, 1, 1)
     assert fixed.percent == ((30.0,), (30.0,), (None,))
     assert fixed.counts == (2, 2, 0)
-    assert study_runs(run, id_sets=id_sets).fixed[0].percent == ((None,),)  # of B, no sample
+    assert study_runs(run, id_sets=id_sets).fixed[0].percent == ((None,),)  # no sample of group B
 
 
 def test_a_metric_without_a_value_has_a_reason(task_run):

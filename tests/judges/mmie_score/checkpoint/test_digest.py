@@ -1,4 +1,4 @@
-"""What tells one checkpoint's content from another's."""
+"""The digest of a checkpoint's content."""
 
 from os import SEEK_END, SEEK_SET
 

@@ -1,4 +1,4 @@
-"""A fine-tune that was saved unmerged: it is merged exactly, or refused in words."""
+"""A fine-tune that was saved unmerged: it is merged exactly, or refused with a message."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Names and shapes of weights: what is expected is what transformers' model has."""
+"""Names and shapes of weights: those expected are those of transformers' model."""
 
 import json
 

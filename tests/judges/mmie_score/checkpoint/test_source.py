@@ -97,8 +97,10 @@ def test_the_complete_checkpoint_is_downloaded_and_no_other_file(hub, tmp_path):
     answer = located(hub, tmp_path)
     assert DEFAULT_MODEL == REPO
     assert answer["name"] == f"MMIE/MMIE-Score@{COMMIT}"
-    assert set(hub.asked_for("GET")) == {path.name for path in (INTERNVL / "checkpoint").iterdir()}
-    assert not set(hub.asked_for("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
+    assert set(hub.requested_files("GET")) == {
+        path.name for path in (INTERNVL / "checkpoint").iterdir()
+    }
+    assert not set(hub.requested_files("HEAD")) & {name.split("/")[-1] for name in UNWANTED[:3]}
     assert {request.token for request in hub.requests} == {f"Bearer {TOKEN}"}
     opened = open_checkpoint(locate(answer["folder"], None, {}))
     assert opened.end_token_id == 987
@@ -159,7 +161,7 @@ def test_two_processes_use_the_same_files(hub, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         answers = [*pool.map(lambda _: located(hub, tmp_path)["folder"], range(2))]
     assert len(set(answers)) == 1
-    assert len(hub.asked_for("GET")) == len(set(hub.asked_for("GET")))
+    assert len(hub.requested_files("GET")) == len(set(hub.requested_files("GET")))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The default system message: two places, their order, and what is refused."""
+"""The default system message: its two sources, their order, and invalid files."""
 
 import pytest
 from support.tiny_checkpoint import REMOVED, TinyCheckpoint
