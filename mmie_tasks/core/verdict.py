@@ -98,7 +98,7 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
 
 
 COVERAGE_FLOOR = 0.9
-"""Below this fraction of scored samples, no mean is reported."""
+"""Default: below this fraction of scored samples, no mean is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class Mean:
     why_not: str = ""
 
 
-def mean_of(tallied: Tally) -> Mean:
-    """The mean of a tally; none if its coverage is below `COVERAGE_FLOOR`."""
+def mean_of(tallied: Tally, floor: float = COVERAGE_FLOOR) -> Mean:
+    """The mean of a tally; none if its coverage is below the floor, 0 to 1."""
     if tallied.mean is None:
         return Mean(None, "no sample has a score")
-    if tallied.coverage < COVERAGE_FLOOR:
+    if tallied.coverage < floor:
         total = tallied.scored + tallied.unscored
         return Mean(None, f"only {tallied.scored} of {total} samples have a score")
     return Mean(tallied.mean)

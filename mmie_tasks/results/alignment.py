@@ -14,10 +14,10 @@ import numpy.typing as npt
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
-from mmie_tasks.core.verdict import Scored, Tally, Unscored, Verdict, mean_of
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, Verdict, mean_of
 from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.metric_values import metrics_of
+from mmie_tasks.runs.metric_values import floor_of, metrics_of
 
 Flags = npt.NDArray[np.bool_]
 
@@ -85,6 +85,9 @@ class AlignedRuns:
         runs: At least one.
         labels: Their names in messages.
         score_kind: Official or robust.
+
+    Attributes:
+        floor: Of coverage, below which a metric has no value, 0 to 1.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class AlignedRuns:
         self._samples = [[samples.get(id_) for id_ in self.ids] for samples in by_id]
         columns = zip(*self._samples, strict=True)
         self._first = [next(filter(None, column)) for column in columns]
+        self.floor = max(map(floor_of, self._first), default=COVERAGE_FLOOR)
         self._run_points: dict[str, list[RunPoints]] = {}
         self._groups: dict[str, dict[tuple[str, ...], Indices]] = {}
 
@@ -148,8 +152,8 @@ class AlignedRuns:
     def shared(self, metric: Metric) -> SharedMetric | None:
         """A metric over the samples that all runs have points for.
 
-        It has no value where a run has points for less than `verdict.COVERAGE_FLOOR` of the samples
-        that any run has, of a stratum: the scored samples might then be a biased choice.
+        It has no value where a run has points for a smaller share than `floor` of the samples that
+        any run has, of a stratum: the scored samples might then be a biased choice.
 
         Returns:
             None where no sample counts for it.
@@ -184,7 +188,7 @@ class AlignedRuns:
         for name, indices in strata.items():
             prefix = f"{name}: " if len(metric.weights) > 1 else ""
             for label, run_points in zip(self.labels, self.run_points(metric), strict=True):
-                if why_not := mean_of(_tally(run_points, indices)).why_not:
+                if why_not := mean_of(_tally(run_points, indices), self.floor).why_not:
                     reasons.append(f"{prefix}{label}: {why_not}")
             if not reasons and not len(shared[name]):
                 reasons.append(f"{prefix}no sample has a score in all runs")

@@ -7,7 +7,7 @@ within the groups. Seeds are fixed, and the order of the samples does not matter
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from typing import Literal, TypeAlias
@@ -230,6 +230,7 @@ class Comparison:
         differing: The samples on which they differ most, those first.
         left_over: Reason why samples are not compared, to their number.
         pairs: Samples that both have points for.
+        floor: Of coverage, below which a metric has no value, 0 to 1.
     """
 
     a: TaskRun
@@ -239,6 +240,7 @@ class Comparison:
     differing: tuple[DifferingSample, ...]
     left_over: dict[str, int]
     pairs: int
+    floor: float
 
 
 def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
@@ -277,6 +279,7 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
         ),
         left_over={reason: int(flags.sum()) for reason, flags in left_over.items() if flags.any()},
         pairs=int((in_a & in_b).sum()),
+        floor=runs.floor,
     )
 
 
@@ -438,7 +441,7 @@ def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
     blocks.append("\n".join([*runs, *_notes(a, b)]))
     for comparison in comparisons:
         blocks += _blocks(comparison, options)
-    return "\n\n".join([*blocks, _method(options)])
+    return "\n\n".join([*blocks, _method(options, {c.floor for c in comparisons})])
 
 
 def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
@@ -514,7 +517,8 @@ def _p(value: float | None) -> str:
     return f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
-def _method(options: CompareOptions) -> str:
+def _method(options: CompareOptions, floors: Collection[float]) -> str:
+    floor = " or ".join(f"{floor:.0%}" for floor in sorted(floors or {COVERAGE_FLOOR}))
     correction = _CORRECTIONS[options.correction]
     families = f", {correction}-corrected among the metrics of one table" if correction else ""
     draws = f"{options.resamples:,}"
@@ -525,5 +529,5 @@ def _method(options: CompareOptions) -> str:
         f"permutation test with random signs of the differences ({draws} draws; all choices of "
         f"signs where {EXACT_PAIRS} pairs or fewer differ){families}. Wins: pairs with more points "
         "in B. A metric has no value where either run has points for less than "
-        f"{COVERAGE_FLOOR:.0%} of the samples."
+        f"{floor} of the samples."
     )

@@ -9,6 +9,7 @@ known through its `Benchmark` object only.
 from __future__ import annotations
 
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -213,9 +214,11 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
 
 # The evaluator
 
+_STANDARD_ERRORS = "calculate_clt_aggregate_metric"
+
 
 def wrap_evaluator() -> None:
-    """Wrap ``simple_evaluate`` and ``evaluate`` of the runner's evaluator, if it is imported.
+    """Wrap functions of the runner's evaluator, if it is imported.
 
     The command line looks up ``simple_evaluate`` after the index of tasks is built
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
@@ -227,6 +230,32 @@ def wrap_evaluator() -> None:
         for name, wrap in (("simple_evaluate", _check_first), ("evaluate", _record_model)):
             if callable(getattr(evaluator, name, None)):
                 wrap_once(evaluator, name, wrap)
+    output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
+    if callable(getattr(output, _STANDARD_ERRORS, None)):
+        wrap_once(output, _STANDARD_ERRORS, without_errors_of_nan)
+
+
+def without_errors_of_nan(calculate: Method) -> Method:
+    """Wrap the calculation of standard errors so that no mean of ours without a value has one.
+
+    The runner computes them from all rows with a ``score``, whatever the mean (a method of
+    ``TaskOutput`` in ``evaluator_utils.py``): below the floor of coverage, it would print an error
+    beside NaN.
+    """
+
+    @functools.wraps(calculate)
+    def calculate_standard_errors(output: Any) -> None:  # noqa: ANN401 - the runner's
+        calculate(output)
+        if benchmark_of(output.task) is None:
+            return
+        values = output.agg_metrics
+        for metric, filter_key in output.sample_metrics:
+            value = values.get(f"{metric},{filter_key}")
+            if isinstance(value, float) and math.isnan(value):
+                for kind in ("stderr", "stderr_clt", "stderr_clustered"):
+                    values[f"{metric}_{kind},{filter_key}"] = "N/A"
+
+    return calculate_standard_errors
 
 
 def _record_model(evaluate: Method) -> Method:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +11,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
-from mmie_tasks.core.verdict import Mean, Scored, Verdict, mean_of, tally
+from mmie_tasks.core.coverage import coverage_floor
+from mmie_tasks.core.verdict import (
+    COVERAGE_FLOOR,
+    Mean,
+    Scored,
+    Verdict,
+    mean_of,
+    tally,
+)
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 
 RESAMPLES = 10_000
+
+_FLOOR = re.compile(r"\|min_coverage:(0(?:\.\d+)?|1)(?:\||$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +97,8 @@ def metric_value(
 ) -> MetricValue | None:
     """The value of a metric; None if no sample counts for it.
 
-    Samples that the official script leaves out enter neither the mean nor the coverage.
+    Samples that the official script leaves out enter neither the mean nor the coverage. The floor
+    of coverage is that of the environment, else the one in the run's signature.
 
     Args:
         samples: Of one benchmark.
@@ -94,14 +107,16 @@ def metric_value(
         scale: The benchmark's scale.
         resamples: Bootstrap resamples; 0 computes no interval.
     """
+    members_by_stratum = samples_by_stratum(samples, metric)
     strata = {
         name: [metric.verdict(sample, kind, scale) for sample in members]
-        for name, members in samples_by_stratum(samples, metric).items()
+        for name, members in members_by_stratum.items()
     }
     verdicts = [verdict for members in strata.values() for verdict in members]
     if not verdicts:
         return None
-    mean = _weighted_mean(strata, metric.weights)
+    floor = floor_of(next(iter(members_by_stratum.values()))[0])
+    mean = _weighted_mean(strata, metric.weights, floor)
     has_mean = mean.value is not None
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
@@ -112,7 +127,19 @@ def metric_value(
     )
 
 
-def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float]) -> Mean:
+def floor_of(sample: LoggedSample) -> float:
+    """The floor of coverage for a sample's run: of the environment, else of its signature.
+
+    Raises:
+        SettingWrong: That of the environment is invalid.
+    """
+    noted = _FLOOR.search(sample.signature)
+    return coverage_floor(os.environ, float(noted[1]) if noted else COVERAGE_FLOOR)
+
+
+def _weighted_mean(
+    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float
+) -> Mean:
     """The weighted mean of the strata's means, in points, or the reason there is none."""
     if absent := [name for name in weights if name not in strata]:
         parts = f"{len(absent)} of {len(weights)} parts"
@@ -120,7 +147,7 @@ def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str
     total, reasons = 0.0, []
     for name, weight in weights.items():
         counted = (v for v in strata[name] if isinstance(v, Scored) or v.reason != "left_out")
-        mean = mean_of(tally(counted))
+        mean = mean_of(tally(counted), floor)
         total += weight * (mean.value or 0.0)
         if mean.why_not:
             reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)

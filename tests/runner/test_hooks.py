@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,9 +10,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from lmms_eval.evaluator_utils import TaskOutput
 from support.report_runs import SKETCH
 
 from mmie_tasks.benchmarks import registry
+from mmie_tasks.benchmarks.mia_bench import task as mia_bench
+from mmie_tasks.benchmarks.milebench import task as milebench
+from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
 from mmie_tasks.runner import hooks
 from mmie_tasks.runs.benchmark import Benchmark
@@ -44,6 +49,18 @@ def prepare(task: Task, hook: Callable[[object, Benchmark], None]) -> None:
     """Apply a hook to a task, if it belongs to a benchmark."""
     if (benchmark := hooks.benchmark_of(task)) is not None:
         hook(task, benchmark)
+
+
+def plain_rows(scored: int) -> list[dict[str, object]]:
+    """Twenty rows of one metric, of which this many have a score."""
+    points = [{"id": str(i), "score": float(i % 2)} for i in range(scored)]
+    return [*points, *({"id": str(i), "unscored": "refused"} for i in range(scored, 20))]
+
+
+def mmie_rows(scored: int) -> list[dict[str, object]]:
+    return [
+        {**row, "points": row["score"]} if "score" in row else row for row in plain_rows(scored)
+    ]
 
 
 def benchmark(**fields: Any) -> Benchmark:
@@ -128,3 +145,43 @@ def test_only_the_samples_of_the_run_are_checked(
     prepare(task, hooks.check_before_requests)
     task.build_all_requests(**options)
     assert "".join(ids) == checked_ids
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "rows"),
+    [
+        pytest.param(mmie.percent, mmie_rows, id="mmie, percent"),
+        pytest.param(mmie.points, mmie_rows, id="mmie, points"),
+        pytest.param(mia_bench.mean, plain_rows, id="mia_bench"),
+        pytest.param(milebench.mean, plain_rows, id="milebench"),
+    ],
+)
+@pytest.mark.parametrize("scored", [17, 18])
+def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
+    aggregate: Callable[..., float], rows: Callable[[int], list[object]], scored: int
+) -> None:
+    task = SimpleNamespace(
+        aggregation=lambda: {"official": aggregate},
+        config=SimpleNamespace(process_results=mmie.process_results),
+    )
+    output = TaskOutput(task=task, task_config={})
+    output.sample_metrics[("official", "none")] = rows(scored)
+    output.calculate_aggregate_metric()
+    hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
+    errors = [value for key, value in output.agg_metrics.items() if "stderr" in key]
+    is_below = scored == 17
+    assert math.isnan(output.agg_metrics["official,none"]) == is_below
+    assert set(errors) == {"N/A"} if is_below else any(value != "N/A" for value in errors)
+    assert output.sample_metrics[("official", "none")] == rows(scored)
+
+
+def test_the_standard_errors_of_other_tasks_stay() -> None:
+    task = SimpleNamespace(
+        aggregation=lambda: {"acc": lambda _rows: math.nan},
+        config=SimpleNamespace(process_results=print),
+    )
+    output = TaskOutput(task=task, task_config={})
+    output.sample_metrics[("acc", "none")] = plain_rows(20)
+    output.calculate_aggregate_metric()
+    hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
+    assert output.agg_metrics["acc_stderr_clt,none"] != "N/A"

@@ -1,5 +1,6 @@
 """The metrics of a run, computed from its samples."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,6 +72,30 @@ def test_a_missing_value_has_a_reason(logged, number, why):
     assert value.percent is None
     assert value.interval is None
     assert why in value.why_not
+
+
+def signed(logged, signature):
+    return [replace(sample, signature=signature) for sample in logged]
+
+
+@pytest.mark.parametrize(
+    ("signature", "setting", "has_value"),
+    [
+        pytest.param("task:x@1-A|pkg:1", "", False, id="default"),
+        pytest.param("task:x@1-A|min_coverage:0.5|pkg:1", "", True, id="the floor of the run"),
+        pytest.param("task:x@1-A|pkg:1", "0.5", True, id="set now"),
+        pytest.param(
+            "task:x@1-A|min_coverage:0.5|pkg:1", "0.6", False, id="set now, and the run's"
+        ),
+        pytest.param("task:x@1-A|min_coverage:many|pkg:1", "", False, id="unreadable"),
+    ],
+)
+def test_the_floor_of_coverage_is_the_one_that_is_set_or_the_runs_own(
+    signature, setting, has_value, monkeypatch
+):
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", setting)
+    found = value_of(signed(samples(1, "refused"), signature))
+    assert (found.percent is not None) == has_value
 
 
 def test_a_metric_without_samples_has_no_value():

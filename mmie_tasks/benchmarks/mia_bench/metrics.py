@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import (
+    COVERAGE_FLOOR,
     Scored,
     Unscored,
     UnscoredReason,
@@ -175,20 +176,21 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
-def summary(records: Sequence[SampleRecord]) -> str:
+def summary(records: Sequence[SampleRecord], floor: float = COVERAGE_FLOOR) -> str:
     """A table of official and robust scores, with reasons, judges and usage, as lines of text.
 
     Args:
         records: The `record` of each sample; at least one.
+        floor: Of coverage, below which there is no mean, 0 to 1.
     """
     clean = [record for record in records if not record["contradictory"]]
     lines = [f"{'percent of full marks':<22}{'official':>9}{'robust':>9}  scored"]
-    lines += [_line("total", *_totals(records)), _line("clean", *_totals(clean))]
+    lines += [_line("total", floor, *_totals(records)), _line("clean", floor, *_totals(clean))]
     for name in TYPES:
-        lines.append(_line(name, *_totals([r for r in records if r["type"] == name])))
+        lines.append(_line(name, floor, *_totals([r for r in records if r["type"] == name])))
     for name in CATEGORIES:
         lines.append(
-            _line(name, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS))
+            _line(name, floor, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS))
         )
     for kind, verdicts in zip(SCORE_KINDS, _totals(records), strict=True):
         reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
@@ -217,11 +219,11 @@ def _category_verdicts(records: Sequence[SampleRecord], kind: str, category: str
     return verdicts
 
 
-def _line(name: str, official: Sequence[Verdict], robust: Sequence[Verdict]) -> str:
+def _line(name: str, floor: float, official: Sequence[Verdict], robust: Sequence[Verdict]) -> str:
     if not official:
         return ""
     tallies = [tally(official), tally(robust)]
-    means = [mean_of(counts) for counts in tallies]
+    means = [mean_of(counts, floor) for counts in tallies]
     texts = ["n/a" if mean.value is None else f"{mean.value:.2f}" for mean in means]
     values = "".join(f"{text:>9}" for text in texts)
     scored = " and ".join(str(counts.scored) for counts in tallies)

@@ -21,6 +21,7 @@ from mmie_tasks.benchmarks.mia_bench.metrics import Grading, MetricRow, summary
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import mean_of, tally, verdict_of
@@ -93,6 +94,7 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - 
     Missing or broken data ends the process with a message: the runner would retry an exception.
     """
     try:
+        coverage_floor(os.environ)  # an invalid setting ends the run here, and not after it
         return data.dataset(os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
@@ -222,12 +224,13 @@ def signature(doc: Doc) -> str:
     judge = JUDGE.signature()
     is_elsewhere = "|host:" in judge  # a server that is not the provider's
     paper = "yes" if _PAPER_JUDGE.search(judge) and not is_elsewhere else "no"
-    return f"{judge}|paper_judge:{paper}|{provenance(doc)}|pkg:{__version__}"
+    settings = f"{provenance(doc)}{floor_signature(os.environ)}"
+    return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
 
 
 def coverage(records: Sequence[MetricRow]) -> float:
     """Samples with an official score, in percent of all; prints the run's summary."""
-    logger.info(f"MIA-Bench\n{summary(records)}")
+    logger.info(f"MIA-Bench\n{summary(records, coverage_floor(os.environ))}")
     rows = [row for record in records if isinstance(row := record["official"], dict)]
     return 100 * tally(map(verdict_of, rows)).coverage
 
@@ -244,7 +247,7 @@ def differ(rows: Sequence[MetricRow]) -> float:
 
 def mean(rows: Sequence[MetricRow]) -> float:
     """Mean percent of full marks over the scored samples; NaN below the floor of coverage."""
-    score = mean_of(tally(map(verdict_of, rows))).value
+    score = mean_of(tally(map(verdict_of, rows)), coverage_floor(os.environ)).value
     return float("nan") if score is None else score
 
 

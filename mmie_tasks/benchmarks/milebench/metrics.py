@@ -27,6 +27,7 @@ from mmie_tasks.benchmarks.milebench.sample import (
     Sample,
 )
 from mmie_tasks.core.verdict import (
+    COVERAGE_FLOOR,
     Mean,
     Scored,
     Tally,
@@ -200,22 +201,22 @@ def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:
     return {dataset: tally(grouped[dataset]) for dataset in DATASETS if dataset in grouped}
 
 
-def total(name: str, tallies: Mapping[str, Tally]) -> Mean:
+def total(name: str, tallies: Mapping[str, Tally], floor: float = COVERAGE_FLOOR) -> Mean:
     """A mean of `MEANS_OF_TASKS` or `MEANS_OF_DATASETS`; none unless all its parts have a mean.
 
     >>> total("S-1", {"TQA": Tally(1.0, 9, 0)}).why_not
     'WebQA, MultiModalQA, WikiVQA not in this run'
     """
     if name in MEANS_OF_DATASETS:
-        return _mean_of_datasets(MEANS_OF_DATASETS[name], tallies)
+        return _mean_of_datasets(MEANS_OF_DATASETS[name], tallies, floor)
     tasks = MEANS_OF_TASKS[name]
-    return _average([_mean_of_datasets(DATASETS_OF[task], tallies) for task in tasks])
+    return _average([_mean_of_datasets(DATASETS_OF[task], tallies, floor) for task in tasks])
 
 
-def _mean_of_datasets(names: Sequence[str], tallies: Mapping[str, Tally]) -> Mean:
+def _mean_of_datasets(names: Sequence[str], tallies: Mapping[str, Tally], floor: float) -> Mean:
     if missing := [name for name in names if name not in tallies]:
         return Mean(None, f"{', '.join(missing)} not in this run")
-    means = [(name, mean_of(tallies[name])) for name in names]
+    means = [(name, mean_of(tallies[name], floor)) for name in names]
     return _average([Mean(m.value, m.why_not and f"{name}: {m.why_not}") for name, m in means])
 
 
@@ -226,11 +227,12 @@ def _average(means: Sequence[Mean]) -> Mean:
     return Mean(sum(values) / len(values))
 
 
-def summary(records: Sequence[MetricRow]) -> str:
+def summary(records: Sequence[MetricRow], floor: float = COVERAGE_FLOOR) -> str:
     """A text table: per dataset, per task, the totals, unscored samples, and the signature.
 
     Args:
         records: The `sample_record` of each sample; at least one.
+        floor: Of coverage, below which there is no mean, 0 to 1.
     """
     official_tallies, robust_tallies = _tallies(records, "official"), _tallies(records, "robust")
     differing = Counter(str(row["dataset"]) for row in records if row["differ"])
@@ -238,16 +240,16 @@ def summary(records: Sequence[MetricRow]) -> str:
     for dataset, counts in official_tallies.items():
         name = f"{TASK_OF[dataset]} {dataset}"
         scored = f"{counts.scored}/{counts.scored + counts.unscored}"
-        mean = mean_of(counts)
-        pair = _pair(mean, mean_of(robust_tallies[dataset]))
+        mean = mean_of(counts, floor)
+        pair = _pair(mean, mean_of(robust_tallies[dataset], floor))
         lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {scored}{_reason(mean)}")
     if len(official_tallies) > 1:
         present = {TASK_OF[dataset] for dataset in official_tallies}
         tasks = [task for task in TASKS if task in present]
         means = [name for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS) if name not in TASKS]
         for name in tasks + means:
-            mean = total(name, official_tallies)
-            pair = _pair(mean, total(name, robust_tallies))
+            mean = total(name, official_tallies, floor)
+            pair = _pair(mean, total(name, robust_tallies, floor))
             lines.append(f"{name:<28}{pair}{_reason(mean)}")
     rows = [row for r in records if isinstance(row := r["official"], Mapping)]
     unscored = Counter(str(row["unscored"]) for row in rows if "unscored" in row)

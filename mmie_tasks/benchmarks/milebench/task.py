@@ -24,6 +24,7 @@ from mmie_tasks.benchmarks.milebench.prompts import (
     interleaved,
 )
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
+from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.paths import cache_dir
@@ -48,6 +49,7 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
     would retry any other exception.
     """
     try:
+        coverage_floor(os.environ)  # an invalid setting ends the run here, and not after it
         return data.dataset(stub.config_name, os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
@@ -179,12 +181,12 @@ def provenance(doc: Doc) -> str:
 
 def signature(doc: Doc) -> str:
     """Everything that can move the score: `provenance` and the version of this package."""
-    return f"{provenance(doc)}|pkg:{__version__}"
+    return f"{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
 
 
 def coverage(records: Sequence[MetricRow]) -> float:
     """Scored samples as a fraction of all; logs the run's summary."""
-    logger.info(f"MileBench\n{metrics.summary(records)}")
+    logger.info(f"MileBench\n{metrics.summary(records, coverage_floor(os.environ))}")
     return tally(verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
 
 
@@ -195,7 +197,7 @@ def differ(rows: Sequence[MetricRow]) -> float:
 
 def mean(rows: Sequence[MetricRow]) -> float:
     """Mean points (0 to 1) over the scored samples; NaN below the coverage floor."""
-    return _or_nan(mean_of(tally(map(verdict_of, rows))))
+    return _or_nan(mean_of(tally(map(verdict_of, rows)), coverage_floor(os.environ)))
 
 
 def task_mean(rows: Sequence[MetricRow]) -> float:
@@ -205,7 +207,8 @@ def task_mean(rows: Sequence[MetricRow]) -> float:
 
 def _total(name: str, rows: Sequence[MetricRow]) -> float:
     verdicts = ((str(row["dataset"]), verdict_of(row)) for row in rows)
-    return _or_nan(metrics.total(name, metrics.by_dataset(verdicts)))
+    tallies = metrics.by_dataset(verdicts)
+    return _or_nan(metrics.total(name, tallies, coverage_floor(os.environ)))
 
 
 def _or_nan(mean: Mean) -> float:

@@ -15,6 +15,7 @@ from typing import TypeAlias, get_args
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.verdict import (
+    COVERAGE_FLOOR,
     Mean,
     Scored,
     Unscored,
@@ -272,7 +273,7 @@ Interval: TypeAlias = Callable[[Sequence[float]], Ends | None]
 """Computes both ends of an interval of a mean; None for too few points."""
 
 
-def average(verdicts: Iterable[Verdict]) -> Mean:
+def average(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
     """The mean, 0 to 6, rounded as officially; without value below the floor of coverage.
 
     The official script has no floor: it averages what it can read, however little.
@@ -281,51 +282,53 @@ def average(verdicts: Iterable[Verdict]) -> Mean:
     Mean(value=3.333, why_not='')
     """
     counted = [v for v in verdicts if not (isinstance(v, Unscored) and v.reason == "left_out")]
-    mean = mean_of(tally(counted))
+    mean = mean_of(tally(counted), floor)
     return mean if mean.value is None else Mean(mean_points(_point_list(counted)))
 
 
-def in_percent(verdicts: Iterable[Verdict]) -> Mean:
+def in_percent(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Mean:
     """`average` in percent of full marks.
 
     >>> in_percent([Scored(4), Scored(3), Scored(3)]).value
     55.55
     """
-    mean = average(verdicts)
+    mean = average(verdicts, floor)
     return mean if mean.value is None else Mean(percent_of(mean.value))
 
 
-def ends(verdicts: Sequence[Verdict], interval: Interval) -> Ends | None:
+def ends(
+    verdicts: Sequence[Verdict], interval: Interval, floor: float = COVERAGE_FLOOR
+) -> Ends | None:
     """Both ends of the interval of the mean, in percent; None without a mean."""
-    if average(verdicts).value is None:
+    if average(verdicts, floor).value is None:
         return None
     limits = interval(_point_list(verdicts))
     return limits and (limits[0] / FULL_MARKS * 100, limits[1] / FULL_MARKS * 100)
 
 
-def points(rows: Rows) -> float:
+def points(rows: Rows, floor: float = COVERAGE_FLOOR) -> float:
     """Mean points, 0 to 6, to 3 decimals; NaN below the floor of coverage."""
-    return _or_nan(average(map(graded, rows)).value)
+    return _or_nan(average(map(graded, rows), floor).value)
 
 
-def percent(rows: Rows) -> float:
+def percent(rows: Rows, floor: float = COVERAGE_FLOOR) -> float:
     """Mean in percent of full marks, to 2 decimals; NaN below the floor of coverage.
 
     >>> percent([{"points": 4, "score": 66.7}, {"points": 3, "score": 50.0}])
     58.33
     """
-    return _or_nan(in_percent(map(graded, rows)).value)
+    return _or_nan(in_percent(map(graded, rows), floor).value)
 
 
-def ci_low(rows: Rows, interval: Interval) -> float:
+def ci_low(rows: Rows, interval: Interval, floor: float = COVERAGE_FLOOR) -> float:
     """Lower end of the interval of the mean, in percent of full marks; NaN without one."""
-    limits = ends([graded(row) for row in rows], interval)
+    limits = ends([graded(row) for row in rows], interval, floor)
     return math.nan if limits is None else limits[0]
 
 
-def ci_high(rows: Rows, interval: Interval) -> float:
+def ci_high(rows: Rows, interval: Interval, floor: float = COVERAGE_FLOOR) -> float:
     """Upper end of the interval of the mean, in percent of full marks; NaN without one."""
-    limits = ends([graded(row) for row in rows], interval)
+    limits = ends([graded(row) for row in rows], interval, floor)
     return math.nan if limits is None else limits[1]
 
 
@@ -447,12 +450,15 @@ def _listed(counts: Mapping[str, int]) -> str:
 _NO_NUMBER = "n/a"
 
 
-def summary(records: Sequence[SampleRecord], interval: Interval) -> str:
+def summary(
+    records: Sequence[SampleRecord], interval: Interval, floor: float = COVERAGE_FLOOR
+) -> str:
     """A table of scores with their intervals, and the notes, as lines of text.
 
     Args:
         records: The `record` of each sample; at least one.
         interval: Computes the 95 % interval of a mean of points.
+        floor: Of coverage, below which there is no mean, 0 to 1.
     """
     head = f"{'percent':<12}{'official':>9}{'95 % of it':>15}{'robust':>9}{'points':>8}  scored"
     by_field: dict[str, list[SampleRecord]] = {}
@@ -466,7 +472,7 @@ def summary(records: Sequence[SampleRecord], interval: Interval) -> str:
     }
     counts = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
     histogram = ", ".join(f"{points}: {counts[points]}" for points in range(FULL_MARKS + 1))
-    lines = [head, *(_line(name, members, interval) for name, members in parts.items())]
+    lines = [head, *(_line(name, members, interval, floor) for name, members in parts.items())]
     lines += [f"official points: {histogram}", *notes(records)]
     lines += sorted({str(record["signature"]) for record in records})
     return "\n".join(line for line in lines if line)
@@ -492,16 +498,16 @@ def leaderboard_row(
     return {**row, "AVG": in_percent(map(official_of, records)).value}
 
 
-def _line(name: str, records: Sequence[SampleRecord], interval: Interval) -> str:
+def _line(name: str, records: Sequence[SampleRecord], interval: Interval, floor: float) -> str:
     if not records:
         return ""
     official, robust = [official_of(r) for r in records], [robust_of(r) for r in records]
-    means = [in_percent(official), in_percent(robust)]
-    limits = ends(official, interval)
+    means = [in_percent(official, floor), in_percent(robust, floor)]
+    limits = ends(official, interval, floor)
     shown_limits = f"{limits[0]:.2f}-{limits[1]:.2f}" if limits else _NO_NUMBER
     texts = (
         f"{_number(means[0].value, 2):>9}{shown_limits:>15}"
-        f"{_number(means[1].value, 2):>9}{_number(average(official).value, 3):>8}"
+        f"{_number(means[1].value, 2):>9}{_number(average(official, floor).value, 3):>8}"
     )
     scored = " and ".join(str(tally(verdicts).scored) for verdicts in (official, robust))
     reason = next((f"  ({mean.why_not})" for mean in means if mean.why_not), "")

@@ -20,6 +20,7 @@ from mmie_tasks.benchmarks.mmie.metrics import Ends, Grading, MetricRow
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.hub.images import ImageOpener
@@ -60,6 +61,7 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
     """
     selection = stub.config_name
     try:
+        coverage_floor(os.environ)  # an invalid setting ends the run here, and not after it
         samples = data.dataset(selection, os.environ)
         return samples.add_column("task", [TASKS[selection]] * len(samples))
     except MmieTasksError as error:
@@ -183,12 +185,13 @@ def signature(doc: Doc) -> str:
     """
     judge = JUDGE.signature()
     paper = "yes" if judge.startswith(f"judge:{PAPER_JUDGE}|") else "no"
-    return f"{judge}|paper_judge:{paper}|{requests.signature()}|{provenance(doc)}|pkg:{__version__}"
+    settings = f"{requests.signature()}|{provenance(doc)}{floor_signature(os.environ)}"
+    return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
 
 
 def coverage(records: Sequence[MetricRow]) -> float:
     """Samples with an official score, in percent of all; prints the run's summary."""
-    logger.info(f"MMIE\n{metrics.summary(records, _interval)}")
+    logger.info(f"MMIE\n{metrics.summary(records, _interval, coverage_floor(os.environ))}")
     return metrics.coverage(records)
 
 
@@ -200,13 +203,22 @@ def _interval(points: Sequence[float]) -> Ends | None:
 
 def ci_low(rows: Sequence[MetricRow]) -> float:
     """Lower end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_low(rows, _interval)
+    return metrics.ci_low(rows, _interval, coverage_floor(os.environ))
 
 
 def ci_high(rows: Sequence[MetricRow]) -> float:
     """Upper end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_high(rows, _interval)
+    return metrics.ci_high(rows, _interval, coverage_floor(os.environ))
 
 
-percent, points = metrics.percent, metrics.points
+def percent(rows: Sequence[MetricRow]) -> float:
+    """Mean in percent of full marks; NaN below the floor of coverage."""
+    return metrics.percent(rows, coverage_floor(os.environ))
+
+
+def points(rows: Sequence[MetricRow]) -> float:
+    """Mean points, 0 to 6; NaN below the floor of coverage."""
+    return metrics.points(rows, coverage_floor(os.environ))
+
+
 share, total, plain_mean = metrics.share, metrics.total, metrics.plain_mean

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -249,3 +250,15 @@ def test_the_bundled_recording_is_of_the_bundled_answers(docs):
     keys = {content_key(task.request_of(doc, a)) for doc, a in zip(docs, ANSWERS)}  # noqa: B905
     assert keys <= {json.loads(line)["request"] for line in recorded}
     assert len(recorded) == 9
+
+
+def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
+    rows = [{"score": 50.0}, {"unscored": "refused"}]
+    assert math.isnan(task.mean(rows))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    assert task.mean(rows) == 50.0
+    assert "|min_coverage:0.5|pkg:" in task.signature({"data": "sha256:1"})
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "-1")
+    with pytest.raises(SystemExit, match="from 0 to 1"):
+        task.process_docs(SimpleNamespace(config_name=""))

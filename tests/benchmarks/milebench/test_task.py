@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -143,3 +144,16 @@ def test_perfect_answers_score_one_where_the_scorer_allows():
     assert task.real(parts) == pytest.approx(1, abs=1e-6)
     assert math.isnan(task.real(parts[1:-1:2][:20]))
     assert {row["coverage"]["dataset"] for row in rows} == set(DATASETS)
+
+
+def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
+    rows = [{"score": 1.0}, {"unscored": "no_answer"}]
+    doc = {"variant": "test", "data": "sha256:1"}
+    assert math.isnan(task.mean(rows))
+    assert "min_coverage" not in task.signature(doc)
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    assert task.mean(rows) == 1.0
+    assert "|min_coverage:0.5|pkg:" in task.signature(doc)
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "2")
+    with pytest.raises(SystemExit, match="from 0 to 1"):
+        task.process_docs(SimpleNamespace(config_name="DocVQA"))

@@ -155,6 +155,19 @@ def test_numbers_are_the_official_ones():
     assert task.plain_mean([0.5, 1.0]) == 0.75
 
 
+def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
+    rows = [*ROWS, {"unscored": "refused"}]
+    assert math.isnan(task.percent(rows))
+    assert "min_coverage" not in task.signature(docs[0])
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
+    assert (task.percent(rows), task.points(rows), task.ci_low(rows)) == (58.33, 3.5, 50.0)
+    assert "|min_coverage:0.5|pkg:" in task.signature(docs[0])
+    assert "min_coverage" not in task.provenance(docs[0])
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "half")
+    with pytest.raises(SystemExit, match="from 0 to 1"):
+        task.process_docs(SimpleNamespace(config_name="all"))
+
+
 def test_coverage_is_of_all_samples_in_percent(docs):
     rows = [dict(task.process_results(doc, ["[PREDICTIONS_MISSING]"])) for doc in docs]
     assert task.coverage([row["coverage"] for row in rows]) == 0

@@ -1,0 +1,42 @@
+"""The share of scored samples below which no mean is reported."""
+
+import pytest
+
+from mmie_tasks.core.coverage import SETTING, coverage_floor, floor_signature
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import Tally, mean_of
+
+
+@pytest.mark.parametrize(
+    ("setting", "scored", "has_mean"),
+    [
+        pytest.param("", 9, True, id="default, at it"),
+        pytest.param("", 8, False, id="default, below"),
+        pytest.param("0.5", 5, True, id="set, at it"),
+        pytest.param("0.5", 4, False, id="set, below"),
+        pytest.param("0", 1, True, id="none at all"),
+        pytest.param("1", 9, False, id="all"),
+        pytest.param("1", 10, True, id="all, complete"),
+    ],
+)
+def test_a_mean_needs_the_share_that_is_set(setting, scored, has_mean):
+    mean = mean_of(Tally(0.5, scored, 10 - scored), coverage_floor({SETTING: setting}))
+    assert (mean.value is not None) == has_mean
+
+
+def test_without_any_score_there_is_no_mean_at_any_floor():
+    assert mean_of(Tally(None, 0, 5), floor=0).value is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "signature"),
+    [("", ""), ("0.90", ""), ("0.5", "|min_coverage:0.5"), ("0", "|min_coverage:0")],
+)
+def test_only_another_floor_than_the_default_is_in_the_signature(setting, signature):
+    assert floor_signature({SETTING: setting}) == signature
+
+
+@pytest.mark.parametrize("setting", ["half", "90", "-0.1", "nan", "1.01", "90 %"])
+def test_a_floor_that_is_no_share_is_refused_with_a_hint(setting):
+    with pytest.raises(SettingWrong, match=r"from 0 to 1[\s\S]*hint: .*MIN_COVERAGE=0.5"):
+        coverage_floor({SETTING: setting})
