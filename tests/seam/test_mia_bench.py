@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, judge_server
-from support.mia_judge import failing_every_other, full_marks, image_of
+from support.mia_judge import failing_every_other, full_marks, image_of, stormy
 from support.runner import TORCHRUN, CommandResult, Workplace
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mia_bench"
@@ -249,7 +249,12 @@ def test_the_runners_baseline_reads_plain_scores(workplace: Workplace, server: J
     assert "[Baseline] mia_bench: diff=0.00%" in result.output, result.output
 
 
-def test_options_of_our_command_choose_the_judge(workplace: Workplace, server: JudgeServer) -> None:
+def test_options_of_our_command_choose_the_judge_and_a_storm_of_its_faults_costs_no_sample(
+    workplace: Workplace, server: JudgeServer
+) -> None:
+    server.says(stormy(seed=50))  # every fault comes before the last reply
     words = ("--judge", "openai:judge-model", "--judge_args", f"base_url={server.url}")
     result = evaluate(workplace, *words, command=("mmie-tasks", "eval"))
     assert FULL.items() <= printed(result).items(), result.output
+    # The check, eight replies, one that was cut off and two empty ones; a connection was reset.
+    assert server.statuses == {200: 1 + 8 + 1 + 2, 429: 2, 500: 2, 0: 1}

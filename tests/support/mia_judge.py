@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import random
 import re
+from collections.abc import Callable
 from typing import Any
 
-from support.judge_server import Sent, error
+from support.judge_server import HANG_UP, Sent, completion, error
 
 Body = dict[str, Any]
 
@@ -45,3 +47,26 @@ def failing_every_other(body: Body) -> str | Sent:
     if weights_of(body) == [4, 3, 3]:
         return error(400, code="content_filter", message="withheld")
     return full_marks(body)
+
+
+STORM: tuple[tuple[Sent | Body | None, int], ...] = (
+    (error(429), 10),
+    (error(500), 10),
+    (HANG_UP, 5),
+    (Sent(content=b'{"choices": [{"mess'), 5),
+    (completion(""), 4),
+    (None, 66),
+)
+"""Faults, and full marks for None, in percent of the requests."""
+
+
+def stormy(seed: int) -> Callable[[Body], str | Body | Sent]:
+    """Full marks, and the faults of `STORM` in a random order."""
+    draws = random.Random(seed)  # noqa: S311 - for a test
+    faults, percents = zip(*STORM, strict=True)
+
+    def says(body: Body) -> str | Body | Sent:
+        (fault,) = draws.choices(faults, percents)
+        return full_marks(body) if fault is None else fault
+
+    return says
