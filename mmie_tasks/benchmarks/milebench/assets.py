@@ -27,13 +27,7 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, 
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import (
-    CACHE_VARIABLE,
-    Asset,
-    Check,
-    local_asset,
-    plan_file,
-)
+from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, local_asset, plan_file
 from mmie_tasks.hub.download import HubFile, install
 from mmie_tasks.hub.revisions import CommitNote, HubFolder, revision_setting
 

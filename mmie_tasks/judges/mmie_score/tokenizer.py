@@ -174,10 +174,8 @@ class SlowLlamaTokenizer:
             JudgeMisconfigured: A file is missing, broken or of another tokenizer, has a setting
                 that cannot be reproduced exactly, or does not fit the other; names the file.
         """
-        model, config_path = (
-            read_bytes(folder / TOKENIZER, _MAX_MODEL_BYTES),
-            folder / TOKENIZER_CONFIG,
-        )
+        model = read_bytes(folder / TOKENIZER, _MAX_MODEL_BYTES)
+        config_path = folder / TOKENIZER_CONFIG
         self.config = config = _read_config(config_path)
         self.legacy = config.legacy is not False
         self.listed = _added_tokens(config_path, config.added_tokens_decoder)

@@ -32,26 +32,11 @@ Json: TypeAlias = dict[str, Any]  # an object of the payload, ready for JSON
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
-    "elements.js",
-    "details.js",
-    "index.js",
-    "search.js",
-    "sample.js",
-    "controls.js",
-    "browser.js",
-    "shapes.js",
-    "charts.js",
-    "start.js",
+    *("elements.js", "details.js", "index.js", "search.js", "sample.js"),
+    *("controls.js", "browser.js", "shapes.js", "charts.js", "start.js"),
 )
-_SCRIPT_KEYS = (  # of a task, that the scripts read
-    "task",
-    "full_marks",
-    "whole",
-    "present",
-    "signatures",
-    "charts",
-    "samples",
-)
+# The keys of a task that the scripts read.
+_SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _DATE = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 _SYMBOLS = {

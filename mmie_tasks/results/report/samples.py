@@ -27,12 +27,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.results.report.page import Json, cut, finite, plain
-from mmie_tasks.runs.benchmark import (
-    SCORE_KINDS,
-    Benchmark,
-    LoggedSample,
-    LoggedSegment,
-)
+from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 MAX_PREVIEW = 100  # characters of a question in the list of samples

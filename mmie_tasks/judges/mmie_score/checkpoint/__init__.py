@@ -30,13 +30,7 @@ from mmie_tasks.judges.mmie_score.prompt import END, IMAGE_CONTEXT
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "Checkpoint",
-    "CheckpointLocation",
-    "locate",
-    "open_checkpoint",
-]
+__all__ = ["DEFAULT_MODEL", "Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
 
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 

@@ -24,12 +24,7 @@ from mmie_tasks.hub.asset import DownloadPlan, hub_cache
 from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    CONFIG,
-    TOKENIZER,
-    find_shards,
-    require,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, TOKENIZER, find_shards, require
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
 LOCAL_NAME = "local folder"
