@@ -80,10 +80,11 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
-yamls: $(READY)  ## write task_yamls/ from the tables in the code
+yamls: $(READY)  ## write task_yamls/ from the tables in the code, and a page's table from the tests
 	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
 	$(BIN)/python tests/support/mmie_yamls.py task_yamls/mmie
 	PYTHONPATH=tests $(BIN)/python tests/support/judge_faults.py mmie_tasks/judges/README.md
+	$(BIN)/python tests/support/answer_shapes.py mmie_tasks/answers/README.md
 
 clean:
 	rm -rf $(VENV) dist out

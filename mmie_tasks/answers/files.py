@@ -11,10 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import (
     ANSWER_FIELDS,
+    NOT_TEXT,
+    Answer,
     SavedAnswer,
     Source,
     failure_of,
@@ -22,7 +26,8 @@ from mmie_tasks.answers.saved import (
     reader_of,
     require_reader,
 )
-from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.errors import AnswersUnusable, DataBroken
+from mmie_tasks.hub.images import inside
 
 SUPPORTED_FILES = (
     "supported are lmms-eval sample logs (`*_samples_<task>.jsonl`) and cache logs "
@@ -32,6 +37,8 @@ SUPPORTED_FILES = (
 
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE_LOG = re.compile(r"(?P<date>.*?)_samples_(?P<task>.+)\.jsonl")
+# In JSON and what Python prints, in HTML, in markdown.
+_BEFORE_IMAGE = r"""(?:[\[(,:]\s*["']|src\s*=\s*["']|\]\(\s*<)"""
 _WHOLE_FILE = "the whole file"
 _NEVER_ANSWERS = re.compile(r".*_results\.json|eval\.json|eval_score\.json")
 
@@ -232,6 +239,9 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     for entry in records:
         source = Source(path=file.path, position=entry.position, task=file.task, datasets=datasets)
         if answer := reader(require_reader(entry.value, reader, source), source):
+            if answer.format == "id and answer":
+                absolute = _with_absolute_images(answer.answer, file.path.absolute().parent)
+                answer = replace(answer, answer=absolute)
             answers.append(answer)
     # A file name that two URLs of a file end in identifies neither; the URLs do.
     counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
@@ -239,6 +249,36 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
         replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
         for answer in answers
     ]
+
+
+def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
+    """The answer with relative image paths made absolute where they name files below `folder`.
+
+    A file of answers is moved together with its images, and a run that reads it has another
+    working directory.
+    """
+    if isinstance(answer, tuple):
+        rounds = (_with_absolute_images(text, folder) for text in answer)
+        return tuple(text for text in rounds if isinstance(text, str))
+    for segment in parse_answer([answer.removeprefix(NOT_TEXT)], lambda _: False).segments:
+        reference = segment.image
+        if not reference or reference.startswith("data:"):
+            continue
+        try:
+            path = inside(folder, reference)
+            if not path.is_file():
+                continue
+        except (DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
+            continue
+        forms = [(rf"\]\(\s*({re.escape(reference)})(?=[\s)])", f"<{path}>")]  # markdown
+        forms.append((rf"(?:\A|to:)\s*({re.escape(reference)})\s*\Z", str(path)))
+        for write in (json.dumps, partial(json.dumps, ensure_ascii=False), repr):
+            written = re.escape(write(reference)[1:-1])
+            forms.append((rf"""{_BEFORE_IMAGE}({written})(?=["'>])""", write(str(path))[1:-1]))
+        for pattern, absolute in forms:
+            for match in reversed(list(re.finditer(pattern, answer))):
+                answer = answer[: match.start(1)] + absolute + answer[match.end(1) :]
+    return answer
 
 
 def _records(entries: Sequence[Entry], *, strict: bool) -> Sequence[Entry]:

@@ -23,10 +23,10 @@ from urllib.parse import unquote
 
 from loguru import logger
 
-from mmie_tasks.answers.parsing import ParsedAnswer
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.hub.images import inside, open_bounded, size_px
+from mmie_tasks.hub.images import has_png_end, image_suffix, inside, open_bounded, size_px
 
 ImageProblem: TypeAlias = Literal["", "missing", "outside", "unreadable", "too_large", "remote"]
 
@@ -37,7 +37,6 @@ official script."""
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """Size limit of a data URI, decoded."""
 
-_PNG_END = b"\0\0\0\0IEND\xaeB`\x82"
 _ROW_IMAGE = re.compile(r"(\d{4}|[1-9]\d{4,8})_s(\d{1,9})\.png", re.ASCII)
 _MAX_METADATA_BYTES = 4 * 1024 * 1024
 _URL_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
@@ -172,9 +171,10 @@ class ImageResolver:
     def metadata_images(self, task: str, row: int) -> list[str]:
         """References to images that a model left on disk beside an answer of text only.
 
-        As ``models/simple/ovis_u1.py`` and ``illume_plus.py`` of lmms-eval 0.7.3 note them, under
-        ``generated_images`` in ``<root>/<task>/<row>_metadata.json``; the first root with such a
-        file wins. One that cannot be read is logged and skipped.
+        As ``models/simple/ovis_u1.py``, ``illume_plus.py`` and ``qwen_image_edit.py`` of lmms-eval
+        0.7.3 note them, under ``generated_images`` or ``generated_image_path`` in
+        ``<root>/<task>/<row>_metadata.json``; the first root with such a file wins. One that cannot
+        be read is logged and skipped.
 
         Args:
             task: Name of the task.
@@ -250,10 +250,11 @@ class ImageResolver:
 
 
 def check_image(path: Path, max_pixels: int = MAX_PIXELS) -> ImageFile:
-    """Check that a file is a complete image, by its type, its header and its last bytes.
+    """Check that a file is a complete image, by its type, its header and its end.
 
     A file is decoded only if it does not end as its format ends: the damage to expect is a file
-    that was cut off while it was written. Only regular files are opened.
+    that was cut off while it was written. A PNG's chunks must also match their lengths and
+    checksums. Only regular files are opened.
 
     Args:
         path: It need not exist.
@@ -289,42 +290,23 @@ def file_status(path: Path) -> os.stat_result | None:
         return None
 
 
-def image_suffix(content: bytes) -> str | None:
-    r"""The usual file suffix of an image, by its first bytes; None if it is no image.
-
-    >>> image_suffix(b"\xff\xd8\xff\xe0")
-    '.jpg'
-    """
-    if content[:4] == b"RIFF":
-        return ".webp" if content[8:12] == b"WEBP" else None
-    if content[4:12] == b"ftypavif":
-        return ".avif"
-    suffix_by_start = {
-        b"\x89PNG\r\n\x1a\n": ".png",
-        b"\xff\xd8\xff": ".jpg",
-        b"GIF8": ".gif",
-        b"BM": ".bmp",
-        b"II*\0": ".tif",
-        b"MM\0*": ".tif",
-    }
-    return next((s for start, s in suffix_by_start.items() if content.startswith(start)), None)
-
-
 def _has_complete_end(path: Path) -> bool:
     """Whether a file ends as its format ends; False also where the format does not tell."""
     with path.open("rb") as file:
         head = file.read(12)
+        if (suffix := image_suffix(head)) == ".png":
+            return has_png_end(file, path)
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - len(_PNG_END)))
+        file.seek(max(0, size - 2))
         tail = file.read()
-    match image_suffix(head):
+    match suffix:
         case ".webp":
             return int.from_bytes(head[4:8], "little") + 8 <= size
         case ".bmp":
             return 0 < int.from_bytes(head[2:6], "little") <= size
-        case suffix:
-            end = {".png": _PNG_END, ".jpg": b"\xff\xd9", ".gif": b"\0;"}.get(suffix or "")
-            return end is not None and tail.endswith(end)
+        case ".jpg" | ".gif":
+            return tail == (b"\xff\xd9" if suffix == ".jpg" else b"\0;")
+    return False
 
 
 def _read_metadata_images(path: Path) -> list[str] | None:
@@ -334,12 +316,19 @@ def _read_metadata_images(path: Path) -> list[str] | None:
         logger.warning(f"`{path}` was skipped: not a regular file, or a very large one.")
         return None
     try:
-        images = json.loads(path.read_bytes())["generated_images"]
-    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
+        note = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         logger.warning(f"`{path}`, a model's list of its images, was skipped: {error!r:.200}.")
         return None
-    if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
-        logger.warning(f"`{path}` was skipped: `generated_images` is not a list of paths.")
+    match note:
+        case {"generated_images": [*images]}:
+            pass
+        case {"generated_image_path": image}:
+            images = [image]
+        case _:
+            images = [None]
+    if not all(isinstance(image, str) for image in images):
+        logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
         return None
     return [image for image in images if image.strip()]
 

@@ -14,8 +14,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from mmie_tasks.answers.segments import replace_surrogates
-from mmie_tasks.core.errors import AnswersUnusable, DataBroken
-from mmie_tasks.hub.images import inside
+from mmie_tasks.core.errors import AnswersUnusable
 
 MISSING = "[PREDICTIONS_MISSING]"
 """Stands for the answer of a sample without a saved answer, or with null."""
@@ -226,17 +225,13 @@ def read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
 
 
 def read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
-    """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL.
-
-    Relative image paths are resolved against the file's folder.
-    """
+    """Read a record of an id and an answer, as in MMIE's ``data.json`` and MIA-Bench's JSONL."""
     fields = [name for name in ANSWER_FIELDS if name in record]
     if len(fields) > 1:
         names = " and ".join(f"`{name}`" for name in fields)
         raise source.error(f"it has {names}; which is the tested model's answer is not clear")
-    answer = with_absolute_images(record[fields[0]], source.path.parent) if fields else None
     return SavedAnswer(
-        answer=as_answer(answer),
+        answer=as_answer(record[fields[0]] if fields else None),
         format="MIA-Bench answers" if "url" in record else "id and answer",
         file=str(source.path),
         position=source.position,
@@ -247,9 +242,9 @@ def read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
 def as_answer(value: object) -> Answer:
     """Any JSON value as an answer. No file is opened: image paths stay text.
 
-    MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e) becomes
-    the JSON text ``{"content": [...]}``; a list of texts becomes one text per round; null becomes
-    `MISSING`; anything else becomes `NOT_TEXT` and its JSON.
+    MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e), which
+    may have further keys, becomes the JSON text ``{"content": [...]}``; a list of texts becomes one
+    text per round; null becomes `MISSING`; anything else becomes `NOT_TEXT` and its JSON.
 
     >>> as_answer([{"text": "Cut.", "image": None}, {"text": "", "image": "images/7.png"}])
     '{"content": [{"text": "Cut.", "image": null}, {"text": "", "image": "images/7.png"}]}'
@@ -275,36 +270,9 @@ def as_answer(value: object) -> Answer:
     return f"{NOT_TEXT} {text}"
 
 
-def with_absolute_images(value: object, folder: Path) -> object:
-    """The value with relative image paths made absolute if they name a file below `folder`.
-
-    A file of answers is moved together with its images, and a run that reads it has another
-    working directory. Applies to MMIE's ``{text, image}`` parts and to lists of ``images``.
-    """
-    match value:
-        case list():
-            return [with_absolute_images(part, folder) for part in value]
-        case {"image": str(image), **fields} if _is_part(value):
-            return {**fields, "image": _absolute(image, folder)}
-        case {"images": list(images), **fields}:
-            return {**fields, "images": [_absolute(image, folder) for image in images]}
-        case {"content": list(parts), **fields}:
-            return {**fields, "content": with_absolute_images(parts, folder)}
-    return value
-
-
-def _absolute(image: object, folder: Path) -> object:
-    if not isinstance(image, str):
-        return image
-    try:
-        path = inside(folder, image)
-        return str(path.absolute()) if path.is_file() else image
-    except (DataBroken, OSError, ValueError):  # it leaves the folder, or can be no path
-        return image
-
-
 def _is_part(value: object) -> bool:
-    return isinstance(value, Mapping) and bool(value) and value.keys() <= {"text", "image"}
+    keys = value.keys() if isinstance(value, Mapping) else set()
+    return bool(keys) and (keys <= {"text", "image"} or keys >= {"text", "image"})
 
 
 def _plain_ids(record: AnswerRecord, source: Source) -> tuple[str, ...]:

@@ -14,8 +14,10 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from mmie_tasks.hub.images import image_suffix
 
 IMAGE_SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".webp", ".gif"),
@@ -43,8 +45,14 @@ _MARKUP = re.compile(
 )
 _MAX_PATH_CHARACTERS = 4096  # PATH_MAX of Linux
 _MAX_DEPTH = 4
-_REFERENCE_KEYS = ("image_url", "url", "path", "image", "file", "file_name", "file_path", "source")
 _BASE64_KEYS = ("b64_json", "data", "result")  # of OpenAI's images, Anthropic's, OpenAI's responses
+_REFERENCE_KEYS = (
+    *("image_url", "url", "path", "image", "image_path"),
+    *("file", "file_name", "file_path", "source"),
+    *_BASE64_KEYS,
+    "bytes",
+)
+_BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]{40,}={0,2}\s*")
 _MAY_HAVE_SPACES = re.compile(r"(?:/|~/|\.{1,2}/|file://|[A-Za-z]:[\\/])")
 
 
@@ -60,6 +68,30 @@ class Segment:
 
     text: str | None = None
     image: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedAnswer:
+    """An answer as segments, or the reason why there is no answer.
+
+    Attributes:
+        segments: In order; empty if there is no answer. The segments of an empty answer have
+            neither text nor image.
+        shape: How the answer was written, for counts and logs: ``json:content``, ``text``. Of an
+            answer without content, ``empty`` or ``only thinking``.
+        failure: Why there is no answer, for people; empty if there is one.
+        thinking_removed: Whether thinking was removed.
+        unfilled_placeholders: How many placeholders got no image and stayed in the text.
+        unread: How many texts and images of the answer are not in the segments, by their key or
+            the type of their part. Thinking and messages of other roles are not among them.
+    """
+
+    segments: tuple[Segment, ...] = ()
+    shape: str
+    failure: str = ""
+    thinking_removed: bool = False
+    unfilled_placeholders: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +120,7 @@ class ImageSpan:
 class _ImagePlaceholder:
     """Which image belongs at a position: by number, by reference, or, with neither, the next."""
 
+    segment: int  # index of the segment whose text has the placeholder
     start: int
     end: int
     number: int | None = None
@@ -104,18 +137,35 @@ def interleave(text: str, images: Sequence[str]) -> Interleaved:
     Fold.
     a.png
     """
-    placeholders = _placeholders(text, images)
-    index_of = _image_indices(placeholders, images)
-    spans = [
-        ImageSpan(placeholder.start, placeholder.end, images[index_of[placeholder]])
-        for placeholder in placeholders
-        if placeholder in index_of
+    text = text.strip()
+    return interleave_segments([Segment(text=text)] if text else [], images)
+
+
+def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> Interleaved:
+    """As `interleave`, for the texts of several segments; one without an image stays unchanged."""
+    placeholders = [
+        placeholder
+        for i, segment in enumerate(segments)
+        for placeholder in _placeholders(i, segment.text or "", images)
     ]
+    index_of = _image_indices(placeholders, images)
+    spans: dict[int, list[ImageSpan]] = {}
+    for placeholder, index in index_of.items():
+        span = ImageSpan(placeholder.start, placeholder.end, images[index])
+        spans.setdefault(placeholder.segment, []).append(span)
+    interleaved: list[Segment] = []
+    for i, segment in enumerate(segments):
+        if i not in spans:
+            interleaved.append(segment)
+            continue
+        in_order = sorted(spans[i], key=lambda span: span.start)
+        interleaved += split_at_images(segment.text or "", in_order)
+        interleaved += [Segment(image=segment.image)] if segment.image else []
     shown = set(index_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
     return Interleaved(
-        segments=(*split_at_images(text, spans), *surplus),
-        unfilled_placeholders=len(placeholders) - len(spans),
+        segments=(*interleaved, *surplus),
+        unfilled_placeholders=len(placeholders) - len(index_of),
     )
 
 
@@ -140,18 +190,18 @@ def split_at_images(text: str, spans: Sequence[ImageSpan]) -> tuple[Segment, ...
     return tuple(segment for segment in segments if segment.text or segment.image)
 
 
-def _placeholders(text: str, images: Sequence[str]) -> list[_ImagePlaceholder]:
+def _placeholders(segment: int, text: str, images: Sequence[str]) -> list[_ImagePlaceholder]:
     """In order, none inside another."""
     references = set(images)
     candidates = [
-        _ImagePlaceholder(span.start, span.end, reference=span.reference)
+        _ImagePlaceholder(segment, span.start, span.end, reference=span.reference)
         for span in (image_spans(text) if references else ())
         if span.reference in references
     ]
     for match in _PLACEHOLDER.finditer(text):
         digits = match[1] or match[2]
         number = int(digits) if digits else None
-        candidates.append(_ImagePlaceholder(match.start(), match.end(), number=number))
+        candidates.append(_ImagePlaceholder(segment, match.start(), match.end(), number=number))
     placeholders: list[_ImagePlaceholder] = []
     for candidate in sorted(candidates, key=lambda candidate: candidate.start):
         if not placeholders or candidate.start >= placeholders[-1].end:
@@ -183,8 +233,8 @@ def image_reference(value: object, depth: int = 0) -> str | None:
     """The reference to an image in a value; None where it holds none.
 
     A text is the reference itself, unless it is blank. Of an object, the first of the usual keys
-    counts: ``{"image_url": {"url": "a.png"}}``. Bytes and base64 become a data URI, whose media
-    type is not checked: the kind of image is read from the bytes later.
+    counts: ``{"image_url": {"url": "a.png"}}`` (see `image_key`). Bytes and base64 become a data
+    URI, whose media type is not checked: the kind of image is read from the bytes later.
 
     >>> image_reference({"type": "image", "path": "out/1.png"})
     'out/1.png'
@@ -192,18 +242,41 @@ def image_reference(value: object, depth: int = 0) -> str | None:
     True
     """
     if isinstance(value, str):
+        if _is_base64_image(value):
+            return _data_uri("".join(value.split()))
         return value if value.strip() else None
     if isinstance(value, (bytes, bytearray)):
         return _data_uri(base64.b64encode(value).decode()) if value else None
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return None
-    for key in _REFERENCE_KEYS:
-        if reference := image_reference(value.get(key), depth + 1):
-            return reference
-    for key in _BASE64_KEYS:
-        if isinstance(encoded := value.get(key), str) and encoded.strip():
-            return encoded if encoded.startswith("data:") else _data_uri(encoded)
-    return image_reference(value.get("bytes"), depth + 1)
+    references = (_reference_under(key, value, depth) for key in _REFERENCE_KEYS)
+    return next((reference for reference in references if reference), None)
+
+
+def image_key(part: Mapping[object, object]) -> str | None:
+    """The key with the image reference of an object; None where it has none.
+
+    >>> image_key({"type": "image", "path": "out/1.png"})
+    'path'
+    """
+    return next((key for key in _REFERENCE_KEYS if _reference_under(key, part, 0)), None)
+
+
+def _reference_under(key: str, part: Mapping[object, object], depth: int) -> str | None:
+    value = part.get(key)
+    if key not in _BASE64_KEYS:
+        return image_reference(value, depth + 1)
+    if not isinstance(value, str) or not value.strip():
+        return None
+    return value if value.startswith("data:") else _data_uri(value)
+
+
+def _is_base64_image(text: str) -> bool:
+    """Whether a text is base64, without a prefix, of bytes that begin as an image."""
+    head = text.lstrip()[:16]
+    if len(head) < 16 or not head.isascii() or not _BASE64.fullmatch(text.lstrip()):
+        return False
+    return image_suffix(base64.b64decode(head)) is not None
 
 
 def _data_uri(encoded: str) -> str:
@@ -213,15 +286,16 @@ def _data_uri(encoded: str) -> str:
 def is_image_reference(text: str) -> bool:
     """Whether a text that may be prose is written like a reference to an image.
 
-    A data URI of an image, or a path or URL that ends like an image's. Only a text that begins as
-    a path may contain spaces.
+    A data URI or the base64 of an image, or a path or URL that ends like an image's. Only a text
+    that begins as a path may contain spaces.
 
     >>> is_image_reference("out/a 1.png"), is_image_reference("./out/a 1.png")
     (False, True)
     """
     if text.startswith("data:image/"):
         return "\n" not in text
-    return is_single_path(text) and text.rstrip().lower().endswith(IMAGE_SUFFIXES)
+    is_path = is_single_path(text) and text.rstrip().lower().endswith(IMAGE_SUFFIXES)
+    return is_path or _is_base64_image(text)
 
 
 def is_single_path(text: str) -> bool:

@@ -124,6 +124,50 @@ def size_px(path: Path) -> tuple[int, int]:
         return _header(file, path).size
 
 
+def image_suffix(content: bytes) -> str | None:
+    r"""The usual file suffix of an image, by its first bytes; None if it is no image.
+
+    >>> image_suffix(b"\xff\xd8\xff\xe0")
+    '.jpg'
+    """
+    if content[:4] == b"RIFF":
+        return ".webp" if content[8:12] == b"WEBP" else None
+    if content[4:12] == b"ftypavif":
+        return ".avif"
+    suffix_by_start = {
+        b"\x89PNG\r\n\x1a\n": ".png",
+        b"\xff\xd8\xff": ".jpg",
+        b"GIF8": ".gif",
+        b"BM": ".bmp",
+        b"II*\0": ".tif",
+        b"MM\0*": ".tif",
+    }
+    return next((s for start, s in suffix_by_start.items() if content.startswith(start)), None)
+
+
+def has_png_end(file: BinaryIO, path: Path) -> bool:
+    """Walk the chunks of a PNG without decoding them; whether there is an end chunk.
+
+    Args:
+        file: The file, open.
+        path: For the message.
+
+    Raises:
+        DataBroken: A chunk is cut off, or differs from its checksum.
+    """
+    file.seek(8)
+    while len(head := file.read(8)) == 8:
+        length, kind = struct.unpack(">I4s", head)
+        checksum = zlib.crc32(kind)
+        while length and (data := file.read(min(length, 1 << 20))):
+            checksum, length = zlib.crc32(data, checksum), length - len(data)
+        if length or file.read(4) != checksum.to_bytes(4, "big"):
+            raise _broken(path, "a part of it is cut off or damaged")
+        if kind == b"IEND":
+            return True
+    return False
+
+
 def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> None:
     """Check the header of every image of a run, before anything is generated.
 

@@ -31,6 +31,9 @@ def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
+PNG_END = chunk(b"IEND", b"")
+
+
 def huge_png(width, height):
     """A whole PNG of few bytes that says it has so many pixels."""
     size = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
@@ -150,13 +153,45 @@ def test_an_image_that_is_cut_off_is_unreadable(resolver, roots, kind, left) -> 
 
 def test_only_files_with_an_incomplete_end_are_decoded(roots) -> None:
     """A damaged middle is not looked for; it stands for what was not decoded."""
-    data = bytearray(encoded())
-    data[len(data) // 2] ^= 0xFF
-    path = roots[0] / "a.png"
-    path.write_bytes(data)
+    path = roots[0] / "a.gif"
+    path.write_bytes(encoded("GIF")[:1200] + b"\0;")
     assert not check_image(path).problem
-    path.write_bytes(data + b"\0")
+    path.write_bytes(encoded("GIF")[:1200])
     assert "cannot be used" in check_image(path).detail
+
+
+def inside_pixels(change):
+    """A PNG whose pixel data is changed; what follows it stays."""
+    data = encoded()
+    at = data.index(b"IDAT") + 100
+    return data[:at] + change(data[at:])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(encoded()[:3000] + PNG_END, id="cut off, with an end"),
+        pytest.param(inside_pixels(lambda rest: b"\0" + rest[1:]), id="a byte changed"),
+        pytest.param(inside_pixels(lambda rest: rest[1:]), id="a byte missing"),
+        pytest.param(encoded().replace(PNG_END, b"")[:-9] + PNG_END, id="the last bytes missing"),
+        pytest.param(encoded()[:33] + PNG_END[:-1] + b"\0", id="a damaged end"),
+    ],
+)
+def test_a_png_whose_chunks_are_cut_off_or_damaged_is_unreadable_whatever_its_end(
+    resolver, roots, data
+) -> None:
+    (roots[0] / "a.png").write_bytes(data)
+    file = resolver.resolve("a.png")
+    assert (file.problem, "cut off or damaged" in file.detail) == ("unreadable", True)
+
+
+def test_a_png_is_checked_without_decoding_it(resolver, roots, monkeypatch) -> None:
+    monkeypatch.setattr("mmie_tasks.answers.images.open_bounded", None)
+    pixels = encoded().partition(b"IDAT")[0][:-4]  # signature and header
+    (roots[0] / "a.png").write_bytes(
+        pixels + chunk(b"tEXt", b"k\0v") + chunk(b"IDAT", b"no pixels") + PNG_END + b"trailing"
+    )
+    assert resolver.resolve("a.png").problem == ""
 
 
 @pytest.mark.parametrize(

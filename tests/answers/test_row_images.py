@@ -71,6 +71,17 @@ def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) 
 
 
 @pytest.mark.parametrize(
+    ("image", "images"), [("out/7.png", ["out/7.png"]), ("", [])], ids=["written", "not written"]
+)
+def test_the_note_of_qwen_image_edit_names_one_image(resolver, tmp_path, image, images) -> None:
+    write_metadata(
+        tmp_path / "mmie",
+        {"doc_id": "3", "task": "mmie", "generated_image_path": image, "stage2_answer": "A"},
+    )
+    assert resolver.metadata_images("mmie", 3) == images
+
+
+@pytest.mark.parametrize(
     "content",
     [
         pytest.param("", id="empty"),
@@ -80,6 +91,7 @@ def test_a_metadata_file_beside_the_answer_names_its_images(resolver, tmp_path) 
         pytest.param({}, id="no key"),
         pytest.param({"generated_images": "a.png"}, id="a text"),
         pytest.param({"generated_images": [1]}, id="numbers"),
+        pytest.param({"generated_image_path": 1}, id="a number"),
         pytest.param(" " * 5_000_000 + "{}", id="very large"),
     ],
 )

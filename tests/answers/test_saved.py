@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -202,6 +203,54 @@ def test_image_paths_beside_the_answers_file_become_absolute(tmp_path: Path) -> 
     assert json.loads(str(saved["SA-2"]))["images"] == [absolute_path, 7, "http://h/0.png"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param("See ![a](images/0.png \"t\").", "See ![a](<{0}> \"t\").", id="markdown"),
+        pytest.param("![a](<./images/ü 1.png>).", "![a](<{1}>).", id="markdown with spaces"),
+        pytest.param("<img src='images/0.png'>", "<img src='{0}'>", id="HTML"),
+        pytest.param(
+            '{"text": "images/0.png?", "images": ["images/0.png"]}',
+            '{"text": "images/0.png?", "images": ["{0}"]}',
+            id="JSON",
+        ),
+        pytest.param(
+            '<think>a</think>[{"image":"images/\\u00fc 1.png"}]',
+            '<think>a</think>[{"image":"{2}"}]',
+            id="JSON after thinking, escaped",
+        ),
+        pytest.param("('a', ['images/0.png'])", "('a', ['{0}'])", id="what Python prints"),
+        pytest.param(
+            'So:\n```json\n["images/0.png"]\n```', 'So:\n```json\n["{0}"]\n```', id="fence"
+        ),
+        pytest.param("./images/0.png\n", "{0}\n", id="path"),
+        pytest.param("Image saved to: images/0.png", "Image saved to: {0}", id="saved to"),
+        pytest.param(["a", "images/0.png"], ["a", "{0}"], id="rounds"),
+        pytest.param({"response": "a", "images": ["images/0.png"]},
+                     '[PREDICTIONS_NOT_TEXT] {"response": "a", "images": ["{0}"]}', id="object"),
+        pytest.param('He said "images/0.png".', None, id="quoted in prose"),
+        pytest.param("![](no.png) ![](../secret.png) ![](https://h/0.png)", None, id="other"),
+        pytest.param("0.png", None, id="a word"),
+    ],
+)  # fmt: skip
+def test_images_of_an_answer_of_one_text_are_found_beside_its_file(
+    tmp_path: Path, answer: object, expected: object
+) -> None:
+    folder = tmp_path / "my answers"
+    (folder / "images").mkdir(parents=True)
+    for name in ("images/0.png", "images/ü 1.png", "0.png", "../secret.png"):
+        (folder / name).touch()
+    paths = [str(folder / "images" / name) for name in ("0.png", "ü 1.png")]
+    paths.append(json.dumps(paths[1])[1:-1])
+
+    def filled(text: str) -> str:
+        return re.sub(r"\{(\d)\}", lambda match: paths[int(match[1])], text)
+
+    expected = answer if expected is None else expected
+    wanted = filled(expected) if isinstance(expected, str) else tuple(map(filled, expected))
+    assert by_id(save(folder / "a.json", [{"id": "SA-1", "answer": answer}])) == {"SA-1": wanted}
+
+
 def test_mia_bench_answers_have_every_id(tmp_path: Path) -> None:
     lines = [
         {"url": "http://h/a/1.jpg?w=2", "text": "x", "question_id": 5},
@@ -276,6 +325,11 @@ def test_text_stays_as_it_is(text: str) -> None:
             [{"text": "a"}, {"image": "images/é.png"}],
             '{"content": [{"text": "a"}, {"image": "images/é.png"}]}',
             id="parts",
+        ),
+        pytest.param(
+            [{"text": "a", "image": None, "caption": "b"}],
+            '{"content": [{"text": "a", "image": null, "caption": "b"}]}',
+            id="parts with further keys",
         ),
         pytest.param(
             {"text": "a", "images": ["x.png"]},

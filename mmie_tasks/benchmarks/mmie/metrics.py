@@ -104,6 +104,9 @@ class RequestFacts:
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
         shape: How the answer was written.
+        thinking: Thinking was removed from the answer.
+        unfilled_placeholders: Placeholders of the answer without an image.
+        unread: Texts and images of the answer that were not read, by key or type.
     """
 
     dropped: bool = False
@@ -116,6 +119,9 @@ class RequestFacts:
     shown_images: int = 0
     answer_images: int = 0
     shape: str = ""
+    thinking: bool = False
+    unfilled_placeholders: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 def certain(sample: Sample) -> tuple[str, ...]:
@@ -393,6 +399,11 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
         f"{sum(sample.shown_images for sample in facts)} images in the requests to the judge, the "
         "questions' included"
     )
+    unread = sum((Counter(sample.unread) for sample in facts), Counter[str]())
+    yield f"texts and images of answers that were not read: {_listed(unread) or 0}"
+    placeholders = sum(sample.unfilled_placeholders for sample in facts)
+    thinking = sum(sample.thinking for sample in facts)
+    yield f"answers with thinking: {thinking}; placeholders without an image: {placeholders}"
     dropped = sum(sample.dropped for sample in facts)
     yield f"left out by the official script, for more than 4 images: {dropped}"
     for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):

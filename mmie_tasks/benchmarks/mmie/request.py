@@ -18,8 +18,9 @@ from mmie_tasks.answers.images import (
     check_image,
     resolve_images,
 )
-from mmie_tasks.answers.parsing import ParsedAnswer, parse_answer
+from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import NOT_TEXT
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.benchmarks.mmie import prompts
 from mmie_tasks.benchmarks.mmie.judge_prompts import Templates, templates
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
@@ -144,15 +145,20 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         task: Name of the task.
     """
     answer = _parsed(results)
+    facts = RequestFacts(
+        shape=answer.shape,
+        thinking=answer.thinking_removed,
+        unfilled_placeholders=answer.unfilled_placeholders,
+        unread=answer.unread,
+    )
     if answer.failure:
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
-        facts = RequestFacts(shape=answer.shape)
         return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
     segments = resolve_images(answer, _resolver(), task, sample.row)
     try:
-        return _built(sample, answer.shape, segments)
+        return _built(sample, facts, segments)
     except MmieTasksError as error:  # no templates, and nothing checked before
-        detail, facts = str(error).partition("\n")[0], RequestFacts(shape=answer.shape)
+        detail = str(error).partition("\n")[0]
         return BuiltRequest(reason="unavailable", detail=detail, facts=facts)
 
 
@@ -188,7 +194,9 @@ def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
     return ImageResolver(roots, inline_folder)
 
 
-def _built(sample: Sample, shape: str, segments: Sequence[ResolvedSegment]) -> BuiltRequest:
+def _built(
+    sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]
+) -> BuiltRequest:
     full = is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
     checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
@@ -197,7 +205,7 @@ def _built(sample: Sample, shape: str, segments: Sequence[ResolvedSegment]) -> B
     files = _files(checked.question, segments)
     built = BuiltRequest(
         request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
-        facts=_facts(checked, assembled, shape, segments, files),
+        facts=_facts(facts, checked, assembled, segments, files),
         answer=tuple(map(_logged, segments)),
     )
     if assembled.left_out:
@@ -210,15 +218,16 @@ def _built(sample: Sample, shape: str, segments: Sequence[ResolvedSegment]) -> B
 
 
 def _facts(
+    facts: RequestFacts,
     sample: Sample,
     assembled: Assembled,
-    shape: str,
     segments: Sequence[ResolvedSegment],
     files: Mapping[str, ImageFile],
 ) -> RequestFacts:
     images = [segment.file for segment in segments if segment.file]
     missing = sum(not image.path and image.problem not in _UNUSABLE for image in images)
-    return RequestFacts(
+    return replace(
+        facts,
         dropped=assembled.left_out,
         missing_images=missing + sum(segment.missing for segment in sample.question),
         bad_images=sum(bool(file.problem) for file in files.values()),
@@ -226,7 +235,6 @@ def _facts(
         typed=assembled.typed,
         shown_images=sum(not files[image].problem for image in assembled.images),
         answer_images=len(images),
-        shape=shape,
     )
 
 

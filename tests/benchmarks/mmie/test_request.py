@@ -81,6 +81,16 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param(parts("", None), "Step.\nStep.\n", id="no-image"),
         pytest.param('{"choice": 1}', '{"choice": 1}\n', id="json-that-is-text"),
         pytest.param("[PREDICTIONS_NOT_TEXT] []", "", id="saved-without-segments"),
+        pytest.param(
+            '[{"text": "Step.", "image": "a.png", "caption": "no"}]', STEP, id="further-keys"
+        ),
+        pytest.param(
+            '[PREDICTIONS_NOT_TEXT] {"answer": "21.60", "images": []}', "21.60\n", id="answer-key"
+        ),
+        pytest.param('{"content": [{"text": 5, "image": ["a.png"]}]}',
+                     "5\nImage-1: <image>\n", id="number-and-list"),
+        pytest.param('{"role": "assistant", "content": "Step. <image>", "images": ["a.png"]}',
+                     STEP, id="message"),
         pytest.param("", "\n", id="empty"),
         pytest.param("<think>on and on", "", id="only-thinking"),
         pytest.param("a\ud800b", "a\ufffdb\n", id="half-a-character"),
@@ -88,9 +98,15 @@ STEP = "Step.\nImage-1: <image>\n"
         pytest.param("Say <image> <|end|>", "Say <image> <|end|>\n", id="control-strings"),
         pytest.param("x" * 10**6, "x" * 10**6 + "\n", id="a-megabyte"),
     ],
-)
+)  # fmt: skip
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
     assert answered(asked(answer)) == expected
+
+
+def test_what_was_not_read_of_an_answer_is_counted_in_the_facts():
+    answer = {"content": "<think>a</think>Step. <image>", "caption": "b", "images": []}
+    facts = asked(json.dumps(answer)).facts
+    assert (facts.thinking, facts.unfilled_placeholders, facts.unread) == (True, 1, {"caption": 1})
 
 
 def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
@@ -107,6 +123,8 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
         pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="not-saved"),
         pytest.param([None], "no_answer", id="null"),
         pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
+        pytest.param(['{"content": [{"text": {"a": 1}}]}'], "not_text", id="an-object-for-a-text"),
+        pytest.param(['[{"text": "a", "image": 3}]'], "not_text", id="a-number-for-an-image"),
     ],
 )
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):

@@ -75,6 +75,14 @@ def test_the_average_is_over_samples():
     assert lines[1].split()[1] == "50.00"
 
 
+def test_what_was_not_read_of_answers_is_named_once():
+    unread = many(n=2, unread={"caption": 2, "audio": 1}, unfilled_placeholders=1)
+    lines = said([*many("SA", 9), *unread, *many(n=1, thinking=True)])
+    assert "texts and images of answers that were not read: caption (4), audio (2)" in lines
+    assert "answers with thinking: 1; placeholders without an image: 2" in lines
+    assert "texts and images of answers that were not read: 0" in said(many("SA", 3))
+
+
 def test_below_the_floor_of_coverage_the_line_has_the_reason():
     lines = said([*many("SA", 3), record("SA", ungraded("unparsed", ""))])
     assert lines[1].split()[1:5] == ["n/a"] * 4

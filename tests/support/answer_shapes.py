@@ -1,0 +1,429 @@
+"""The table of what a model may return: ``python tests/support/answer_shapes.py PAGE`` writes it.
+
+Each row is a test case of the parser; those with a description are rows of the page's table, too.
+A test compares the page with them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.segments import ParsedAnswer
+
+A, B = "/o/a.png", "/o/b.png"
+DATA = "data:image/png;base64,AAAA"
+FOLDER = "out/wan"  # of the cases, the only path that names a folder
+BASE64 = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAABJRU5ErkJggg=="
+)
+START, END = "<!-- Written by tests/support/answer_shapes.py -->\n", "<!-- end -->\n"
+HEAD = "| answer | example | becomes | counted |\n| --- | --- | --- | --- |\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An answer and what becomes of it.
+
+    Attributes:
+        answer: As the model returned it; a list is the texts of several rounds.
+        name: The shape's name in logs.
+        pieces: Texts, and images after an ``@``; a failure's reason if there is no answer.
+        counted: As `counted` writes it.
+        description: For the page; empty for a case that is not on it.
+    """
+
+    answer: str | list[str | None]
+    name: str
+    pieces: list[str] | str
+    counted: str = ""
+    description: str = ""
+
+
+SHAPES = [
+    # MMIE's own form
+    Shape(
+        '[{"text": "A", "image": "/o/a.png"}, {"text": "B", "image": null}]',
+        "json:parts",
+        ["A", f"@{A}", "B"],
+        description="parts as in MMIE's own files; a null or empty image is none",
+    ),
+    Shape(
+        '[{"text":"A","image":null},{"text":"B","image":"/o/b.png"},{"text":"C","image":""}]',
+        "json:parts",
+        ["A", "B", f"@{B}", "C"],
+    ),
+    Shape(
+        '[{"text": "A", "image": "/o/a.png", "caption": "fox", "step": 1}]',
+        "json:parts",
+        ["A", f"@{A}"],
+        "`caption` 1",
+        "with further keys, which the official script ignores",
+    ),
+    Shape('[{"text": "a", "image": "b", "hue": "red"}]', "json:parts", ["a", "@b"], "`hue` 1"),
+    Shape(
+        '[{"text": 5, "image": ["/o/a.png"]}]',
+        "json:parts",
+        ["5", f"@{A}"],
+        description="a number is its text, a list of images those images",
+    ),
+    Shape('[{"text":"A","image":["/o/a.png","/o/b.png"]}]', "json:parts", ["A", f"@{A}", f"@{B}"]),
+    Shape(
+        '[{"text": "A", "image": {"colour": "red"}}]',
+        "not text",
+        "a text or image of a part is neither: {'text': 'A', 'image': {'colour': 'red'}}",
+        description="a text or image that is neither",
+    ),
+    Shape(
+        '{"content": [{"text": "A"}, {"text": ["B"], "image": null}]}',
+        "not text",
+        "a text or image of a part is neither: {'text': ['B'], 'image': None}",
+    ),
+    Shape('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
+    Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
+    # parts
+    Shape(
+        '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png"}]}',
+        "json:content",
+        ["A", f"@{A}"],
+        description="a list of parts under `content`: **what to return**",
+    ),
+    Shape(
+        '{"steps": [{"text": "A", "image": "/o/a.png"}, {"caption": "B", "path": "/o/b.png"}]}',
+        "json:steps",
+        ["A", f"@{A}", "B", f"@{B}"],
+        description="or under `segments`, `messages`, `interleaved`, `output` or `steps`",
+    ),
+    Shape('{"steps": [{"text": "1 + 1 = 2"}], "answer": "2"}', "json:steps", ["1 + 1 = 2", "2"]),
+    Shape('{"steps": ["A", "/o/a.png"]}', "json:steps", ["A", f"@{A}"]),
+    Shape(
+        '{"segments":["A","/o/a.png",{"path":"/o/b.png"}]}',
+        "json:segments",
+        ["A", f"@{A}", f"@{B}"],
+    ),
+    Shape(
+        '{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"A"}]}',
+        "json:messages",
+        ["A"],
+        description="messages; those of other roles than the assistant's are left out",
+    ),
+    Shape(
+        f'[{{"type":"text","text":"A"}},{{"type":"image_url","image_url":{{"url":"{DATA}"}}}}]',
+        "json:parts",
+        ["A", f"@{DATA}"],
+        description="parts as OpenAI and Anthropic write them: `image_url`, `b64_json`, `source`",
+    ),
+    Shape(
+        '{"content": [{"type": "text", "text": "A"}, {"type": "audio", "data": "AAAA"}]}',
+        "json:content",
+        ["A"],
+        "`audio` 1",
+        "with parts of other types",
+    ),
+    Shape(
+        '{"interleaved":[["A",{"image":"/o/a.png"}],{"type":"sound"}]}',
+        "json:interleaved",
+        ["A", f"@{A}"],
+        "`sound` 1",
+    ),
+    Shape(
+        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]',
+        "json:parts",
+        ["A", f"@{DATA}"],
+    ),
+    Shape(
+        '{"output":[{"content":[{"text":"A"}]},{"type":"image_generation_call","result":"AAAA"}]}',
+        "json:output",
+        ["A", f"@{DATA}"],
+    ),
+    Shape(
+        '[{"type":"input_image","image_url":"/o/a.png"},{"type":"refusal","refusal":"No."}]',
+        "json:parts",
+        [f"@{A}", "No."],
+    ),
+    Shape(
+        '[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]
+    ),
+    Shape(
+        '[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]',
+        "json:parts",
+        ["A", f"@{A}", "B"],
+    ),
+    # a text and a list of images
+    Shape(
+        '{"text": "1 <image> 2 <image>", "images": ["/o/a.png", "/o/b.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2", f"@{B}"],
+        description="a text with its images at their placeholders, see below",
+    ),
+    Shape(
+        '{"text": "1 <image> 2 <image>", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["1", f"@{A}", "2 <image>"],
+        "1 placeholder",
+        "a placeholder without an image",
+    ),
+    Shape(
+        '{"response": "A", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["A", f"@{A}"],
+        description="the text under `response`, `content`, `answer` or `caption`",
+    ),
+    Shape('{"answer": "21.60", "images": []}', "json:text+images", ["21.60"]),
+    Shape('{"answer": 21.5, "images": []}', "json:text+images", ["21.5"]),
+    Shape('{"content": "A [IMG1]", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
+    Shape('{"caption": "A", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
+    Shape(
+        '{"response": "A", "caption": "B", "images": ["/o/a.png"]}',
+        "json:text+images",
+        ["A", f"@{A}"],
+        "`caption` 1",
+    ),
+    Shape(
+        '{"text": "A", "image_paths": ["/o/a.png"]}',
+        "json:text+images",
+        ["A", f"@{A}"],
+        description="the images under `image_paths` or `generated_images`",
+    ),
+    Shape('{"generated_images": ["/o/a.png"]}', "json:text+images", [f"@{A}"]),
+    Shape(
+        '{"prompt": "fox", "images": ["/o/a.png"]}',
+        "json:text+images",
+        [f"@{A}"],
+        "`prompt` 1",
+        "images and no text under a known key",
+    ),
+    Shape('{"remark": "A", "images": []}', "text", ['{"remark": "A", "images": []}']),
+    Shape('{"text": "no mark", "images": ["/o/a.png"]}', "json:text+images", ["no mark", f"@{A}"]),
+    Shape('{"text": "t", "images": []}', "json:text+images", ["t"]),
+    Shape('{"text": 3, "images": []}', "json:text+images", ["3"]),
+    Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
+    Shape(
+        '{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}',
+        "json:text+images",
+        ["t", f"@{A}"],
+    ),
+    Shape('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
+    Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
+    # messages of chat servers
+    Shape(
+        '{"role": "assistant", "content": "A <image> B", "images": [{"type": "image_url", '
+        '"image_url": {"url": "/o/a.png"}}]}',
+        "json:text+images",
+        ["A", f"@{A}", "B"],
+        description="a message of a chat server with its images",
+    ),
+    Shape(
+        '{"content": [{"type": "text", "text": "A <image 2> B"}, {"type": "text", "text": "C"}], '
+        '"images": ["/o/a.png", "/o/b.png"]}',
+        "json:content",
+        ["A", f"@{B}", "B", "C", f"@{A}"],
+        description="parts and a list of images: first at placeholders, the rest at the end",
+    ),
+    Shape(
+        '{"content": [{"type": "image", "path": "/o/a.png"}, "A"], "images": ["/o/a.png"]}',
+        "json:content",
+        [f"@{A}", "A"],
+    ),
+    Shape('{"role":"assistant","content":"A"}', "json:part", ["A"]),
+    Shape(
+        '{"role": "assistant", "content": "A", "reasoning_content": "why", "images": []}',
+        "json:text+images",
+        ["A"],
+        "thinking",
+    ),
+    # pairs, and what Python prints
+    Shape('["t", ["/o/a.png"]]', "json:text+images", ["t", f"@{A}"]),
+    Shape(
+        "('text', ['/o/a.png', '/o/b.png'])",
+        "repr:text+images",
+        ["text", f"@{A}", f"@{B}"],
+        description="what Python prints of any of these",
+    ),
+    Shape("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
+    Shape(
+        "[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]",
+        "repr:parts",
+        ["A", "B", f"@{B}"],
+    ),
+    # code fences
+    Shape('```json\n{"text":"f","images":["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
+    Shape(
+        'Here:\n```json\n{"text": "f", "images": ["/o/a.png"]}\n```\nDone.',
+        "fence",
+        ["Here:", "f", f"@{A}", "Done."],
+        description="any of these in a code fence; with prose around it, if it has images",
+    ),
+    Shape(
+        "One.\n```\n['/o/a.png']\n```\nTwo.\n```python\nx = 1\n```\n```json\n[\"/o/b.png\"]\n```",
+        "fence",
+        ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
+    ),
+    Shape(
+        'So:\n```json\n{"text": "f", "images": []}\n```',
+        "text",
+        ['So:\n```json\n{"text": "f", "images": []}\n```'],
+    ),
+    # the head was cut off with the thinking in it
+    Shape(
+        'final", "images": ["/o/a.png"]}',
+        "beheaded:text+images",
+        ["final", f"@{A}"],
+        description="JSON whose beginning was cut off with the thinking",
+    ),
+    Shape('fi\\"n\\nal", "images": []}', "beheaded:text+images", ['fi"n\nal']),
+    Shape('final"}, {"type":"image","path":"/o/a.png"}]}', "beheaded:content", ["final", f"@{A}"]),
+    Shape(
+        'final", "image": null}, {"text": "B", "image": "/o/b.png"}]',
+        "beheaded:parts",
+        ["final", "B", f"@{B}"],
+    ),
+    Shape("final', 'images': ['/o/a.png']}", "beheaded:text+images", ["final", f"@{A}"]),
+    Shape("final', ['/o/a.png'])", "beheaded:text+images", ["final", f"@{A}"]),
+    # several strings
+    Shape(
+        ["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"
+    ),
+    Shape(["A", None], "rounds", ["A"], "`round: null` 1"),
+    # references
+    Shape(
+        "Generated image saved to: ./x/y z.png",
+        "saved to",
+        ["@./x/y z.png"],
+        description="as `qwen_image_edit` answers",
+    ),
+    Shape(
+        A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"
+    ),
+    Shape("out/1.WebP\n", "path", ["@out/1.WebP"]),
+    Shape("./out dir/1.png", "path", ["@./out dir/1.png"]),
+    Shape("file:///o/a.png", "path", ["@file:///o/a.png"]),
+    Shape("https://example.org/a.png", "path", ["@https://example.org/a.png"]),
+    Shape(DATA, "data uri", [f"@{DATA}"]),
+    Shape(
+        BASE64,
+        "base64",
+        [f"@data:image/png;base64,{BASE64}"],
+        description="base64 whose first bytes are an image's, also in place of a path",
+    ),
+    Shape(f'{{"images": ["{BASE64}"]}}', "json:text+images", [f"@data:image/png;base64,{BASE64}"]),
+    Shape(f'["A", "{BASE64}"]', "json:parts", ["A", f"@data:image/png;base64,{BASE64}"]),
+    Shape(
+        FOLDER,
+        "folder",
+        [f"@{FOLDER}"],
+        description="only a folder: its files `<row in four digits>_s<seed>.png`, as "
+        "`wan2_1_t2i` writes them",
+    ),
+    # prose
+    Shape(
+        "see ![fig](/o/a.png) and <img alt='x' src='/o/b.png'/> end",
+        "markdown",
+        ["see", f"@{A}", "and", f"@{B}", "end"],
+        description="markdown and HTML images, outside code",
+    ),
+    Shape('![a](</o/a b.png>)![c](/o/c(1).png "t")', "markdown", ["@/o/a b.png", "@/o/c(1).png"]),
+    Shape(f"![x]({DATA})", "markdown", [f"@{DATA}"]),
+    Shape("A fox.", "text", ["A fox."], description="any other text, unchanged"),
+    Shape(
+        '{"choice": 1}',
+        "text",
+        ['{"choice": 1}'],
+        description="JSON of any other shape is text: an object, numbers, a list of words",
+    ),
+    # thinking
+    Shape(
+        "<think>Hm.</think>A",
+        "text",
+        ["A"],
+        "thinking",
+        "thinking: `<think>`, `<thinking>`, `<analysis>`, `<reasoning>`, `◁think▷`",
+    ),
+    Shape("<thinking>Hm.</thinking>A", "text", ["A"], "thinking"),
+    Shape("<reasoning>Hm.</reasoning>A", "text", ["A"], "thinking"),
+    Shape("◁think▷Hm.◁/think▷A ![](/o/a.png)", "markdown", ["A", f"@{A}"], "thinking"),
+    Shape(
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>A",
+        "text",
+        ["A"],
+        "thinking",
+        "channels of gpt-oss other than `final`",
+    ),
+    Shape(
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final"
+        '<|constrain|>json<|message|>{"text": "A", "images": ["/o/a.png"]}<|return|>',
+        "json:text+images",
+        ["A", f"@{A}"],
+        "thinking",
+    ),
+    Shape("<|channel|>analysis<|message|>Hm, and then", "only thinking", [], "thinking"),
+    Shape(
+        "<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"
+    ),
+    # no answer
+    Shape(
+        "[ERROR] no file",
+        "sentinel",
+        "the tested model reported an error",
+        description="the runner's failures, null, a path of a video",
+    ),
+]
+
+
+def counted(parsed: ParsedAnswer) -> str:
+    """What the log counts of an answer besides its texts and images."""
+    counts = [f"`{name}` {count}" for name, count in parsed.unread.items()]
+    counts += ["thinking"] if parsed.thinking_removed else []
+    placeholders = parsed.unfilled_placeholders
+    return ", ".join([*counts, *([f"{placeholders} placeholder"] if placeholders else [])])
+
+
+def parsed(shape: Shape) -> ParsedAnswer:
+    results = shape.answer if isinstance(shape.answer, list) else [shape.answer]
+    return parse_answer(results, is_folder=lambda path: path == FOLDER)
+
+
+def table() -> str:
+    """The page's table."""
+    rows = [
+        f"| {s.description} | {_example(s.answer)} | {_pieces(s)} | {s.counted.replace('|', '')} |"
+        for s in SHAPES
+        if s.description
+    ]
+    return HEAD + "".join(f"{row}\n" for row in rows)
+
+
+def _example(answer: str | list[str | None]) -> str:
+    return ", ".join(map(_code, answer)) if isinstance(answer, list) else _code(answer)
+
+
+def _pieces(shape: Shape) -> str:
+    if isinstance(shape.pieces, str):
+        reason = "unscored, `not_text`" if shape.name == "not text" else "no answer"
+        return f"{reason}: {_code(shape.pieces)}"
+    pieces = [f"image {_code(p[1:])}" if p[:1] == "@" else f"text {_code(p)}" for p in shape.pieces]
+    return ", ".join(pieces) or "empty"
+
+
+def _code(text: str | None) -> str:
+    """In backticks, on one line of a table."""
+    line = re.sub(
+        r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or ""
+    )
+    line = line.replace("\n", "↵").replace("|", "\\|")
+    ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
+    return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"
+
+
+def with_table(page: str) -> str:
+    """A page with the table in place of the one it has."""
+    before, _, rest = page.partition(START)
+    return before + START + table() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(with_table(path.read_text(encoding="utf-8")), encoding="utf-8")
