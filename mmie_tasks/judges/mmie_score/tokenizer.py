@@ -180,9 +180,8 @@ class SlowLlamaTokenizer:
         self.legacy = config.legacy is not False
         self.listed = _added_tokens(config_path, config.added_tokens_decoder)
         special = _special_tokens(config, {token.content: token for token in self.listed.values()})
-        self._processor = _processor(folder / TOKENIZER, model, self.legacy)
-        size = self._processor.get_piece_size()
-        self._pieces = [self._processor.id_to_piece(i) for i in range(size)]
+        self._processor = processor = _processor(folder / TOKENIZER, model, self.legacy)
+        self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
         self._id_of_piece = {piece: i for i, piece in enumerate(self._pieces)}
         self._by_id, self._length = _with_ids(self.listed, special, self._pieces)
         self._by_content = {token.content: i for i, token in self._by_id.items()}
