@@ -90,7 +90,7 @@ def torch_kernel_row(context: Context) -> Row:
 def self_check_row(check: str, wrong: str | None) -> Row:
     if wrong is not None:
         return Row(check=check, outcome="failed", detail=wrong)
-    right = "equal to plain arithmetic; a row's bits do not depend on its neighbours"
+    right = "equal to sdpa in fp32; a row's bits do not depend on its neighbours"
     return Row(check=check, outcome="passed", detail=right)
 
 
