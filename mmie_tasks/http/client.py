@@ -10,13 +10,14 @@ import asyncio
 import base64
 import json
 import re
+import string
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import openai
 
@@ -87,19 +88,20 @@ class Access(Protocol):
 def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
     """An asynchronous client of one server. Open and close it in the loop that uses it."""
     kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
-    options = _options(access, url, access.timeout_s)
-    return kind(**options, http_client=_BoundedClient(urlsplit(url).query))
+    return kind(**_options(access, url), http_client=_BoundedClient(urlsplit(url).query))
 
 
-def blocking_client(access: Access, url: str, timeout_s: float) -> openai.OpenAI:
+def blocking_client(access: Access, url: str) -> openai.OpenAI:
     """A blocking client of one server, for a few requests. Reads responses of any size."""
     kind = openai.AzureOpenAI if access.api_type == "azure" else openai.OpenAI
-    add_query = partial(_add_query, urlsplit(url).query)
-    http_client = openai.DefaultHttpxClient(event_hooks={"request": [add_query]})
-    return kind(**_options(access, url, timeout_s), http_client=http_client)
+    query = urlsplit(url).query
+    http_client = openai.DefaultHttpxClient(
+        follow_redirects=not query, event_hooks={"request": [partial(_add_query, query)]}
+    )
+    return kind(**_options(access, url), http_client=http_client)
 
 
-def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
+def _options(access: Access, url: str) -> dict[str, Any]:
     parts, headers = urlsplit(url), {}
     if parts.username is not None:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
@@ -111,7 +113,7 @@ def _options(access: Access, url: str, timeout_s: float) -> dict[str, Any]:
     return {
         **(azure if access.api_type == "azure" else {"base_url": address}),
         "api_key": access.api_key or _NO_KEY,
-        "timeout": openai.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
+        "timeout": openai.Timeout(access.timeout_s, connect=min(_CONNECT_S, access.timeout_s)),
         "max_retries": 0,
         "default_headers": {**headers, "Accept-Encoding": "gzip"},
     }
@@ -125,7 +127,7 @@ class _BoundedClient(openai.DefaultAsyncHttpxClient):
     """
 
     def __init__(self, url_query: str) -> None:
-        super().__init__()
+        super().__init__(follow_redirects=not url_query)
         self._url_query = url_query
 
     async def send(self, request: Request, **options: Any) -> Response:  # noqa: ANN401
@@ -156,11 +158,15 @@ class _BoundedClient(openai.DefaultAsyncHttpxClient):
 
 
 def _add_query(url_query: str, request: Request) -> None:
-    """Add a query to a request. The HTTP library logs the URL, and sends this in its place."""
+    """Add a query to a request. The HTTP library logs the URL, and sends this in its place.
+
+    It would also go to where a server redirects, so redirects must not be followed.
+    """
     if url_query:
         target = request.url.raw_path
         separator = b"&" if b"?" in target else b"?"
-        request.extensions["target"] = target + separator + url_query.encode("ascii", "ignore")
+        encoded = quote(url_query, safe=string.punctuation).encode("ascii")
+        request.extensions["target"] = target + separator + encoded
 
 
 async def _read_body(response: Response) -> bytes:

@@ -42,7 +42,7 @@ from mmie_tasks.judges.openai.batch_store import (
     write_requests,
 )
 from mmie_tasks.judges.openai.check import check
-from mmie_tasks.judges.openai.models import Dialect, dialect_of
+from mmie_tasks.judges.openai.models import Adaptations, Dialect, dialect_of
 from mmie_tasks.judges.openai.settings import Settings, public_address
 from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion
 
@@ -87,6 +87,7 @@ class BatchJudge:
         self.settings = settings
         self._limits = limits or Limits()
         self._pace = pace or BatchPace()
+        self._adaptations = Adaptations()
 
     @property
     def signature(self) -> str:
@@ -99,7 +100,7 @@ class BatchJudge:
         Raises:
             JudgeMisconfigured: They cannot.
         """
-        check(self.settings, pace=self._pace.retries)
+        check(self.settings, pace=self._pace.retries, adaptations=self._adaptations)
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as batches end.
@@ -119,7 +120,9 @@ class BatchJudge:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
         with closing(Provider(self.settings, self._pace)) as provider:
-            run = BatchRun(waiting, self.settings, self._limits, self._pace, provider)
+            default = dialect_of(self.settings.model)
+            dialect = self._adaptations.dialects.get(provider.address, default)
+            run = BatchRun(waiting, self.settings, self._limits, self._pace, provider, dialect)
             try:
                 for key, outcome in run.outcomes():
                     yield from ((index, outcome) for index in indices_by_key[key])
@@ -163,6 +166,7 @@ class BatchRun:
         limits: Of one request file.
         pace: Waiting times.
         provider: The server.
+        dialect: To begin with.
     """
 
     def __init__(
@@ -172,6 +176,7 @@ class BatchRun:
         limits: Limits,
         pace: BatchPace,
         provider: Provider,
+        dialect: Dialect,
     ) -> None:
         self.running: list[RunningBatch] = []
         self._waiting = waiting
@@ -186,7 +191,7 @@ class BatchRun:
             signature=settings.signature,
         )
         self._price = settings.price.times(DISCOUNT) if settings.price else None
-        self._dialect = dialect_of(settings.model)
+        self._dialect = dialect
         self._tried_dialects: set[Dialect] = set()
         self._one_batch_at_a_time = False
         self._states: dict[str, Batch] = {}

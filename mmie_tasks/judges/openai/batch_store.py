@@ -398,7 +398,7 @@ class Provider:
         self.address = public_address(settings.base_urls[0])
         self._settings = settings
         self._pace = pace
-        self._client = blocking_client(settings, settings.base_urls[0], settings.timeout_s)
+        self._client = blocking_client(settings, settings.base_urls[0])
 
     def close(self) -> None:
         """Close the connections."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
-from support.judge_server import error, judge_server
+from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.http.client import read_server_error
@@ -73,6 +73,15 @@ def test_a_query_in_an_address_is_sent_with_every_request_and_redacted(server, l
     texts = [*map(str, outcomes), *log, caplog.text, repr(judge), judge.signature]
     assert (server.paths[0], server.queries[0]) == ("/v1/chat/completions", query)
     assert not [text for text in texts if "hush" in text]
+
+
+@pytest.mark.parametrize("query", ["", "?code=hush-hush"])
+def test_a_query_is_not_sent_to_where_a_server_redirects(server, query):
+    with judge_server("5") as other:
+        server.says(Sent(status=308, headers={"location": f"{other.url}/chat/completions"}))
+        ask(judge_at(server.url + query, patience=0.1))
+        assert len(other) == (0 if query else 1)
+        assert "hush" not in str(other.queries)
 
 
 def test_a_query_of_an_invalid_address_is_not_repeated():

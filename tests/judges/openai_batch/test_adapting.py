@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.batch_asking import request
 from support.batch_handler import error
 
 
@@ -53,3 +54,15 @@ def test_a_model_that_accepts_no_dialect_is_a_refusal(server, asking):
     (outcome,) = asking.texts("a")
     assert outcome.startswith("JudgeRefused: ")
     assert len(server.batches) <= 3
+
+
+def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking):
+    rejection = error("`temperature` is deprecated for this model.")
+    server.fails(400, "chat", times=1, body=json.dumps(rejection).encode())
+    bodies = []
+    server.reply_with(lambda body: bodies.append(body) or "yes")
+    judge = asking.judge()
+    judge.check()
+    ((_, reply),) = judge.ask([request("a")])
+    assert reply.text == "yes"
+    assert ["temperature" in body for body in bodies] == [False]
