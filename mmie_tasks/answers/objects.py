@@ -40,6 +40,7 @@ _IMAGE_TYPES = frozenset(
 _PART_TYPES = _IMAGE_TYPES | {"text", "output_text", "input_text", "refusal"}
 _THINKING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _OTHER_ROLES = ("user", "system", "developer", "tool", "human")  # compared with values of any type
+_IMAGES_TYPES = (list, tuple, str, Mapping, type(None))  # of the value of `_IMAGES_KEYS`
 _PAIR_KEYS = frozenset(("text", "image", "image_url"))
 _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
@@ -133,22 +134,23 @@ class _SegmentCollector:
             return True
         if any(self._add_message(part, key, depth) for key in _WRAPPER_KEYS if key in part):
             return True
-        is_message = "role" in part and isinstance(part.get("content"), str)
-        if is_message or any(key in part for key in _IMAGES_KEYS):
+        if _is_chat(part) or any(key in part for key in _IMAGES_KEYS):
             return self._add_message(part, None, depth)
         return self._add_typed(part, kind) if isinstance(kind, str) else self._add_untyped(part)
 
     def _add_message(self, part: Mapping[object, object], wrapper: str | None, depth: int) -> bool:
         """Add the parts under `wrapper`, or else a text, with the images listed beside them."""
         parts = part[wrapper] if wrapper else ()
-        lists = [part[key] for key in _IMAGES_KEYS if key in part]
         if not isinstance(parts, (list, tuple)) or not _may_be_parts(parts, wrapper):
             return False
-        if not all(isinstance(one, (list, tuple, str, Mapping, type(None))) for one in lists):
+        lists = [part[key] for key in _IMAGES_KEYS if key in part]
+        is_sure = wrapper or _is_chat(part)  # of an answer, whatever stands beside it
+        if not (is_sure or all(isinstance(one, _IMAGES_TYPES) for one in lists)):
             return False
-        if part.get("text") is not None and _as_text(part["text"]) is None:
+        if not is_sure and part.get("text") is not None and _as_text(part["text"]) is None:
             return False
-        text_key = _text_key(part, other_than=wrapper)
+        images = [v for one in lists for v in (one if isinstance(one, (list, tuple)) else [one])]
+        text_key = "content" if _is_chat(part) else _text_key(part, other_than=wrapper)
         inner = _SegmentCollector()
         inner._count_unread(part, wrapper, text_key, *_IMAGES_KEYS)
         for key, value in part.items():  # a text beside parts has its place in the object's order
@@ -156,14 +158,12 @@ class _SegmentCollector:
                 self.not_text = self.not_text or inner.not_text
                 return False
             text = _as_text(value) if key == text_key else None
-            if text is not None and (wrapper or lists):
-                inner._append(text if wrapper else text.strip(), None)
-            elif text is not None:
+            if text is not None and not wrapper and _is_chat(part) and not images:
                 inner.add(text)
+            elif text is not None:
+                inner._append(text if wrapper else text.strip(), None)
         if lists:
-            inner._add_images(
-                [v for one in lists for v in (one if isinstance(one, (list, tuple)) else [one])]
-            )
+            inner._add_images(images)
         if inner._unread and not (wrapper or inner.segments):
             return False
         self._merge(inner)
@@ -204,8 +204,11 @@ class _SegmentCollector:
         if self._strict and (not keys or ("image" not in part and part.keys() - _PAIR_KEYS)):
             return False
         text_key = "text" if "text" in part else _text_key(part)
-        key = next((key for key in ("image", "image_url") if key in part), image_key(part))
-        text, value = _as_text(part.get(text_key)), part.get(key)
+        key = next((key for key in ("image", "image_url") if key in part), None)
+        value = part.get(key)
+        if key is None and (key := image_key(part)):
+            value = {key: part[key]}
+        text = _as_text(part.get(text_key))
         images = value if isinstance(value, (list, tuple)) else [value]
         references = [reference for image in images if (reference := image_reference(image))]
         is_odd = [
@@ -248,6 +251,10 @@ class _SegmentCollector:
                 self._thinking_removed |= count > 0
             else:
                 self._count(str(key), count)
+
+
+def _is_chat(part: Mapping[object, object]) -> bool:
+    return "role" in part and isinstance(part.get("content"), str)
 
 
 def _may_be_parts(parts: Sequence[object], key: str | None) -> bool:

@@ -235,6 +235,12 @@ SHAPES = [
         ["A"],
         "thinking",
     ),
+    Shape(
+        '{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]
+    ),
+    Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
+    Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
+    Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
     # pairs, and what Python prints
     Shape('["t", ["/o/a.png"]]', "json:text+images", ["t", f"@{A}"]),
     Shape(
