@@ -157,8 +157,8 @@ class Settings:
     def signature(self) -> str:
         """Everything that can move a score: the model, its parameters, and whose server it is.
 
-        The hosts of servers that are not the provider's own are named, with their ports: any
-        model may have a provider's model's name there.
+        The hosts of servers that are not the provider's own are named, since any model may have a
+        provider's model's name there. The port is not: the same server may start on another one.
         """
         dialect = dialect_of(self.model)
         temperature = self.temperature if dialect.takes_temperature else None
@@ -172,13 +172,9 @@ class Settings:
             parts.append(f"detail:{self.detail}")
         if dialect.headroom:
             parts.append(f"reasoning:+{dialect.headroom}")
-        addresses = [urlsplit(url) for url in self.base_urls]
-        if hosts := {
-            address.netloc.rpartition("@")[2].lower()
-            for address in addresses
-            if not _is_provider(address.hostname)
-        }:
-            parts.append(f"host:{'+'.join(sorted(hosts))}")
+        hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
+        if foreign_hosts := sorted(host for host in hosts if not _is_provider(host)):
+            parts.append(f"host:{'+'.join(foreign_hosts)}")
         return "|".join(parts)
 
     @property
@@ -209,7 +205,7 @@ class Settings:
         )
 
 
-def _is_provider(host: str | None) -> bool:
+def _is_provider(host: str) -> bool:
     """Whether a host is OpenAI's own, or OpenAI at Azure."""
     return f".{host}".endswith((".api.openai.com", ".openai.azure.com"))
 

@@ -133,9 +133,9 @@ def test_the_signature_holds_nothing_else():
 @pytest.mark.parametrize(
     ("options", "host"),
     [
-        pytest.param({"base_url": "http://127.0.0.1:8000/v1"}, "127.0.0.1:8000", id="local"),
+        pytest.param({"base_url": "http://127.0.0.1:8000/v1"}, "127.0.0.1", id="local"),
         pytest.param({"base_url": "https://Me:w@Host/v1?code=x"}, "host", id="without-secrets"),
-        pytest.param({"base_url": "http://b:2/v1;http://a/v1"}, "a+b:2", id="two"),
+        pytest.param({"base_url": "http://b:2/v1;http://a/v1"}, "a+b", id="two"),
         pytest.param({"base_url": "https://api.openai.com.evil.net"}, "api.openai.com.evil.net"),
         pytest.param({"base_url": "https://notapi.openai.com/v1"}, "notapi.openai.com"),
         pytest.param({"base_url": "https://api.openai.com/v1;http://a"}, "a", id="one-of-two"),

@@ -183,5 +183,5 @@ def test_a_record_holds_no_request_and_no_key(server, asking, processes):
     names = "version server signature digest keys nonce begun_s input_file batch"
     assert sorted(fields) == sorted(names.split())
     assert "secret" not in record.read_text()
-    assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0"
+    assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0|host:127.0.0.1"
     assert outcome_text(asking.outcomes(request("a secret question"))[0]) == "A SECRET QUESTION"
