@@ -177,9 +177,10 @@ def _parsed(results: Sequence[object]) -> ParsedAnswer:
             if content == "[]":  # an answer without segments is judged, as official
                 return ParsedAnswer(segments=(), shape="json:parts")
             answer = parse_answer([content])
-            if answer.shape == "text":
-                return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
-            return answer
+            without_text = ("empty", "only thinking", "not text")
+            if answer.shape.startswith("json:") or answer.shape in without_text:
+                return answer
+            return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
     return parse_answer(results, _resolver().is_folder)
 
 

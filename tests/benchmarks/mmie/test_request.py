@@ -123,6 +123,9 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
         pytest.param(["[PREDICTIONS_MISSING]"], "no_answer", id="not-saved"),
         pytest.param([None], "no_answer", id="null"),
         pytest.param(["[PREDICTIONS_NOT_TEXT] 3.5"], "not_text", id="a-number"),
+        pytest.param(
+            ['[PREDICTIONS_NOT_TEXT] {"a": "See ![](a.png)"}'], "not_text", id="another-object"
+        ),
         pytest.param(['{"content": [{"text": {"a": 1}}]}'], "not_text", id="an-object-for-a-text"),
         pytest.param(['[{"text": "a", "image": 3}]'], "not_text", id="a-number-for-an-image"),
     ],
