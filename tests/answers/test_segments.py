@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import failure_of
 from mmie_tasks.answers.segments import Segment, interleave, write_answer
+from mmie_tasks.answers.thinking import strip_thinking
 
 IMAGES = ["A", "B", "C"]
 PLACEHOLDERS = [
@@ -76,7 +77,8 @@ def test_every_image_is_shown_once_and_no_word_is_lost(pieces, images) -> None:
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])).filter(
-    lambda text: failure_of(text) is None  # an answer of `[ERROR] ...` is a failure, not an answer
+    # An answer of `[ERROR] ...` is a failure, and thinking is removed.
+    lambda text: failure_of(text) is None and not strip_thinking(text).removed
 )
 PATHS = st.text("abc 1./~äö").map(Path).filter(lambda path: bool(str(path).strip()))
 
