@@ -203,8 +203,10 @@ class _SegmentCollector:
         keys = part.keys() & _PAIR_KEYS
         if self._strict and (not keys or ("image" not in part and part.keys() - _PAIR_KEYS)):
             return False
+        # As pandas writes an empty cell: NaN is not equal to itself.
+        part = {name: None if value != value else value for name, value in part.items()}
         text_key = "text" if "text" in part else _text_key(part)
-        key = next((key for key in ("image", "image_url") if key in part), None)
+        key: str | None = next((name for name in ("image", "image_url") if name in part), None)
         value = part.get(key)
         if key is None and (key := image_key(part)):
             value = {key: part[key]}

@@ -82,6 +82,11 @@ SHAPES = [
         "not text",
         "a text or image of a part is neither: {'text': ['B'], 'image': None}",
     ),
+    Shape(
+        '[{"text": "A", "image": NaN}, {"text": NaN, "image": "/o/a.png"}]',
+        "json:parts",
+        ["A", f"@{A}"],
+    ),
     Shape('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
     # parts
