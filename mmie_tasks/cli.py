@@ -133,9 +133,7 @@ def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     from mmie_tasks.benchmarks.registry import entries
 
     name, *rest = arguments or [""]
-    benchmarks = {
-        entry.name: entry.load() for entry in entries() if entry.is_ours or entry.name == name
-    }
+    benchmarks = {entry.name: entry.load() for entry in entries() if entry.is_ours or entry.name == name}
     benchmark = benchmarks.get(name)
     if benchmark is not None and benchmark.export is not None:
         return benchmark.export(rest, environment)

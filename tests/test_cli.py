@@ -20,10 +20,7 @@ from mmie_tasks.core.paths import task_dir
     ],
 )
 def test_path_and_version_print_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    output: str,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], output: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", *arguments])
     main()
@@ -54,9 +51,7 @@ def test_path_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         main()
 
 
-@pytest.mark.parametrize(
-    "name", ["prefetch", "report", "agreement", "compare", "subset", "rescore"]
-)
+@pytest.mark.parametrize("name", ["prefetch", "report", "agreement", "compare", "subset", "rescore"])
 def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

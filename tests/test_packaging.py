@@ -125,9 +125,7 @@ def test_the_tasks_of_a_wheel_are_its_own_and_those_of_a_checkout_are_the_checko
     assert Path(editable.output_of("mmie-tasks", "path").strip()) == TASKS
 
 
-def test_the_entry_point_is_there_and_is_the_installed_code(
-    from_wheel: Installed, editable: Installed
-) -> None:
+def test_the_entry_point_is_there_and_is_the_installed_code(from_wheel: Installed, editable: Installed) -> None:
     assert Path(from_wheel.output_of("python", "-c", ENTRY_POINT)).is_relative_to(from_wheel.folder)
     assert Path(editable.output_of("python", "-c", ENTRY_POINT)).is_relative_to(ROOT)
 

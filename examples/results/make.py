@@ -41,9 +41,7 @@ mmie, mia_bench, milebench = map(names_of, ("mmie", "mia_bench", "milebench"))
 def mmie_answers() -> dict[str, Any]:
     """B's answers: a text, or parts where there is a picture."""
     return {
-        sample_id: mmie.as_text(parts)
-        if all(isinstance(part, str) for part in parts)
-        else mmie.official_form(parts)
+        sample_id: mmie.as_text(parts) if all(isinstance(part, str) for part in parts) else mmie.official_form(parts)
         for sample_id, (parts, _) in MMIE.items()
     }
 
@@ -77,10 +75,7 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     from mmie_tasks.benchmarks.mmie.sample import Sample
 
     folder = EXAMPLES / "mmie"
-    os.environ |= {
-        "MMIE_OTHER_PROMPTS": str(folder / "prompts.json"),
-        "MMIE_OUTPUT_ROOT": str(images),
-    }
+    os.environ |= {"MMIE_OTHER_PROMPTS": str(folder / "prompts.json"), "MMIE_OUTPUT_ROOT": str(images)}
     requests = {}
     for doc in dataset("all", {"MMIE_DATA": str(folder / "data")}):
         asked = build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
@@ -96,14 +91,10 @@ def line(judge: str, request: JudgeRequest, text: str) -> str:
 
     reply = JudgeReply(text=text, model=judge)
     signature = f"judge:made_up|model:{judge}"
-    return export_line(
-        CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0)
-    )
+    return export_line(CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0))
 
 
-def mmie_lines(
-    judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]
-) -> list[str]:
+def mmie_lines(judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]) -> list[str]:
     """A judge's replies in the official form; every request has one."""
     reply = names_of("mmie", "content.py").reply
     return [line(judge, request, reply(*marks[name])) for name, request in requests.items()]

@@ -121,9 +121,7 @@ def _load_entries(path: Path, notes: list[str]) -> list[Entry]:
     try:
         value: object = json.loads(content.decode(), object_pairs_hook=_without_repeats)
     except _RepeatedKey as error:
-        raise AnswersUnusable(
-            f"{path}: the key {error} occurs twice.", hint="keep one of the two answers"
-        ) from error
+        raise AnswersUnusable(f"{path}: the key {error} occurs twice.", hint="keep one of the two answers") from error
     except (ValueError, RecursionError) as error:
         if _starts_with_json_line(content):
             return _parse_lines(content, path, notes)
@@ -170,23 +168,18 @@ def _not_json(location: object, error: Exception) -> AnswersUnusable:
     if isinstance(error, UnicodeDecodeError):
         reason = f"byte {error.start} is not UTF-8"
     return AnswersUnusable(
-        f"{location}: not JSON in UTF-8 ({reason}).",
-        hint="repair the file, or point `path` at another one",
+        f"{location}: not JSON in UTF-8 ({reason}).", hint="repair the file, or point `path` at another one"
     )
 
 
 def _files(path: str) -> list[_File]:
     roots = [Path(root.strip()).expanduser() for root in path.split(";") if root.strip()]
     if not roots:
-        raise AnswersUnusable(
-            "`path` is empty.", hint=f"--model_args path=FILE_OR_FOLDER; {SUPPORTED_FILES}"
-        )
+        raise AnswersUnusable("`path` is empty.", hint=f"--model_args path=FILE_OR_FOLDER; {SUPPORTED_FILES}")
     files: dict[Path, _File] = {}
     for root in roots:
         if not root.exists():
-            raise AnswersUnusable(
-                f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}"
-            )
+            raise AnswersUnusable(f"`{root}` does not exist.", hint=f"check the path; {SUPPORTED_FILES}")
         for file in sorted(root.rglob("*.json*")) if root.is_dir() else [root]:
             is_extracted = file.name == "pred_with_extracted.json"
             is_copy = is_extracted and file.with_name("pred.json").exists()
@@ -206,8 +199,7 @@ def _newest_logs(files: Sequence[_File], notes: list[str]) -> list[_File]:
         other = newest.setdefault(file.task, file)
         if other.path.resolve().parent != file.path.resolve().parent:
             raise AnswersUnusable(
-                f"Two folders have answers to `{file.task}`: "
-                f"{other.path.parent} and {file.path.parent}.",
+                f"Two folders have answers to `{file.task}`: {other.path.parent} and {file.path.parent}.",
                 hint="point `path` at one of them",
             )
         newest[file.task] = max(other, file, key=lambda log: log.path.name)
@@ -246,8 +238,7 @@ def _read(file: _File, datasets: Collection[str], notes: list[str]) -> list[Save
     # A file name that two URLs of a file end in identifies neither; the URLs do.
     counts = Counter(sample_id for answer in answers for sample_id in answer.ids)
     return [
-        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1)))
-        for answer in answers
+        replace(answer, ids=(*answer.ids[:1], *(i for i in answer.ids[1:] if counts[i] == 1))) for answer in answers
     ]
 
 
@@ -315,8 +306,7 @@ def _merge_cache_logs(answers: Sequence[SavedAnswer]) -> list[SavedAnswer]:
             merged[key] = answer
         elif other.answer != answer.answer and not failure_of(answer.answer):
             raise AnswersUnusable(
-                f"Two answers to sample {answer.doc_id} of `{answer.task}`: "
-                f"{other.location}, and {answer.location}.",
+                f"Two answers to sample {answer.doc_id} of `{answer.task}`: {other.location}, and {answer.location}.",
                 hint="point `path` at one run: its sample log, or its folder below `runs/`",
             )
     return [*not_cached, *merged.values()]

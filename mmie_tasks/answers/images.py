@@ -79,9 +79,7 @@ class ResolvedSegment:
     file: ImageFile | None = None
 
 
-def resolve_images(
-    answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int
-) -> tuple[ResolvedSegment, ...]:
+def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> tuple[ResolvedSegment, ...]:
     """The segments of an answer, in order, with every image resolved. Never raises.
 
     Args:
@@ -117,9 +115,7 @@ class ImageResolver:
         max_pixels: Width times height, in pixels, above which an image is not used.
     """
 
-    def __init__(
-        self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS
-    ) -> None:
+    def __init__(self, roots: Sequence[Path], data_uri_dir: Path, max_pixels: int = MAX_PIXELS) -> None:
         self._roots = tuple(roots)
         self._data_uri_dir = data_uri_dir
         self._max_pixels = max_pixels

@@ -121,15 +121,11 @@ class MatchedAnswers:
     report: MatchReport
 
 
-def no_match_error(
-    requested: Sequence[RequestedSample], saved: Sequence[SavedAnswer]
-) -> AnswersUnusable:
+def no_match_error(requested: Sequence[RequestedSample], saved: Sequence[SavedAnswer]) -> AnswersUnusable:
     """The error for a task without a single answer; shows how both sides name their samples."""
     sample, answer = requested[0], saved[0]
     requested_name, saved_name = (
-        f"id `{one.ids[0]}`"
-        if one.ids
-        else f"`{one.task or 'a task that is not named'}`, number {one.doc_id}"
+        f"id `{one.ids[0]}`" if one.ids else f"`{one.task or 'a task that is not named'}`, number {one.doc_id}"
         for one in (sample, answer)
     )
     return AnswersUnusable(
@@ -224,11 +220,7 @@ class AnswerMatcher:
         )
 
     def match(
-        self,
-        requested: Sequence[RequestedSample],
-        *,
-        logged_as: str | None = None,
-        all_ids: Collection[str] = (),
+        self, requested: Sequence[RequestedSample], *, logged_as: str | None = None, all_ids: Collection[str] = ()
     ) -> MatchedAnswers:
         """Match the answers to samples of one task.
 
@@ -244,10 +236,7 @@ class AnswerMatcher:
         ids = all_ids or [sample_id for sample in requested for sample_id in sample.ids]
         prefixes = {sample_id.rpartition("/")[0] for sample_id in ids if "/" in sample_id}
         search = _Search(
-            matcher=self,
-            requested=requested,
-            logged_as=logged_as or task,
-            has_one_dataset=len(prefixes) == 1,
+            matcher=self, requested=requested, logged_as=logged_as or task, has_one_dataset=len(prefixes) == 1
         )
         search.by_id()
         search.by_number()
@@ -293,9 +282,7 @@ class _Search:
                 indices = self.matcher.by_id.get(sample_id, [])
                 own = [i for i in indices if saved[i].task in {None, self.logged_as}]
                 # Ids such as `17` occur in many tasks, so there the content must not contradict.
-                if indices := own or [
-                    i for i in indices if not _Agreement.of(saved[i], sample).contradicts
-                ]:
+                if indices := own or [i for i in indices if not _Agreement.of(saved[i], sample).contradicts]:
                     self._assign(position, self._only(indices, f"id `{sample_id}`"), "id")
                     break
 

@@ -31,12 +31,8 @@ _WRAPPER_KEYS = ("content", "segments", "messages", "interleaved", "output", "st
 _TEXT_KEYS = ("text", "content", "response", "answer", "caption")
 _IMAGES_KEYS = ("images", "image_paths", "generated_images")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
-_METADATA_KEYS = frozenset(
-    ("type", "role", "id", "status", "model", "detail", "format", "media_type", "mime_type")
-)
-_IMAGE_TYPES = frozenset(
-    ("image", "image_url", "input_image", "output_image", "image_generation_call")
-)
+_METADATA_KEYS = frozenset(("type", "role", "id", "status", "model", "detail", "format", "media_type", "mime_type"))
+_IMAGE_TYPES = frozenset(("image", "image_url", "input_image", "output_image", "image_generation_call"))
 _PART_TYPES = _IMAGE_TYPES | {"text", "output_text", "input_text", "refusal"}
 _THINKING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _OTHER_ROLES = ("user", "system", "developer", "tool", "human")  # compared with values of any type
@@ -263,10 +259,7 @@ def _may_be_parts(parts: Sequence[object], key: str | None) -> bool:
     """A program's JSON may have such a key: only objects or images make its list an answer."""
     if key not in ("output", "steps"):
         return True
-    return any(
-        isinstance(part, Mapping) or (isinstance(part, str) and is_image_reference(part))
-        for part in parts
-    )
+    return any(isinstance(part, Mapping) or (isinstance(part, str) and is_image_reference(part)) for part in parts)
 
 
 def _text_key(part: Mapping[object, object], other_than: str | None = None) -> str | None:

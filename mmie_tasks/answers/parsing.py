@@ -59,9 +59,7 @@ _NAME_CHARACTERS = 40  # of a key in counts
 _EMPTY, _ONLY_THINKING = "empty", "only thinking"
 
 
-def parse_answer(
-    results: Sequence[object], is_folder: Callable[[str], bool] | None = None
-) -> ParsedAnswer:
+def parse_answer(results: Sequence[object], is_folder: Callable[[str], bool] | None = None) -> ParsedAnswer:
     """Parse the results that lmms-eval passes to ``process_results``. Never raises.
 
     Several results are rounds: each is parsed by itself, one after the other. No file is opened.
@@ -168,9 +166,7 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
     unread: Counter[str] = Counter()
     for name, count in answer.unread.items():
         unread[replace_surrogates(name)[:_NAME_CHARACTERS]] += count
-    return replace(
-        answer, segments=segments, shape=shape, thinking_removed=thinking, unread=dict(unread)
-    )
+    return replace(answer, segments=segments, shape=shape, thinking_removed=thinking, unread=dict(unread))
 
 
 def _is_folder(path: str) -> bool:
@@ -200,8 +196,7 @@ def _prose(text: str) -> ParsedAnswer:
     spans = [
         span
         for span in image_spans(text)
-        if is_image_reference(span.reference)
-        or is_image_reference(re.split("[?#]", span.reference, maxsplit=1)[0])
+        if is_image_reference(span.reference) or is_image_reference(re.split("[?#]", span.reference, maxsplit=1)[0])
     ]
     shape = "markdown" if spans else "text"
     return ParsedAnswer(segments=split_at_images(text, spans), shape=shape)

@@ -41,11 +41,7 @@ Answer: TypeAlias = str | tuple[str, ...]
 """The tested model's answer; one text per round if there were several."""
 
 Format: TypeAlias = Literal[
-    "lmms-eval sample log",
-    "lmms-eval cache log",
-    "MileBench pred.json",
-    "MIA-Bench answers",
-    "id and answer",
+    "lmms-eval sample log", "lmms-eval cache log", "MileBench pred.json", "MIA-Bench answers", "id and answer"
 ]
 AnswerRecord: TypeAlias = Mapping[str, object]
 
@@ -123,8 +119,7 @@ class Source:
     def error(self, problem: str) -> AnswersUnusable:
         """An error that names file and position."""
         return AnswersUnusable(
-            f"{self.path}, {self.position}: {problem}.",
-            hint="repair that record, or point `path` at another file",
+            f"{self.path}, {self.position}: {problem}.", hint="repair that record, or point `path` at another file"
         )
 
     def full_id(self, sample_id: str) -> str:

@@ -19,10 +19,7 @@ from pathlib import Path
 
 from mmie_tasks.hub.images import image_suffix
 
-IMAGE_SUFFIXES = (
-    *(".png", ".jpg", ".jpeg", ".webp", ".gif"),
-    *(".bmp", ".tif", ".tiff", ".avif", ".jfif"),
-)
+IMAGE_SUFFIXES = (*(".png", ".jpg", ".jpeg", ".webp", ".gif"), *(".bmp", ".tif", ".tiff", ".avif", ".jfif"))
 
 _PLACEHOLDER = re.compile(
     r"<\|?(?:image|img)[ _-]?(\d{0,6})\|?>"
@@ -163,10 +160,7 @@ def interleave_segments(segments: Sequence[Segment], images: Sequence[str]) -> I
         interleaved += [Segment(image=segment.image)] if segment.image else []
     shown = set(index_of.values())
     surplus = [Segment(image=image) for i, image in enumerate(images) if i not in shown]
-    return Interleaved(
-        segments=(*interleaved, *surplus),
-        unfilled_placeholders=len(placeholders) - len(index_of),
-    )
+    return Interleaved(segments=(*interleaved, *surplus), unfilled_placeholders=len(placeholders) - len(index_of))
 
 
 def image_spans(text: str) -> list[ImageSpan]:
@@ -209,9 +203,7 @@ def _placeholders(segment: int, text: str, images: Sequence[str]) -> list[_Image
     return placeholders
 
 
-def _image_indices(
-    placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]
-) -> dict[_ImagePlaceholder, int]:
+def _image_indices(placeholders: Sequence[_ImagePlaceholder], images: Sequence[str]) -> dict[_ImagePlaceholder, int]:
     """The index of the image of every placeholder that gets one."""
     first_number = 0 if any(placeholder.number == 0 for placeholder in placeholders) else 1
     index_by_reference = {image: i for i, image in reversed(list(enumerate(images)))}
@@ -333,9 +325,7 @@ def write_answer(parts: Iterable[str | Path]) -> str:
     '{"content": [{"type": "text", "text": "Cut."}, {"type": "image", "path": "1.png"}]}'
     """
     content = [
-        {"type": "image", "path": str(part)}
-        if isinstance(part, Path)
-        else {"type": "text", "text": part}
+        {"type": "image", "path": str(part)} if isinstance(part, Path) else {"type": "text", "text": part}
         for part in parts
     ]
     return replace_surrogates(json.dumps({"content": content}, ensure_ascii=False))

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from mmie_tasks.answers.segments import Segment
 
-_THINKING_TAG = re.compile(
-    r"[<\u25c1](/?)(?:think|thinking|analysis|reasoning)[>\u25b7]", re.IGNORECASE
-)
+_THINKING_TAG = re.compile(r"[<\u25c1](/?)(?:think|thinking|analysis|reasoning)[>\u25b7]", re.IGNORECASE)
 # A message of gpt-oss: its channel and its text.
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
@@ -78,16 +76,11 @@ def strip_thinking(text: str) -> StrippedText:
     if closed:
         parts.append(_THINKING_TAG.split(text[end:], maxsplit=1)[0])  # after the last closing tag
     return StrippedText(
-        text="".join(parts).strip(),
-        removed=True,
-        starts_inside=bool(tags[0][1]),
-        ends_inside=not closed,
+        text="".join(parts).strip(), removed=True, starts_inside=bool(tags[0][1]), ends_inside=not closed
     )
 
 
-def segments_without_thinking(
-    segments: Sequence[Segment],
-) -> tuple[tuple[Segment, ...], bool]:
+def segments_without_thinking(segments: Sequence[Segment]) -> tuple[tuple[Segment, ...], bool]:
     """The segments without thinking in their texts, and whether there was any.
 
     Where one text ends inside thinking and a later one begins inside it, the texts between them

@@ -77,9 +77,7 @@ class OddRows:
         if not self._problems:
             return
         named = [
-            f"`{file.name}`: {problem}"
-            for file, problems in self._problems.items()
-            for problem in problems.values()
+            f"`{file.name}`: {problem}" for file, problems in self._problems.items() for problem in problems.values()
         ]
         more = ["..."] if len(named) > _NAMED_ROWS else []
         logger.warning(

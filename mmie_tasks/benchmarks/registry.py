@@ -99,10 +99,7 @@ class BenchmarkEntry:
 def entries() -> tuple[BenchmarkEntry, ...]:
     """Every registered benchmark, ours first; another package cannot replace one of ours."""
     names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/benchmark.py"))
-    by_name = {
-        name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.benchmark:BENCHMARK")
-        for name in names
-    }
+    by_name = {name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.benchmark:BENCHMARK") for name in names}
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         by_name.setdefault(entry.name, BenchmarkEntry(name=entry.name, target=entry.value))
     return tuple(by_name.values())

@@ -180,12 +180,7 @@ def full_means(points: Floats, means: Sequence[GroupMean]) -> Floats:
 
 
 def subset_means(
-    points: Floats,
-    strata: Integers,
-    means: Sequence[GroupMean],
-    subset_size: int,
-    draws: int,
-    seed: int = 0,
+    points: Floats, strata: Integers, means: Sequence[GroupMean], subset_size: int, draws: int, seed: int = 0
 ) -> Floats:
     """Means over random subsets without replacement, each stratum in proportion.
 
@@ -222,9 +217,7 @@ def subset_means(
     return np.concatenate(chunks, axis=2)
 
 
-def _means_of_counts(
-    counts: npt.NDArray[np.generic], points: Floats, means: Sequence[GroupMean]
-) -> Floats:
+def _means_of_counts(counts: npt.NDArray[np.generic], points: Floats, means: Sequence[GroupMean]) -> Floats:
     """Means by how often each (kind of) sample is drawn: shape ``(means, runs, draws)``."""
     weights = counts.astype(np.float64)
     values = np.empty((len(means), len(points), len(weights)))

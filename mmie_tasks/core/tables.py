@@ -9,10 +9,7 @@ from tabulate import tabulate
 
 
 def table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    text_columns: int = 1,
-    notes: Sequence[str] = (),
+    header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1, notes: Sequence[str] = ()
 ) -> str:
     """A table in Markdown, as wide as its cells.
 
@@ -29,9 +26,7 @@ def table(
     """
     alignment = ["left" if index < text_columns else "right" for index in range(len(header))]
     cells = [[cell.replace("|", "¦").replace("\n", " ") for cell in row] for row in rows]
-    markdown: str = tabulate(
-        cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True
-    )
+    markdown: str = tabulate(cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True)
     return "\n".join([markdown, "", *notes]) if notes else markdown
 
 

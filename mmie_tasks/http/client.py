@@ -43,8 +43,7 @@ _FILTER_CODES = (
 )
 _PARAMETER_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter")
 _UNSUPPORTED = re.compile(
-    r"unsupported|not support|deprecated|unrecogni[sz]ed|unknown|not permitted|unexpected",
-    re.IGNORECASE,
+    r"unsupported|not support|deprecated|unrecogni[sz]ed|unknown|not permitted|unexpected", re.IGNORECASE
 )
 _PARAMETERS = re.compile(r"\b(?:max_tokens|max_completion_tokens|temperature)\b")
 _KEY = re.compile(

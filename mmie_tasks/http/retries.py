@@ -190,11 +190,7 @@ def send_all(
         cancellation.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         async with connect() as endpoints:
             await Dispatcher(
-                requests,
-                endpoints,
-                policy,
-                lambda index, result: results.put((index, result)),
-                store,
+                requests, endpoints, policy, lambda index, result: results.put((index, result)), store
             ).run()
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="http") as pool:
@@ -420,10 +416,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         return True
 
     def _finish(
-        self,
-        endpoint: Endpoint[RequestT, ReplyT],
-        ticket: Ticket,
-        task: asyncio.Future[Success[ReplyT] | Failure],
+        self, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, task: asyncio.Future[Success[ReplyT] | Failure]
     ) -> None:
         if task.cancelled() or task not in self._tasks:
             return
@@ -453,9 +446,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             case Failure() as failure:
                 self._handle_failure(job, endpoint, ticket, failure)
 
-    def _deliver(
-        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], result: ReplyT | Undelivered
-    ) -> None:
+    def _deliver(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], result: ReplyT | Undelivered) -> None:
         self._note_reply(endpoint)
         self._report(job.index, result)
 
@@ -466,9 +457,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         endpoint.health.reply()
         self._silence_start = inf
 
-    def _handle_failure(
-        self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure
-    ) -> None:
+    def _handle_failure(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure) -> None:
         if failure.kind == "invalid":
             self._report(job.index, Undelivered(cause="invalid", reason=failure.reason))
             return
@@ -530,9 +519,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _reason_to_give_up(self) -> Undelivered | None:
         service = self._policy.service
         if all(endpoint.health.closed is not None for endpoint in self._endpoints):
-            reason = "; ".join(
-                f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints
-            )
+            reason = "; ".join(f"{endpoint.address}: {endpoint.health.closed}" for endpoint in self._endpoints)
             self._policy.traffic.log_trouble("", f"{service} denies access. {reason}", "ERROR")
             return Undelivered(cause="denied", reason=reason)
         if self._policy.clock() < self._patience_end():

@@ -68,9 +68,7 @@ class Traffic:
         self._logged_at: dict[str, float] = {}
         self._left_out: Counter[str] = Counter()
 
-    def log_trouble(
-        self, server: str, line: str, level: Literal["WARNING", "ERROR"] = "WARNING"
-    ) -> None:
+    def log_trouble(self, server: str, line: str, level: Literal["WARNING", "ERROR"] = "WARNING") -> None:
         """Log a line about a server unless the last one is less than `LINE_EVERY_S` ago.
 
         The next one that is logged says how many were left out.

@@ -29,9 +29,7 @@ _CHUNK_BYTES = 1024 * 1024
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 
 
-def unpack_once(
-    archive: Path, destination: Path, check: Callable[[Path], None] | None = None
-) -> Path:
+def unpack_once(archive: Path, destination: Path, check: Callable[[Path], None] | None = None) -> Path:
     """Unpack a tar archive into `destination`, unless that folder exists.
 
     One process unpacks; others that need the same folder wait.
@@ -85,11 +83,7 @@ def _extract_all(archive: Path, folder: Path) -> None:
     size_bytes = archive.stat().st_size
     bar = tqdm(total=size_bytes, unit="B", unit_scale=True, desc=f"unpacking {archive.name}")
     try:
-        with (
-            bar,
-            archive.open("rb") as raw,
-            tarfile.open(fileobj=raw, tarinfo=_StrictHeader) as tar,
-        ):
+        with bar, archive.open("rb") as raw, tarfile.open(fileobj=raw, tarinfo=_StrictHeader) as tar:
             for member in tar:
                 rules.check(member)
                 _extract(tar, member, folder, archive)
@@ -102,8 +96,7 @@ def _extract_all(archive: Path, folder: Path) -> None:
             raise
         path, reason = archive.resolve(), " ".join(str(error).split())
         raise DataBroken(
-            f"The archive `{path}` ({readable_size(size_bytes)}) is truncated or damaged: "
-            f"{reason}.",
+            f"The archive `{path}` ({readable_size(size_bytes)}) is truncated or damaged: {reason}.",
             hint=f"delete that file and run again: `rm '{path}'`",
         ) from error
 

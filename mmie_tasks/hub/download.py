@@ -185,9 +185,7 @@ def _explain_refusal(error: HfHubHTTPError, *, repo: str, revision: str, kind: K
     return Explanation(reason=why, hint=hint)
 
 
-def download_failure(
-    file: HubFile, error: BaseException, *, is_downloading: bool = False
-) -> DataMissing:
+def download_failure(file: HubFile, error: BaseException, *, is_downloading: bool = False) -> DataMissing:
     """The error for a file that could not be located or downloaded; see `explain`."""
     why = explain(error, repo=file.repo, revision=file.revision, is_downloading=is_downloading)
     return DataMissing(
@@ -230,9 +228,7 @@ def _location(file: HubFile, *, patient: bool) -> FileLocation:
     except download_errors() as error:
         if cached is None:
             raise download_failure(file, error) from error
-        logger.info(
-            f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__})."
-        )
+        logger.info(f"Using `{cached.cached_path}`: the Hub did not answer ({type(error).__name__}).")
         return cached
     if cached is not None and cached.sha256 is not None and cached.sha256 == remote.sha256:
         return cached  # the branch has moved since, but not this file
@@ -242,9 +238,7 @@ def _location(file: HubFile, *, patient: bool) -> FileLocation:
 def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
     from huggingface_hub import try_to_load_from_cache
 
-    cached = try_to_load_from_cache(
-        file.repo, file.filename, revision=revision, repo_type="dataset"
-    )
+    cached = try_to_load_from_cache(file.repo, file.filename, revision=revision, repo_type="dataset")
     if not isinstance(cached, str):
         return None
     path = Path(cached)
@@ -267,9 +261,7 @@ def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
     if not (is_commit(commit) and is_commit(etag)):
         raise FileMetadataError("the server's answer has no valid commit and etag")
     sha256 = etag if _SHA256.fullmatch(etag) else None  # so it is for large files
-    return FileLocation(
-        file=file, commit=commit, size_bytes=metadata.size, sha256=sha256, etag=etag
-    )
+    return FileLocation(file=file, commit=commit, size_bytes=metadata.size, sha256=sha256, etag=etag)
 
 
 def hash_from_cache(path: Path) -> str | None:
@@ -307,9 +299,7 @@ def verify(file: HubFile, path: Path, sha256: str | None) -> None:
     _compare_pins(file, name, path.stat().st_size, actual, f"; else {_delete_hint(path)}")
 
 
-def _compare_pins(
-    file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = ""
-) -> None:
+def _compare_pins(file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = "") -> None:
     """Raise, or log, unless size and hash, where known, are the pinned ones.
 
     `otherwise` ends the hint.
@@ -344,10 +334,7 @@ def _delete_hint(path: Path) -> str:
 
 
 def install(
-    file: HubFile,
-    root: Path,
-    name: str,
-    installer: Callable[[Path, Path, Callable[[Path], None]], object],
+    file: HubFile, root: Path, name: str, installer: Callable[[Path, Path, Callable[[Path], None]], object]
 ) -> str:
     """Store a file as ``<root>/<commit>/<name>``, unless it is there already.
 

@@ -27,13 +27,7 @@ from mmie_tasks.judges.base import (
     UsesStore,
     content_key,
 )
-from mmie_tasks.judges.cache_store import (
-    CachedReply,
-    CacheFile,
-    ReplyTable,
-    Reservations,
-    named_errors,
-)
+from mmie_tasks.judges.cache_store import CachedReply, CacheFile, ReplyTable, Reservations, named_errors
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
@@ -131,11 +125,7 @@ class CachedJudge:
                 yield from self._send(requests, list(indices_by_key.values()), store, stack)
 
     def _send(
-        self,
-        requests: Sequence[JudgeRequest],
-        indices: Sequence[Sequence[int]],
-        store: _Store,
-        stack: ExitStack,
+        self, requests: Sequence[JudgeRequest], indices: Sequence[Sequence[int]], store: _Store, stack: ExitStack
     ) -> Iterator[tuple[int, Outcome]]:
         """Send the first of the requests with each content."""
         first_requests = [requests[first] for first, *_ in indices]
@@ -178,9 +168,7 @@ class _Access:
         except _FILE_ERRORS as error:
             self._is_disabled = True
             reason = str(error).partition("\n")[0]
-            logger.warning(
-                f"The judge's cache {self._path} is disabled for the rest of this run: {reason}"
-            )
+            logger.warning(f"The judge's cache {self._path} is disabled for the rest of this run: {reason}")
             return None
 
 
@@ -205,9 +193,7 @@ class _Store:
             self._reservations = reservations
 
     def reserve(self, index: int) -> bool:
-        return self._reservations is None or self._reservations.add(
-            self._signature, self.keys[index]
-        )
+        return self._reservations is None or self._reservations.add(self._signature, self.keys[index])
 
     def find(self, index: int) -> Outcome | None:
         return self.find_key(self.keys[index])

@@ -62,9 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--cache", metavar="PATH", help="a cache file other than the default one")
-    parser = argparse.ArgumentParser(
-        prog="mmie-tasks cache", description="The cache of judge replies."
-    )
+    parser = argparse.ArgumentParser(prog="mmie-tasks cache", description="The cache of judge replies.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("stats", parents=[common], help="replies, tokens and cost of each judge")
     export = actions.add_parser("export", parents=[common], help="write all replies to a JSONL")
@@ -162,10 +160,7 @@ def _import(path: Path, source: Path) -> None:
             existing = None if is_new else replies.find(cached.signature, cached.request_key)
             is_same = existing is not None and existing.text == cached.reply.text
             counts["new" if is_new else "same" if is_same else "conflicting"] += 1
-    _print(
-        f"Imported {_replies(counts['new'])} that were not in {path} yet; "
-        f"{counts['same']:,} were in it already."
-    )
+    _print(f"Imported {_replies(counts['new'])} that were not in {path} yet; {counts['same']:,} were in it already.")
     if conflicting := counts["conflicting"]:
         _print(f"{conflicting:,} more are in it with another text, which stays.")
 
@@ -174,9 +169,7 @@ def _prune(path: Path, parsed: argparse.Namespace) -> None:
     age_s: int | None = parsed.older_than
     if age_s is None and not parsed.judge:
         message = "`mmie-tasks cache prune` needs a condition."
-        raise SettingWrong(
-            message, hint=f"add `--older-than 90d` or `--judge PART`, or delete {path}"
-        )
+        raise SettingWrong(message, hint=f"add `--older-than 90d` or `--judge PART`, or delete {path}")
     if not path.exists():
         _print(f"There is no cache at {path}.")
         return

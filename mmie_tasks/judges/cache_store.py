@@ -85,10 +85,7 @@ SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd)
 GROUP BY signature
 ORDER BY signature
 """
-_STATE = (
-    *("PRAGMA application_id", "PRAGMA user_version"),
-    "SELECT count(*) FROM sqlite_master",
-)
+_STATE = (*("PRAGMA application_id", "PRAGMA user_version"), "SELECT count(*) FROM sqlite_master")
 _Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
 _ROW_TYPES = tuple((*[str] * 5, int, int, int, cost, int) for cost in (float, type(None)))
 _ROW_BYTES = 64  # every row is longer: its key alone is
@@ -273,12 +270,8 @@ def _decoded(content: bytes) -> str:
 def _from_row(row: _Row) -> CachedReply:
     if tuple(map(type, row)) not in _ROW_TYPES:
         raise sqlite3.DataError("a reply has values of other types")
-    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s = (
-        row
-    )
-    usage = Usage(
-        input_tokens=tokens_in, output_tokens=tokens_out, reasoning_tokens=reasoning, cost_usd=cost
-    )
+    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s = row
+    usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, reasoning_tokens=reasoning, cost_usd=cost)
     finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
     reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason)
     return CachedReply(signature, request_key, reply, time_s)
@@ -438,9 +431,7 @@ def _has_table(connection: sqlite3.Connection, path: Path, hint: str = _WRITE_HI
         DataBroken: It belongs to another program, or has a newer version.
     """
     connection.execute("BEGIN")  # one transaction: another process may be creating the table
-    application_id, version, tables = (
-        int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE
-    )
+    application_id, version, tables = (int(connection.execute(statement).fetchall()[0][0]) for statement in _STATE)
     connection.execute("COMMIT")
     if application_id == version == tables == 0:
         return False

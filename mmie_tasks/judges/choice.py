@@ -66,9 +66,7 @@ def parse_choice(text: str, source: str) -> JudgeChoice:
     return JudgeChoice(name=name, options=options, source=source)
 
 
-def choose_judge(
-    default: str, environment: Mapping[str, str], launched: JudgeChoice | None
-) -> JudgeChoice:
+def choose_judge(default: str, environment: Mapping[str, str], launched: JudgeChoice | None) -> JudgeChoice:
     """The judge of a run for a benchmark.
 
     A choice with the default's judge and no model uses the default's model. The environment

@@ -124,9 +124,7 @@ def create(name: str, options: Mapping[str, str], environment: Mapping[str, str]
     missing = [
         key
         for key, parameter in parameters.items()
-        if parameter.kind in _OPTION_KINDS
-        and parameter.default is inspect.Parameter.empty
-        and key not in arguments
+        if parameter.kind in _OPTION_KINDS and parameter.default is inspect.Parameter.empty and key not in arguments
     ]
     if missing:
         needed = ", ".join(f"{key}=..." for key in missing)
@@ -149,12 +147,8 @@ def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
     types = option_types(name)
     if unknown := [key for key in options if key not in (*types, "cache")]:
         listed = _listed((*types, "cache"), unknown[0])
-        raise SettingWrong(
-            f"The judge `{name}` has no option `{unknown[0]}`.", hint=f"its options: {listed}"
-        )
-    return {
-        key: _parsed(name, key, text, types[key]) for key, text in options.items() if key != "cache"
-    }
+        raise SettingWrong(f"The judge `{name}` has no option `{unknown[0]}`.", hint=f"its options: {listed}")
+    return {key: _parsed(name, key, text, types[key]) for key, text in options.items() if key != "cache"}
 
 
 def option_types(name: str) -> dict[str, object]:
@@ -165,9 +159,7 @@ def option_types(name: str) -> dict[str, object]:
     for key in ("return", ENVIRONMENT):  # may be importable by type checkers only
         annotations.pop(key, None)
     namespace = getattr(inspect.unwrap(function), "__globals__", {})
-    hints = typing.get_type_hints(
-        SimpleNamespace(__annotations__=annotations), namespace, include_extras=True
-    )
+    hints = typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace, include_extras=True)
     return {
         key: hints.get(key, str)
         for key, parameter in inspect.signature(factory).parameters.items()

@@ -15,23 +15,12 @@ from functools import cached_property
 from pathlib import Path
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import (
-    JudgeReply,
-    JudgeRequest,
-    JudgeUnavailable,
-    Outcome,
-    RequestBroken,
-    content_key,
-)
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest, JudgeUnavailable, Outcome, RequestBroken, content_key
 from mmie_tasks.judges.cache_store import CachedReply, default_path, read_recording
 
 
 def open_judge(
-    *,
-    environment: Mapping[str, str],
-    path: str | None = None,
-    signature: str | None = None,
-    model: str | None = None,
+    *, environment: Mapping[str, str], path: str | None = None, signature: str | None = None, model: str | None = None
 ) -> ReplayJudge:
     """Create a judge that replies from a recording only.
 
@@ -59,9 +48,7 @@ def open_judge(
 class ReplayJudge:
     """Replies with the recorded replies. Recordings are read once, when they are first needed."""
 
-    def __init__(
-        self, *recordings: Path, signature: str | None = None, model: str | None = None
-    ) -> None:
+    def __init__(self, *recordings: Path, signature: str | None = None, model: str | None = None) -> None:
         self._recordings = recordings
         self._signature = signature
         self._model = model

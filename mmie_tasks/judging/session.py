@@ -114,9 +114,7 @@ def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyRead
 
 
 def judge_all(
-    judge: Judge,
-    requests: Sequence[CheckedRequest],
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    judge: Judge, requests: Sequence[CheckedRequest], on_outcome: Callable[[Outcome], None] = lambda _: None
 ) -> Iterator[tuple[int, JudgeResult]]:
     """Send all requests at once and yield each result, with its index, as it is complete.
 
@@ -352,9 +350,7 @@ class BenchmarkJudge:
         on_outcome: Called with every outcome; set by the runner, which keeps a ledger of tokens.
     """
 
-    def __init__(
-        self, title: str, default: str, check_setup: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, title: str, default: str, check_setup: Callable[[], None] = lambda: None) -> None:
         self.default = default
         self.sync = False
         self.on_outcome: Callable[[Outcome], None] = lambda _: None
@@ -471,9 +467,7 @@ class BenchmarkJudge:
             finally:
                 stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
         if error is not None:
-            logger.opt(exception=error).error(
-                "The judge ended early; {} samples left without a score.", len(unjudged)
-            )
+            logger.opt(exception=error).error("The judge ended early; {} samples left without a score.", len(unjudged))
         for sample, rows in unjudged.values():
             detail = f"the judge ended early: {type(error).__name__}: {error}"
             rows.fill(sample.make_rows(JudgeResult(failure=Unscored("unavailable", detail))))

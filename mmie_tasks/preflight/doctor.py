@@ -22,13 +22,7 @@ from mmie_tasks.hub.asset import Check, hub_cache
 from mmie_tasks.judges.base import HasAssets, SelfChecking
 from mmie_tasks.judges.choice import JudgeChoice, cache_path, parse_choice, with_launcher_args
 from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
-from mmie_tasks.preflight.findings import (
-    Finding,
-    check_assets,
-    folder_finding,
-    problem_from,
-    run_check,
-)
+from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding, problem_from, run_check
 from mmie_tasks.preflight.prefetch import tasks_named
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
@@ -139,10 +133,7 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 def as_json(findings: Iterable[Finding]) -> str:
     """A JSON array of objects with ``status``, ``subject``, ``found`` (message) and ``hint``."""
-    rows = [
-        {"status": one.status, "subject": one.subject, "found": one.message, "hint": one.hint}
-        for one in findings
-    ]
+    rows = [{"status": one.status, "subject": one.subject, "found": one.message, "hint": one.hint} for one in findings]
     return json.dumps(rows, indent=1, ensure_ascii=False)
 
 
@@ -278,10 +269,7 @@ def check_benchmark(
 
 
 def _check_judge(
-    subject: str,
-    benchmark_judge: BenchmarkJudge,
-    benchmark_findings: Sequence[Finding],
-    environment: Mapping[str, str],
+    subject: str, benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding], environment: Mapping[str, str]
 ) -> Iterator[Finding]:
     """The findings on the chosen judge.
 

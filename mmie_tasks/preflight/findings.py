@@ -51,9 +51,7 @@ def run_check(check: Check) -> Iterator[Finding]:
     """The result of a check: ok, or a problem if it raises; then what it logged as warnings."""
     warnings: list[str] = []
     sink = logger.add(
-        lambda line: warnings.append(str(line).strip()),
-        level="WARNING",
-        format=lambda _record: "{message}",
+        lambda line: warnings.append(str(line).strip()), level="WARNING", format=lambda _record: "{message}"
     )
     try:
         message = check.describe().rstrip(".")
@@ -76,11 +74,7 @@ def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     A check runs once, and only if no asset that shares it has to be downloaded. The checks of an
     asset end with the first problem.
     """
-    missing = {
-        asset.name
-        for asset in assets
-        if (asset.origin == "hub" or not asset.checks) and not asset.is_here()
-    }
+    missing = {asset.name for asset in assets if (asset.origin == "hub" or not asset.checks) and not asset.is_here()}
     blocked = {check for asset in assets if asset.name in missing for check in asset.checks}
     finished: set[Check] = set()
     for asset in assets:
@@ -114,13 +108,10 @@ def _download_finding(asset: Asset) -> Finding:
             "problem",
             asset.name,
             f"{plan.source} needs {size}, and {readable_size(free)} are free for `{asset.folder}`",
-            "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a "
-            "folder on a bigger disk",
+            "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a folder on a bigger disk",
         )
     return Finding(
-        "ok",
-        asset.name,
-        f"{plan.source} is accessible and not downloaded yet: {size}, which the first run fetches",
+        "ok", asset.name, f"{plan.source} is accessible and not downloaded yet: {size}, which the first run fetches"
     )
 
 

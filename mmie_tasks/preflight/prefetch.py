@@ -102,9 +102,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "official prompts and, with --judge, the judge's checkpoint. Sizes are printed first; "
         "existing files are not downloaded again; an interrupted download resumes.",
     )
-    parser.add_argument(
-        "benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one"
-    )
+    parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one")
     help_text = "the judge too; without a name, the default judge of each benchmark"
     metavar = "NAME[:OPTIONS]"
     parser.add_argument("--judge", nargs="?", const=DEFAULT, metavar=metavar, help=help_text)
@@ -119,9 +117,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 # The assets of benchmarks and judges
 
 
-def _list_assets(
-    names: Sequence[str], judge: str | None, environment: Mapping[str, str]
-) -> AssetList:
+def _list_assets(names: Sequence[str], judge: str | None, environment: Mapping[str, str]) -> AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
     selection = select_tasks(names)
@@ -133,9 +129,7 @@ def _list_assets(
     return AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
 
 
-def judge_assets(
-    judge: str | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]
-) -> AssetList:
+def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]) -> AssetList:
     """The assets of the judges that these benchmarks would use.
 
     Args:
@@ -172,9 +166,7 @@ def judge_assets(
     return AssetList(assets=tuple(assets), notes=tuple(notes))
 
 
-def _note_on_skipped_judge(
-    entry: BenchmarkEntry, choice: JudgeChoice, environment: Mapping[str, str]
-) -> list[str]:
+def _note_on_skipped_judge(entry: BenchmarkEntry, choice: JudgeChoice, environment: Mapping[str, str]) -> list[str]:
     judge = f"{entry.name}: its judge `{choice.name}`"
     try:
         has_assets = bool(_assets_of(choice, environment))
@@ -311,9 +303,7 @@ def needed_bytes(planned: Iterable[PlannedAsset]) -> Mapping[Path, int]:
     return {disk: stored[disk] + temporary[disk] for disk in folders.values()}
 
 
-def check_disk_space(
-    missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes
-) -> str:
+def check_disk_space(missing: Iterable[PlannedAsset], free: Callable[[Path], int] = free_bytes) -> str:
     """One line for each disk with the needed and the free space.
 
     Args:

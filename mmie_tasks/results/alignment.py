@@ -90,9 +90,7 @@ class AlignedRuns:
         floor: Of coverage, below which a metric has no value, 0 to 1.
     """
 
-    def __init__(
-        self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind
-    ) -> None:
+    def __init__(self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind) -> None:
         by_id = [run.by_id for run in runs]
         self.ids: tuple[str, ...] = tuple(sorted({id_ for samples in by_id for id_ in samples}))
         self.benchmark: Benchmark = runs[0].benchmark
@@ -125,9 +123,7 @@ class AlignedRuns:
         """The points that count for a metric, one entry per run."""
         if metric.part not in self._run_points:
             self._run_points[metric.part] = [
-                _run_points(
-                    [metric.verdict(s, self.score_kind, self.scale) if s else None for s in run]
-                )
+                _run_points([metric.verdict(s, self.score_kind, self.scale) if s else None for s in run])
                 for run in self._samples
             ]
         return self._run_points[metric.part]
@@ -178,9 +174,7 @@ class AlignedRuns:
         )
         return SharedMetric(strata=shared_strata, samples=samples)
 
-    def _why_not(
-        self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]
-    ) -> str:
+    def _why_not(self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]) -> str:
         if absent := [name for name in metric.weights if name not in strata]:
             parts = len(metric.weights)
             return f"{len(absent)} of {parts} parts not in these runs: {absent[0]}, ..."
@@ -278,8 +272,7 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     differences = []
     for key in keys:
         of_a, of_b = (
-            tuple(sorted({values.get(key, "none") for values in signatures}))
-            for signatures in (a_values, b_values)
+            tuple(sorted({values.get(key, "none") for values in signatures})) for signatures in (a_values, b_values)
         )
         if key not in HARMLESS_KEYS and (of_a != of_b or len(of_a) > 1):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))

@@ -116,9 +116,7 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
     runs = open_runs([source], tasks)
     if len(runs) > 1:
         folders = ", ".join(f"`{run.folder}`" for run in runs)
-        raise SettingWrong(
-            f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them"
-        )
+        raise SettingWrong(f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them")
     return runs[0]
 
 

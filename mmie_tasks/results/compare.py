@@ -14,14 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import (
-    Floats,
-    Interval,
-    bootstrap_means,
-    chunk_sizes,
-    percentile_interval,
-    seed_of,
-)
+from mmie_tasks.core.bootstrap import Floats, Interval, bootstrap_means, chunk_sizes, percentile_interval, seed_of
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.results.alignment import (
@@ -33,13 +26,7 @@ from mmie_tasks.results.alignment import (
     require_comparable,
     scored_signatures,
 )
-from mmie_tasks.results.commands import (
-    common_tasks,
-    listed_names,
-    open_run,
-    require_range,
-    result_parser,
-)
+from mmie_tasks.results.commands import common_tasks, listed_names, open_run, require_range, result_parser
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.metric_values import metric_value
@@ -283,9 +270,7 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
     )
 
 
-def _compare_metric(
-    runs: AlignedRuns, metric: Metric, resampling: Resampling
-) -> MetricComparison | None:
+def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -> MetricComparison | None:
     shared = runs.shared(metric)
     if shared is None:
         return None
@@ -317,9 +302,7 @@ def _compare_metric(
     )
 
 
-def _with_corrected_p(
-    comparisons: Sequence[MetricComparison], correction: Correction
-) -> list[MetricComparison]:
+def _with_corrected_p(comparisons: Sequence[MetricComparison], correction: Correction) -> list[MetricComparison]:
     """Kind by kind, in the order in which the kinds come first; the kind is the family."""
     kinds = list(dict.fromkeys(c.metric.kind for c in comparisons))
     ordered = sorted(comparisons, key=lambda c: kinds.index(c.metric.kind))
@@ -360,26 +343,19 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         default="holm",
         help="for testing many metrics of one kind: Holm, or Benjamini-Hochberg",
     )
-    parser.add_argument(
-        "--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ"
-    )
+    parser.add_argument("--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ")
     parsed = parser.parse_args(arguments)
     hint = f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual"
     require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, hint)
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
     options = CompareOptions(
-        score_kind=parsed.score_kind,
-        resamples=parsed.resamples,
-        correction=parsed.correction,
-        top=parsed.top,
+        score_kind=parsed.score_kind, resamples=parsed.resamples, correction=parsed.correction, top=parsed.top
     )
     tasks = [parsed.task] if parsed.task else []
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
     ignored_keys = listed_names(parsed.ignore)
     ignored = {
-        task: require_comparable(
-            scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task
-        )
+        task: require_comparable(scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task)
         for task in common_tasks({"A": a, "B": b})
     }
     comparisons = [
@@ -392,9 +368,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     return as_text(a, b, comparisons, options)
 
 
-def as_json(
-    a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions
-) -> dict[str, object]:
+def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> dict[str, object]:
     """All results, ready for JSON; null for missing values, and ``why_not``."""
     runs = {
         label: {"name": run.name, "folder": str(run.folder), "date": run.date, "notes": run.notes}
@@ -469,9 +443,7 @@ def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
     return [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
 
 
-def _metric_table(
-    kind: str, metrics: Sequence[MetricComparison], correction: Correction, *, with_alone: bool
-) -> str:
+def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Correction, *, with_alone: bool) -> str:
     header = [kind, "A", "B", "B - A", "95 % interval", "p"]
     header += [f"p ({_CORRECTIONS[correction]})"] if correction != "none" else []
     header += ["wins", "ties", "losses", "pairs"]

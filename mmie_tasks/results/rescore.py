@@ -20,15 +20,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
-from mmie_tasks.runs.benchmark import (
-    SCORE_KINDS,
-    BadRecord,
-    Benchmark,
-    Line,
-    LoggedSample,
-    Metric,
-    ScoreKind,
-)
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun, read_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 
@@ -39,10 +31,7 @@ _VERSION = re.compile(r"\|pkg:[^|]*")
 _UNSAFE = re.compile(r"[^\w.()+@ -]")
 _T = TypeVar("_T")
 
-_RUNNER_KEYS = (
-    *("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"),
-    *("input_media", "input"),
-)
+_RUNNER_KEYS = (*("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"), *("input_media", "input"))
 """The keys that lmms-eval 0.7.3 itself writes into a line."""
 
 
@@ -97,8 +86,7 @@ def rescore(task_run: TaskRun) -> RescoredTask:
         if verdicts:
             old = {kind: before[sample_id].verdict(kind) for kind in SCORE_KINDS}
             official, robust = (  # equal verdicts stay as they were logged
-                verdicts[kind] if is_changed(old[kind], verdicts[kind]) else old[kind]
-                for kind in SCORE_KINDS
+                verdicts[kind] if is_changed(old[kind], verdicts[kind]) else old[kind] for kind in SCORE_KINDS
             )
             after[sample_id] = replace(before[sample_id], official=official, robust=robust)
         else:
@@ -111,10 +99,7 @@ def rescore(task_run: TaskRun) -> RescoredTask:
         if is_changed(sample.verdict(kind), verdict := after[id_].verdict(kind))
     ]
     return RescoredTask(
-        task_run=task_run,
-        samples=tuple(after.values()),
-        changes=tuple(changes),
-        not_rescored=not_rescored,
+        task_run=task_run, samples=tuple(after.values()), changes=tuple(changes), not_rescored=not_rescored
     )
 
 
@@ -350,10 +335,7 @@ def _metric_table(rescored: RescoredTask) -> str:
 
 def _change_table(changes: Sequence[VerdictChange], top: int) -> str:
     header = ["sample", "score", "before", "after"]
-    rows = [
-        [_printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)]
-        for c in changes[:top]
-    ]
+    rows = [[_printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)] for c in changes[:top]]
     hidden = len(changes) - len(rows)
     more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
     return table(header, rows, text_columns=len(header)) + more

@@ -20,13 +20,7 @@ from mmie_tasks.results.alignment import (
     scored_signatures,
     signature_differences,
 )
-from mmie_tasks.results.commands import (
-    common_tasks,
-    open_runs,
-    read_ids,
-    require_range,
-    result_parser,
-)
+from mmie_tasks.results.commands import common_tasks, open_runs, read_ids, require_range, result_parser
 from mmie_tasks.runs.benchmark import Metric
 
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
@@ -125,12 +119,7 @@ class SubsetStudy:
 
 
 def study(
-    runs: AlignedRuns,
-    fixed: Mapping[str, Collection[str]],
-    *,
-    sizes: Sequence[int],
-    draws: int,
-    stratify: str,
+    runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int, stratify: str
 ) -> SubsetStudy:
     """Compute the scores of random subsets, and of fixed ones.
 
@@ -184,11 +173,7 @@ def study(
         deviations={
             size: tuple(
                 tuple(
-                    Deviation(
-                        mean=float(run.mean()),
-                        within=float(np.quantile(run, _QUANTILE)),
-                        worst=float(run.max()),
-                    )
+                    Deviation(mean=float(run.mean()), within=float(np.quantile(run, _QUANTILE)), worst=float(run.max()))
                     if np.isfinite(run).all()
                     else None
                     for run in metric
@@ -199,10 +184,7 @@ def study(
         },
         orders=_orders(full * percent, {size: scores * percent for size, scores in drawn.items()}),
         ranks=_rank_correlations(full, drawn),
-        fixed=tuple(
-            _fixed_subset(runs, points, means, population, name, set(ids))
-            for name, ids in fixed.items()
-        ),
+        fixed=tuple(_fixed_subset(runs, points, means, population, name, set(ids)) for name, ids in fixed.items()),
     )
 
 
@@ -255,12 +237,7 @@ def _rank_correlations(full: Floats, draws: Mapping[int, Floats]) -> dict[int, f
 
 
 def _fixed_subset(
-    runs: AlignedRuns,
-    points: Floats,
-    means: Sequence[GroupMean],
-    population: Integers,
-    name: str,
-    ids: set[str],
+    runs: AlignedRuns, points: Floats, means: Sequence[GroupMean], population: Integers, name: str, ids: set[str]
 ) -> FixedSubset:
     inside = np.array([id_ in ids for id_ in runs.ids], dtype=np.bool_)
     scored = inside[population]
@@ -273,10 +250,7 @@ def _fixed_subset(
         unscored=int(inside.sum() - scored.sum()),
         unknown=len(ids) - int(inside.sum()),
         counts=tuple(int((mean.groups >= 0).sum()) for mean in inside_means),
-        percent=tuple(
-            tuple(percent(float(mean)) if np.isfinite(mean) else None for mean in row)
-            for row in scores
-        ),
+        percent=tuple(tuple(percent(float(mean)) if np.isfinite(mean) else None for mean in row) for row in scores),
     )
 
 
@@ -467,9 +441,7 @@ def _order_table(study: SubsetStudy) -> list[str]:
     for order in study.orders:
         shares = (order.kept.get(size) for size in study.deviations)
         cells = [NO_VALUE if share is None else f"{share:.1%}" for share in shares]
-        rows.append(
-            [f"{runs[order.ahead]} ahead of {runs[order.behind]}", f"{order.by:.2f}", *cells]
-        )
+        rows.append([f"{runs[order.ahead]} ahead of {runs[order.behind]}", f"{order.by:.2f}", *cells])
     if study.ranks:
         ranks = (study.ranks.get(size) for size in study.deviations)
         cells = [NO_VALUE if rank is None else f"{rank:.3f}" for rank in ranks]

@@ -311,9 +311,7 @@ def _check_judges(options: Mapping[str, Any]) -> None:
         judge.check()
 
 
-def benchmarks_of_tasks(
-    tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]
-) -> Iterator[BenchmarkEntry]:
+def benchmarks_of_tasks(tasks: Iterable[object], index: Mapping[str, Mapping[str, Any]]) -> Iterator[BenchmarkEntry]:
     """The benchmarks whose folders hold the files of some tasks, groups and tags.
 
     Args:

@@ -33,9 +33,7 @@ class Launchers(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         listed = ", ".join(f"`{launcher}`" for launcher in self)
-        raise SystemExit(
-            f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}"
-        )
+        raise SystemExit(f"There is no judge or launcher `{name}`.\n\nhint: `name=` is one of {listed}")
 
 
 def add_launchers(launcher: ModuleType) -> None:

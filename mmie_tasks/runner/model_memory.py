@@ -40,10 +40,7 @@ _GIB = 2**30
 _WARN_ABOVE_GIB = 0.1
 
 # An engine's shutdown may raise any of these, and the judge can run nevertheless.
-_SHUTDOWN_ERRORS = (
-    *(AssertionError, AttributeError, LookupError, OSError),
-    *(RuntimeError, TypeError, ValueError),
-)
+_SHUTDOWN_ERRORS = (*(AssertionError, AttributeError, LookupError, OSError), *(RuntimeError, TypeError, ValueError))
 
 _NOT_SEARCHED = (type, types.ModuleType, types.CodeType, types.FrameType, types.TracebackType)
 
@@ -73,8 +70,7 @@ class FreedModel:
     def sentences(self) -> tuple[str, ...]:
         """The result as sentences for a log; none if the model held nothing."""
         freed, remaining, referenced = (
-            ", ".join(f"`{name}`" for name in names)
-            for names in (self.freed, self.remaining, self.referenced)
+            ", ".join(f"`{name}`" for name in names) for names in (self.freed, self.remaining, self.referenced)
         )
         return (
             *((f"Freed of the tested model `{self.model}`: {freed}.",) if freed else ()),

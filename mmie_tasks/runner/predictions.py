@@ -16,12 +16,7 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import (
-    AnswerMatcher,
-    MatchedAnswers,
-    RequestedSample,
-    no_match_error,
-)
+from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample, no_match_error
 from mmie_tasks.answers.saved import MISSING, Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
@@ -90,9 +85,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         try:
             if unknown:
                 names = ", ".join(f"`{name}`" for name in unknown)
-                raise SettingWrong(
-                    f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS
-                )
+                raise SettingWrong(f"The model `predictions` has no argument {names}.", hint=_ARGUMENTS)
             self._rename = _renames(str(rename))
             datasets = frozenset(name for entry in entries() for name in entry.load().datasets)
             reading = read_answers(str(path), datasets)  # folders of these names identify answers
@@ -114,9 +107,7 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         for request in parsed_requests:
             tasks.setdefault(request.task, {})[request.doc_id] = request
         try:
-            answers = {
-                task: self._answers(task, list(samples.values())) for task, samples in tasks.items()
-            }
+            answers = {task: self._answers(task, list(samples.values())) for task, samples in tasks.items()}
         except AnswersUnusable as error:
             raise SystemExit(str(error)) from None
         responses = (answers[request.task][request.doc_id] for request in parsed_requests)

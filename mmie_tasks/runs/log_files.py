@@ -251,9 +251,7 @@ class Run:
     notes: tuple[str, ...] = ()
 
 
-def open_runs(
-    words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()
-) -> list[Run]:
+def open_runs(words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> list[Run]:
     """Open every run that the words name, and give runs of the same name distinct names.
 
     Args:

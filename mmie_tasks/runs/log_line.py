@@ -72,9 +72,7 @@ def mapping(record: Record, name: str) -> Record:
     return _field(record, name, Mapping, "an object") or {}  # type: ignore[type-abstract]
 
 
-def _field(
-    record: Record, name: str, kind: type[_T], noun: str, elements: type = object
-) -> _T | None:
+def _field(record: Record, name: str, kind: type[_T], noun: str, elements: type = object) -> _T | None:
     """A field of this type, or a list of such elements; None if it is missing or null."""
     value = record.get(name)
     if value is None:
@@ -139,10 +137,7 @@ def _reply(value: object) -> JudgeReply | None:
         return None
     model, usage = value.get("model"), value.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    counts = {
-        name: int(number(usage.get(name)) or 0)
-        for name in ("input_tokens", "output_tokens", "reasoning_tokens")
-    }
+    counts = {name: int(number(usage.get(name)) or 0) for name in ("input_tokens", "output_tokens", "reasoning_tokens")}
     return JudgeReply(
         text=reply_text,
         model=model if isinstance(model, str) else "",
@@ -206,9 +201,7 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
     if images is None:
         placed_segments = [LoggedSegment(text=part, problem=NOT_LOGGED) for part in before]
     elif len(images) == len(before):
-        placed_segments = [
-            LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)
-        ]
+        placed_segments = [LoggedSegment(text=t, image=i) for t, i in zip(before, images, strict=True)]
     else:
         return (*text_segments(prompt), *(LoggedSegment(image=image) for image in images))
     return (*placed_segments, *text_segments(last))

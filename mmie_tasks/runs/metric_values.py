@@ -12,14 +12,7 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
 from mmie_tasks.core.coverage import coverage_floor
-from mmie_tasks.core.verdict import (
-    COVERAGE_FLOOR,
-    Mean,
-    Scored,
-    Verdict,
-    mean_of,
-    tally,
-)
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Mean, Scored, Verdict, mean_of, tally
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 
@@ -63,8 +56,7 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
         return metrics
     samples = [sample for run in runs for sample in run.samples]
     groups = {
-        kind: {name for sample in samples for name in sample.names(kind)}
-        for kind in {metric.by for metric in metrics}
+        kind: {name for sample in samples for name in sample.names(kind)} for kind in {metric.by for metric in metrics}
     }
     covered = [metric for metric in metrics if metric.weights.keys() <= groups[metric.by]]
     headline = metrics[0].kind
@@ -77,9 +69,7 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
     return (replace(first, kind=headline), *(metric for metric in covered if metric is not first))
 
 
-def samples_by_stratum(
-    samples: Iterable[LoggedSample], metric: Metric
-) -> dict[str, list[LoggedSample]]:
+def samples_by_stratum(samples: Iterable[LoggedSample], metric: Metric) -> dict[str, list[LoggedSample]]:
     """The samples that count for a metric, by their group in `Metric.weights`."""
     strata: dict[str, list[LoggedSample]] = defaultdict(list)
     for sample in samples:
@@ -89,11 +79,7 @@ def samples_by_stratum(
 
 
 def metric_value(
-    samples: Iterable[LoggedSample],
-    metric: Metric,
-    kind: ScoreKind,
-    scale: Scale,
-    resamples: int = RESAMPLES,
+    samples: Iterable[LoggedSample], metric: Metric, kind: ScoreKind, scale: Scale, resamples: int = RESAMPLES
 ) -> MetricValue | None:
     """The value of a metric; None if no sample counts for it.
 
@@ -137,9 +123,7 @@ def floor_of(sample: LoggedSample) -> float:
     return coverage_floor(os.environ, float(noted[1]) if noted else COVERAGE_FLOOR)
 
 
-def _weighted_mean(
-    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float
-) -> Mean:
+def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float) -> Mean:
     """The weighted mean of the strata's means, in points, or the reason there is none."""
     if absent := [name for name in weights if name not in strata]:
         parts = f"{len(absent)} of {len(weights)} parts"
@@ -155,14 +139,10 @@ def _weighted_mean(
 
 
 def _interval(
-    strata: Mapping[str, Sequence[Verdict]],
-    weights: Mapping[str, float],
-    scale: Scale,
-    resamples: int,
+    strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], scale: Scale, resamples: int
 ) -> Interval | None:
     points = {
-        name: [verdict.points for verdict in members if isinstance(verdict, Scored)]
-        for name, members in strata.items()
+        name: [verdict.points for verdict in members if isinstance(verdict, Scored)] for name, members in strata.items()
     }
     if not resamples or sum(map(len, points.values())) < 2:
         return None

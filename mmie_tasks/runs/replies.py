@@ -25,9 +25,7 @@ def describe_replies(records: Sequence[Mapping[str, object]]) -> str:
     per_model = ", ".join(f"{model} ({count})" for model, count in models.most_common())
     cached = sum(bool(reply["cached"]) for reply in replies)
     usages = [reply["usage"] for reply in replies]
-    tokens_in, tokens_out = (
-        sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens")
-    )
+    tokens_in, tokens_out = (sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens"))
     costs = [usage["cost_usd"] for usage in usages]
     dollars = "cost unknown" if None in costs else f"{sum(costs):.4f} USD"
     return (

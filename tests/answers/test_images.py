@@ -177,9 +177,7 @@ def inside_pixels(change):
         pytest.param(encoded()[:33] + PNG_END[:-1] + b"\0", id="a damaged end"),
     ],
 )
-def test_a_png_whose_chunks_are_cut_off_or_damaged_is_unreadable_whatever_its_end(
-    resolver, roots, data
-) -> None:
+def test_a_png_whose_chunks_are_cut_off_or_damaged_is_unreadable_whatever_its_end(resolver, roots, data) -> None:
     (roots[0] / "a.png").write_bytes(data)
     file = resolver.resolve("a.png")
     assert (file.problem, "cut off or damaged" in file.detail) == ("unreadable", True)
@@ -235,9 +233,7 @@ def test_a_damaged_avif_is_unreadable_too(resolver, roots) -> None:
         pytest.param(2**30, 2**30, "too_large", id="absurd"),
     ],
 )
-def test_more_pixels_than_pillow_opens_are_too_many(
-    resolver, roots, width, height, problem
-) -> None:
+def test_more_pixels_than_pillow_opens_are_too_many(resolver, roots, width, height, problem) -> None:
     (roots[0] / "a.png").write_bytes(huge_png(width, height))
     assert resolver.resolve("a.png").problem == problem
 
@@ -281,9 +277,7 @@ def test_without_roots_only_absolute_paths_are_resolved(tmp_path, roots) -> None
 @example("~")
 @example("data:;base64," + "%" * 50)
 def test_no_reference_raises(reference) -> None:
-    resolver = ImageResolver(
-        [Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep")
-    )
+    resolver = ImageResolver([Path("/nowhere/at/all"), Path("/nowhere/else")], Path("/nowhere/keep"))
     assert not resolver.resolve(f"nowhere{reference}").path
     assert resolver.resolve(reference).problem != ""
     assert resolver.row_images(reference, 0) == []

@@ -10,21 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.answers.matching import (
-    AnswerMatcher,
-    MatchedAnswers,
-    RequestedSample,
-    no_match_error,
-    runner_hash,
-)
+from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample, no_match_error, runner_hash
 from mmie_tasks.answers.saved import MISSING, SavedAnswer
 from mmie_tasks.core.errors import AnswersUnusable
 
 
 def plain(sample_id: str, answer: str = "text") -> SavedAnswer:
-    return SavedAnswer(
-        answer=answer, format="id and answer", file="a.json", position="entry 1", ids=(sample_id,)
-    )
+    return SavedAnswer(answer=answer, format="id and answer", file="a.json", position="entry 1", ids=(sample_id,))
 
 
 def logged(
@@ -61,12 +53,8 @@ def cached(doc_id: int, answer: str, text: str) -> SavedAnswer:
     )
 
 
-def requested(
-    doc_id: int, *ids: str, task: str = "t", text: str = "", target: str | None = "gold"
-) -> RequestedSample:
-    return RequestedSample(
-        task=task, doc_id=doc_id, ids=ids, input=text or f"Question {doc_id}?", target=target
-    )
+def requested(doc_id: int, *ids: str, task: str = "t", text: str = "", target: str | None = "gold") -> RequestedSample:
+    return RequestedSample(task=task, doc_id=doc_id, ids=ids, input=text or f"Question {doc_id}?", target=target)
 
 
 def answers_of(matched: MatchedAnswers) -> list[object]:
@@ -78,9 +66,7 @@ def match(saved: Sequence[SavedAnswer], *samples: RequestedSample) -> MatchedAns
 
 
 def test_a_full_id_is_found() -> None:
-    matched = match(
-        [plain("B/1", "b"), plain("A/1", "a")], requested(0, "A/1"), requested(1, "B/1")
-    )
+    matched = match([plain("B/1", "b"), plain("A/1", "a")], requested(0, "A/1"), requested(1, "B/1"))
     assert answers_of(matched) == ["a", "b"]
     assert matched.report.by_id == 2
 
@@ -128,9 +114,7 @@ def test_a_log_without_ids_is_matched_by_number_where_the_content_agrees() -> No
 
 
 def test_image_placeholders_and_white_space_do_not_count_as_content() -> None:
-    matched = match(
-        [logged(0, text="<image>\nQuestion  0?")], requested(0, text="[image 1] Question 0?")
-    )
+    matched = match([logged(0, text="<image>\nQuestion  0?")], requested(0, text="[image 1] Question 0?"))
     assert matched.report.by_content == 1
 
 
@@ -197,11 +181,7 @@ def test_a_cache_log_is_verified_by_its_hash() -> None:
     straight = match(saved, requested(0, text="One?"), requested(1, text="Two?"))
     crossed = match(saved, requested(0, text="Two?"), requested(1, text="One?"))
     other = match(saved, requested(0, text="Prompt for model X"))
-    assert (answers_of(straight), answers_of(crossed), answers_of(other)) == (
-        ["a", "b"],
-        ["b", "a"],
-        ["a"],
-    )
+    assert (answers_of(straight), answers_of(crossed), answers_of(other)) == (["a", "b"], ["b", "a"], ["a"])
     assert (straight.report.by_content, other.report.by_position) == (2, 1)
 
 
@@ -213,17 +193,13 @@ def test_a_cache_log_is_verified_by_its_hash() -> None:
         pytest.param([plain("A/1"), plain("A/1")], "a.json, entry 1, and a.json", id="equal"),
     ],
 )
-def test_two_answers_to_one_sample_are_an_error_that_names_both(
-    saved: list[SavedAnswer], locations: str
-) -> None:
+def test_two_answers_to_one_sample_are_an_error_that_names_both(saved: list[SavedAnswer], locations: str) -> None:
     with pytest.raises(AnswersUnusable, match=locations):
         match(saved, requested(0, "A/1"))
 
 
 def test_a_log_may_have_another_name_for_the_task() -> None:
-    matched = AnswerMatcher([logged(0, task="old")]).match(
-        [requested(0, task="new")], logged_as="old"
-    )
+    matched = AnswerMatcher([logged(0, task="old")]).match([requested(0, task="new")], logged_as="old")
     assert answers_of(matched) == ["text"]
 
 

@@ -91,9 +91,7 @@ def test_a_pair_stays_one_segment_and_its_text_as_it_is() -> None:
         pytest.param([f"{NOT_TEXT} 3"], "the saved answer is not text", id="not text"),
         pytest.param(["[GENERATION_FAILED] boom"], "generation failed", id="generation"),
         pytest.param(["fine", "[ERROR] x"], "the tested model reported an error", id="a round"),
-        pytest.param(
-            ['{"text": "[ERROR] x", "images": []}'], "the tested model reported an error", id="json"
-        ),
+        pytest.param(['{"text": "[ERROR] x", "images": []}'], "the tested model reported an error", id="json"),
         pytest.param([], "no result", id="no result"),
         pytest.param([None], "null", id="null"),
         pytest.param([3], "not text", id="number"),
@@ -171,12 +169,8 @@ def nested(levels, wrap):
     ],
 )
 def test_deeply_nested_objects_raise_nothing(wrap) -> None:
-    assert not any(
-        segment.text or segment.image for segment in parse_answer([nested(100_000, wrap)]).segments
-    )
-    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (
-        Segment(text="a"),
-    )
+    assert not any(segment.text or segment.image for segment in parse_answer([nested(100_000, wrap)]).segments)
+    assert parse_answer([nested(3, lambda value: {"content": [value]})]).segments == (Segment(text="a"),)
 
 
 def test_bytes_become_a_data_uri() -> None:
@@ -208,9 +202,7 @@ JSON = st.recursive(
         | st.tuples(inner, inner)
         | st.dictionaries(
             st.text(max_size=3)
-            | st.sampled_from(
-                ["text", "image", "images", "content", "output", "type", "role", "url", "b64_json"]
-            ),
+            | st.sampled_from(["text", "image", "images", "content", "output", "type", "role", "url", "b64_json"]),
             inner,
             max_size=4,
         )
@@ -244,10 +236,7 @@ def numbered(value, contents):
     if isinstance(value, list):
         return [numbered(one, contents) for one in value]
     if isinstance(value, dict):
-        return {
-            key: one if key in ("type", "role") else numbered(one, contents)
-            for key, one in value.items()
-        }
+        return {key: one if key in ("type", "role") else numbered(one, contents) for key, one in value.items()}
     if value not in ("words", "image"):
         return value
     contents.append(f"word{len(contents)}." if value == "words" else f"o/{len(contents)}.png")
@@ -350,9 +339,7 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
     ("answer", "pieces"),
     [
         pytest.param('<think>{"a": 1}</think>{"text": "b", "images": []}', ["b"], id="before JSON"),
-        pytest.param(
-            'a</think>\n{"text": "b", "images": ["c.png"]}', ["b", "c.png"], id="head off"
-        ),
+        pytest.param('a</think>\n{"text": "b", "images": ["c.png"]}', ["b", "c.png"], id="head off"),
         pytest.param(
             '{"text": "<think>a <image></think>b <image> c", "images": ["1.png"]}',
             ["b", "1.png", "c"],
@@ -370,9 +357,7 @@ def test_thinking_never_changes_the_answer(thinking, answer) -> None:
             id="unclosed in a part",
         ),
         pytest.param(
-            '[{"type": "reasoning", "summary": []}, {"type": "text", "text": "b"}]',
-            ["b"],
-            id="a part of its own",
+            '[{"type": "reasoning", "summary": []}, {"type": "text", "text": "b"}]', ["b"], id="a part of its own"
         ),
         pytest.param("{'text': '<think>a</think>b', 'images': []}", ["b"], id="repr"),
         pytest.param("<think>a</think>![x](o/1.png) b", ["o/1.png", "b"], id="markdown"),

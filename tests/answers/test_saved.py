@@ -78,14 +78,8 @@ def test_a_line_of_a_sample_log_gives_everything_that_identifies_its_sample(tmp_
         pytest.param({"resps": "<think>b</think>B"}, "<think>b</think>B", id="raw, as text"),
         pytest.param({"resps": ["first", "again"]}, "first", id="repeats"),
         pytest.param({"filtered_resps": ["a", "b"]}, ("a", "b"), id="rounds"),
-        pytest.param(
-            {"filtered_resps": ["a", "b"], "resps": ["<t>a", "b"]}, ("<t>a", "b"), id="raw rounds"
-        ),
-        pytest.param(
-            {"filtered_resps": ["a", "b"], "resps": [["<t>a", "b"]]},
-            ("<t>a", "b"),
-            id="wrapped raw rounds",
-        ),
+        pytest.param({"filtered_resps": ["a", "b"], "resps": ["<t>a", "b"]}, ("<t>a", "b"), id="raw rounds"),
+        pytest.param({"filtered_resps": ["a", "b"], "resps": [["<t>a", "b"]]}, ("<t>a", "b"), id="wrapped raw rounds"),
     ],
 )
 def test_the_raw_answer_of_a_sample_log_is_unwrapped(
@@ -104,10 +98,7 @@ def test_only_the_newest_run_of_a_task_is_read(tmp_path: Path) -> None:
     save(tmp_path / "m" / "20250101_000000_samples_mme.jsonl", [line()])
     save(tmp_path / "m" / "20260101_120000_results.json", {"results": "text"})
     saved = read_answers(str(tmp_path))
-    assert {(answer.task, answer.answer) for answer in saved.answers} == {
-        ("mmie", "new"),
-        ("mme", "said"),
-    }
+    assert {(answer.task, answer.answer) for answer in saved.answers} == {("mmie", "new"), ("mme", "said")}
     (note,) = saved.notes
     assert note.startswith(f"{tmp_path}/m/20251231_235959_samples_mmie.jsonl was left out")
     assert LOG in note
@@ -331,11 +322,7 @@ def test_text_stays_as_it_is(text: str) -> None:
             '{"content": [{"text": "a", "image": null, "caption": "b"}]}',
             id="parts with further keys",
         ),
-        pytest.param(
-            {"text": "a", "images": ["x.png"]},
-            '{"text": "a", "images": ["x.png"]}',
-            id="text and images",
-        ),
+        pytest.param({"text": "a", "images": ["x.png"]}, '{"text": "a", "images": ["x.png"]}', id="text and images"),
         pytest.param("a\ud800\udc00b\udfff", "a\U00010000b\ufffd", id="surrogates"),
     ],
 )

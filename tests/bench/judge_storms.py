@@ -52,9 +52,7 @@ class Storm:
             at_most=self.slots,
             reply_s=self.reply_s,
             fault_s=self.reply_s,
-            fault=lambda _: (
-                Failure(kind="failed", reason="HTTP 500") if dice.random() < self.failing else None
-            ),
+            fault=lambda _: Failure(kind="failed", reason="HTTP 500") if dice.random() < self.failing else None,
         )
         lost = sum(isinstance(result, Undelivered) for result in results)
         return server.seconds / self.bound_s, lost

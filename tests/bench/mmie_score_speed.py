@@ -88,9 +88,7 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
         if prompt.tiles is not None:
             tiles = normalized(torch.from_numpy(prompt.tiles).to(setup.device), setup.dtype)
         limit = prompt.max_new_tokens
-        (ids,) = generate(
-            model, [(prompt.ids, tiles)], max_new_tokens=limit, checkpoint=setup.checkpoint
-        )
+        (ids,) = generate(model, [(prompt.ids, tiles)], max_new_tokens=limit, checkpoint=setup.checkpoint)
         return prompt, ids
 
     generated(0, JudgeRequest(parts=numbered[0][1].parts, max_tokens=2))  # one-time set-up
@@ -108,9 +106,7 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
     return result
 
 
-def together(
-    setup: Setup, judge: MmieScoreJudge, judge_requests: Sequence[JudgeRequest]
-) -> Measurement:
+def together(setup: Setup, judge: MmieScoreJudge, judge_requests: Sequence[JudgeRequest]) -> Measurement:
     """All requests in one call of the judge, which has loaded its weights before; closes it."""
     for _ in judge.ask([JudgeRequest(parts=judge_requests[0].parts, max_tokens=2)]):
         pass
@@ -206,13 +202,7 @@ def measure_some(setup: Setup, all_requests: Sequence[JudgeRequest], count: int)
 
 
 def prepared(
-    size: Size,
-    root: Path,
-    *,
-    device: torch.device,
-    dtype: torch.dtype,
-    samples: int,
-    seed: int = 1,
+    size: Size, root: Path, *, device: torch.device, dtype: torch.dtype, samples: int, seed: int = 1
 ) -> tuple[Setup, list[JudgeRequest]]:
     """A checkpoint with random weights below a folder, and requests for it."""
     folder = write(root / "checkpoint", size.shape, seed=seed, ends=False)
@@ -226,9 +216,7 @@ def measure(chosen: argparse.Namespace, size: Size, root: Path) -> None:
     dtype = choose_dtype(chosen.dtype, device)
     samples = chosen.samples or size.samples
     began = time.perf_counter()
-    setup, all_requests = prepared(
-        size, root, device=device, dtype=dtype, samples=samples, seed=chosen.seed
-    )
+    setup, all_requests = prepared(size, root, device=device, dtype=dtype, samples=samples, seed=chosen.seed)
     prompts = [setup.builder.prompt(key, request) for key, request in enumerate(all_requests)]
     print_setup(setup, size, prompts, time.perf_counter() - began)
     rows = min(chosen.rows or size.rows, len(all_requests))
@@ -287,9 +275,7 @@ def print_floor(judged: Measurement, least: Floor, rows: int, peaks: Peaks) -> N
         f"{peaks.flops / 1e9:,.0f} GFLOP/s, {peaks.bytes_s / 1e9:,.0f} GB/s"
     )
     print(f"  reached     {least.seconds / judged.seconds:9.0%}")
-    shares = ", ".join(
-        f"{name} {spent / judged.seconds:.0%}" for name, spent in judged.part_s.items()
-    )
+    shares = ", ".join(f"{name} {spent / judged.seconds:.0%}" for name, spent in judged.part_s.items())
     print(f"  time        {shares}")
     print(
         f"  steps       {judged.steps.get('prefill', 0)} of prefill, {steps} of decoding with "

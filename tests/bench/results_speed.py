@@ -123,9 +123,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, count)
-        print(
-            f"{'command':<24}{'samples':>9}{'seconds':>9}{'CPU s':>7}{'limit':>7}{'MiB':>7}  file"
-        )
+        print(f"{'command':<24}{'samples':>9}{'seconds':>9}{'CPU s':>7}{'limit':>7}{'MiB':>7}  file")
         for case in cases(folder):
             log, page = folder / "output", folder / "report.html"
             page.unlink(missing_ok=True)

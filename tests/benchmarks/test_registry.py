@@ -75,9 +75,7 @@ def test_no_package_takes_a_name_of_ours(package):
     assert entry_of_task("mmie").is_ours
 
 
-@pytest.mark.parametrize(
-    "value", ["no_such_package.benchmark:BENCHMARK", "no_such.package.x:Y", "no_such_module:X"]
-)
+@pytest.mark.parametrize("value", ["no_such_package.benchmark:BENCHMARK", "no_such.package.x:Y", "no_such_module:X"])
 def test_a_package_that_is_not_there_is_said_in_words(package, value):
     package(sketch=value)
     room = entry_of_task("sketch")

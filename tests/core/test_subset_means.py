@@ -11,9 +11,7 @@ from mmie_tasks.core import bootstrap
 from mmie_tasks.core.bootstrap import GroupMean, allocation, full_means, subset_means
 
 QUICK = settings(max_examples=40, deadline=None)
-POINTS = np.array(
-    [[6, 5, 5, 4, 0, 1, 2, 2, 3, 6, 6, 0], [1, 5, 2, 4, 0, 3, 2, 2, 3, 6, 4, 0]], float
-)
+POINTS = np.array([[6, 5, 5, 4, 0, 1, 2, 2, 3, 6, 6, 0], [1, 5, 2, 4, 0, 3, 2, 2, 3, 6, 4, 0]], float)
 STRATA = np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
 PLAIN = GroupMean(groups=np.zeros(12, dtype=np.int64), weights=np.ones(1))
 GROUPS = GroupMean(groups=np.where(STRATA == 2, -1, STRATA), weights=np.array([0.25, 0.75]))
@@ -44,9 +42,7 @@ def test_counts_have_the_distribution_of_samples_drawn_one_by_one(mean_index):
     drawn = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 6, 6000)[mean_index]
     expected = np.stack(
         [
-            full_means(POINTS[:, chosen], [GroupMean(groups=m.groups[chosen], weights=m.weights)])[
-                0
-            ]
+            full_means(POINTS[:, chosen], [GroupMean(groups=m.groups[chosen], weights=m.weights)])[0]
             for m in ([PLAIN, GROUPS][mean_index],)
             for chosen in one_by_one(6, 6000)
         ],
@@ -60,9 +56,7 @@ def test_counts_have_the_distribution_of_samples_drawn_one_by_one(mean_index):
 
 def test_a_subset_of_all_samples_has_the_full_score():
     drawn = subset_means(POINTS, STRATA, [PLAIN, GROUPS], 12, 5)
-    assert drawn == pytest.approx(
-        np.repeat(full_means(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2)
-    )
+    assert drawn == pytest.approx(np.repeat(full_means(POINTS, [PLAIN, GROUPS])[:, :, None], 5, axis=2))
 
 
 def test_a_simple_subset_may_lack_a_group():

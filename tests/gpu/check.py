@@ -56,10 +56,7 @@ PARTS: Mapping[str, Part] = {
     ),
     "recorded": Part(
         title="recorded cases, float32",
-        checks={
-            "single": "one request a call",
-            "together": "all in one call, in random order",
-        },
+        checks={"single": "one request a call", "together": "all in one call, in random order"},
         least_s=15,
     ),
     "invariance": Part(
@@ -131,15 +128,10 @@ def completed(part: Part, rows: Sequence[Row], *, log: str, cut_s: float | None)
     written = {row.check for row in rows}
     missing = [check for check in part.checks if check not in written]
     if cut_s is not None:
-        rest = [
-            Row(check=key, outcome="not run", detail=f"stopped at {cut_s:.0f} s") for key in missing
-        ]
+        rest = [Row(check=key, outcome="not run", detail=f"stopped at {cut_s:.0f} s") for key in missing]
         return [*rows, *rest]
     failed = [Row(check=key, outcome="failed", detail=error_line(log)) for key in missing[:1]]
-    rest = [
-        Row(check=key, outcome="not run", detail="the check before it failed")
-        for key in missing[1:]
-    ]
+    rest = [Row(check=key, outcome="not run", detail="the check before it failed") for key in missing[1:]]
     return [*rows, *failed, *rest]
 
 
@@ -247,16 +239,12 @@ def run(chosen: argparse.Namespace, show: Callable[[str], None] = print) -> int:
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(
-        prog="check.py",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="check.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help="for everything")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:N or cpu (with --tiny)")
     parser.add_argument("--tiny", action="store_true", help="tiny models; only to try the program")
-    parser.add_argument(
-        "--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas"
-    )
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS), help="joined by commas")
     parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="for tables and logs")
     parser.add_argument("--tflops", type=float, default=989, help="of the GPU; default: an H200")
     parser.add_argument("--tb-s", type=float, default=4.8, help="memory bandwidth, terabytes/s")

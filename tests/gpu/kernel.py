@@ -60,9 +60,7 @@ def _attend(  # noqa: PLR0915 - one loop; Triton inlines no helper for free
         is_query = (query_index < query_count)[:, None] & (dim < head_dim)[None, :]
         token = (first_query + query_index).to(tl.int64)[:, None]
         queries = tl.load(
-            query_ptr + token * query_token_stride + head * query_head_stride + dim[None, :],
-            mask=is_query,
-            other=0.0,
+            query_ptr + token * query_token_stride + head * query_head_stride + dim[None, :], mask=is_query, other=0.0
         )
         position = length - query_count + query_index
         largest = tl.full([block_queries], -float("inf"), tl.float32)

@@ -137,9 +137,7 @@ def judge(
 def recorded(context: Context) -> Iterator[Row]:
     """The replies that the official code gave, in fp32 on this device."""
     cases = golden.cases()[: 3 if context.tiny else None]
-    all_requests = [
-        JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases
-    ]
+    all_requests = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases]
     shuffled = random.Random(1).sample(range(len(cases)), len(cases))  # noqa: S311 - an order
     calls = {"single": [[number] for number in range(len(cases))], "together": [shuffled]}
     reference = judge(context, golden.CHECKPOINT, torch.float32)
@@ -156,14 +154,11 @@ def recorded(context: Context) -> Iterator[Row]:
     reference.close()
 
 
-def replies_of(
-    compared: MmieScoreJudge, all_requests: Sequence[JudgeRequest], order: Sequence[int]
-) -> dict[int, str]:
+def replies_of(compared: MmieScoreJudge, all_requests: Sequence[JudgeRequest], order: Sequence[int]) -> dict[int, str]:
     """Texts by the number of the request; of a failure its error."""
     outcomes = compared.ask([all_requests[number] for number in order])
     return {
-        order[index]: outcome.text if isinstance(outcome, JudgeReply) else repr(outcome)
-        for index, outcome in outcomes
+        order[index]: outcome.text if isinstance(outcome, JudgeReply) else repr(outcome) for index, outcome in outcomes
     }
 
 
@@ -224,9 +219,7 @@ def speed(context: Context) -> Iterator[Row]:
 
     size = SIZES["tiny"] if context.tiny else SIZES["real"]
     samples, alone = (size.samples, size.alone) if context.tiny else (192, 4)
-    setup, all_requests = prepared(
-        size, context.work, device=context.device, dtype=context.half_dtype, samples=samples
-    )
+    setup, all_requests = prepared(size, context.work, device=context.device, dtype=context.half_dtype, samples=samples)
     attention = stand_in(context)
 
     def measured(count: int, **options: object) -> Measurement:
@@ -243,10 +236,7 @@ def speed(context: Context) -> Iterator[Row]:
     detail = f"{figures(judged)}{', Triton kernel' if attention else ''}; {comparison}"
     yield Row(check="judge", outcome="measured", detail=detail)
     sdpa = {"graphs": False, "attention": None, "attention_option": "sdpa"}
-    for check, count, options in (
-        ("no_graphs", samples // 3, {"graphs": False}),
-        ("sdpa", samples // 8, sdpa),
-    ):
+    for check, count, options in (("no_graphs", samples // 3, {"graphs": False}), ("sdpa", samples // 8, sdpa)):
         if not context.tiny and context.left_s < LEAST_VARIANT_S:
             reason = f"{context.left_s:.0f} s were left, and it needs {LEAST_VARIANT_S} s"
             yield Row(check=check, outcome="not run", detail=reason)
@@ -265,12 +255,7 @@ def figures(result: Measurement) -> str:
 
 
 def compared_figures(
-    context: Context,
-    setup: Setup,
-    prompts: Sequence[Prompt],
-    single: Measurement,
-    judged: Measurement,
-    rows: int,
+    context: Context, setup: Setup, prompts: Sequence[Prompt], single: Measurement, judged: Measurement, rows: int
 ) -> str:
     """The ratio by generated tokens, equal texts, and the share of the computed floor."""
     from support.judge_floor import Peaks, floor

@@ -38,9 +38,7 @@ def options(out: Path, *more: str):
     return parsed(["--device", "cpu", "--tiny", "--out", str(out), *more])
 
 
-def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
-    out: Path, tmp_path: Path
-) -> None:
+def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(out: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(BLOCK_IMPORTS)
     arguments = ["--device", "cpu", "--tiny", "--out", str(out), "--parts", "kernel,recorded"]
     result = subprocess.run(
@@ -65,12 +63,7 @@ def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, t
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     context = parts.Context(
-        device=torch.device("cpu"),
-        tiny=True,
-        work=tmp_path,
-        ends_at=time.monotonic() + 100,
-        tflops=989,
-        tb_s=4.8,
+        device=torch.device("cpu"), tiny=True, work=tmp_path, ends_at=time.monotonic() + 100, tflops=989, tb_s=4.8
     )
     rows = list(parts.PARTS[name](context))
     torch.set_num_threads(threads)
@@ -130,9 +123,7 @@ def test_a_part_that_takes_too_long_is_stopped_and_not_run(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path, monkeypatch, FIRST_ROW + "time.sleep(60)")
-    monkeypatch.setattr(
-        check, "PARTS", {**PARTS, "recorded": replace(PARTS["recorded"], least_s=1)}
-    )
+    monkeypatch.setattr(check, "PARTS", {**PARTS, "recorded": replace(PARTS["recorded"], least_s=1)})
     printed: list[str] = []
     began = time.monotonic()
     chosen = options(out, "--parts", "recorded,speed", "--seconds", "4")
@@ -144,9 +135,7 @@ def test_a_part_that_takes_too_long_is_stopped_and_not_run(
     assert re.search(r"\| the judge \| not run \| \d s were left, and it needs 40 s \|", text)
 
 
-def test_rows_of_an_earlier_run_are_not_shown_again(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_an_earlier_run_are_not_shown_again(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, monkeypatch, FIRST_ROW)
     run(options(out, "--parts", "recorded"), lambda _: None)
     program(tmp_path, monkeypatch, "raise SystemExit('no')")

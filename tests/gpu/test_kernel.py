@@ -25,9 +25,7 @@ def signature(dtype):
 @pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 @pytest.mark.parametrize("capability", [80, 90])
-def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(
-    monkeypatch, tmp_path, dtype, capability
-):
+def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(monkeypatch, tmp_path, dtype, capability):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     source = ASTSource(_attend, signature(dtype), constexprs=CONSTANTS)
     options = {"num_warps": 4, "num_stages": 3}

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.http.rate_limit import (
-    START,
-    Health,
-    Limiter,
-    Pace,
-    duration_s,
-    quota_reset_s,
-    retry_after_s,
-)
+from mmie_tasks.http.rate_limit import START, Health, Limiter, Pace, duration_s, quota_reset_s, retry_after_s
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
@@ -311,14 +303,10 @@ def test_any_header_is_read_or_ignored(text):
     [
         pytest.param({}, None, id="none"),
         pytest.param(
-            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"},
-            None,
-            id="one-remains",
+            {"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "1s"}, None, id="one-remains"
         ),
         pytest.param(
-            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"},
-            90.5,
-            id="requests",
+            {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30.5s"}, 90.5, id="requests"
         ),
         pytest.param(
             {

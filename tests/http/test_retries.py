@@ -60,9 +60,7 @@ def fault_of(index, failure):
     return lambda sent_index: failure if sent_index == index else None
 
 
-@pytest.mark.parametrize(
-    "retry_after_s", [pytest.param(None, id="without"), pytest.param(0.1, id="with-retry-after")]
-)
+@pytest.mark.parametrize("retry_after_s", [pytest.param(None, id="without"), pytest.param(0.1, id="with-retry-after")])
 def test_a_server_is_fully_used_and_few_requests_get_a_429(retry_after_s):
     server, outcomes = simulate(200, at_most=20, retry_after_s=retry_after_s)
     assert {type(outcome) for outcome in outcomes} == {str}
@@ -106,9 +104,7 @@ def test_a_request_that_alone_is_denied_does_not_end_the_run(at_once):
 
 
 def test_three_denials_end_the_run_if_all_requests_are_denied():
-    server, outcomes = simulate(
-        40, fault=lambda _: Failure(kind="denied", reason="HTTP 401"), max_concurrency=1
-    )
+    server, outcomes = simulate(40, fault=lambda _: Failure(kind="denied", reason="HTTP 401"), max_concurrency=1)
     assert {outcome.cause for outcome in outcomes} == {"denied"}
     assert server.attempts == {0: 1, 1: 1, 2: 1}
 

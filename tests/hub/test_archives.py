@@ -93,9 +93,7 @@ def test_a_failed_check_prevents_unpacking(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-needs_filter = pytest.mark.skipif(
-    not hasattr(tarfile, "data_filter"), reason="this Python refuses every link"
-)
+needs_filter = pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="this Python refuses every link")
 EVIL = [
     pytest.param([member("../x", content=b"1")], "../x", id="dots"),
     pytest.param([member("SET/../../x", content=b"1")], "SET/../../x", id="dots in the middle"),
@@ -184,10 +182,7 @@ def test_a_python_without_the_filter_refuses_everything_else(tmp_path, members):
 @needs_filter
 def test_links_that_stay_inside_are_kept(tmp_path):
     file = member("SET/1.png", content=b"one")
-    links = [
-        member("SET/soft.png", tarfile.SYMTYPE, "1.png"),
-        member("SET/hard.png", tarfile.LNKTYPE, "SET/1.png"),
-    ]
+    links = [member("SET/soft.png", tarfile.SYMTYPE, "1.png"), member("SET/hard.png", tarfile.LNKTYPE, "SET/1.png")]
     folder = unpack_once(packed(tmp_path / "a.tar.gz", file, *links), tmp_path / "a")
     assert (folder / "SET/soft.png").read_bytes() == b"one"
     assert (folder / "SET/hard.png").read_bytes() == b"one"
@@ -294,6 +289,4 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert list(target.parent.iterdir()) == []
     with atomic_write(target) as part:
         part.write_text("whole")
-    assert [(path.name, path.read_text()) for path in Path(target.parent).iterdir()] == [
-        ("note.txt", "whole")
-    ]
+    assert [(path.name, path.read_text()) for path in Path(target.parent).iterdir()] == [("note.txt", "whole")]

@@ -2,14 +2,7 @@ import os
 
 import pytest
 from support.hub_server import COMMIT
-from support.one_file_hub import (
-    CONTENT,
-    REPO,
-    fetch,
-    fetch_and_kill,
-    one_file_hub,
-    part_of,
-)
+from support.one_file_hub import CONTENT, REPO, fetch, fetch_and_kill, one_file_hub, part_of
 
 
 @pytest.fixture

@@ -2,15 +2,7 @@ from pathlib import Path
 
 import pytest
 from support.hub_server import COMMIT, SIGNATURE, TOKEN, ask
-from support.one_file_hub import (
-    CONTENT,
-    FETCH,
-    INTO_THE_HUBS_CACHE,
-    REPO,
-    fetch,
-    one_file_hub,
-    part_of,
-)
+from support.one_file_hub import CONTENT, FETCH, INTO_THE_HUBS_CACHE, REPO, fetch, one_file_hub, part_of
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.hub.download import HubFile, hash_from_cache, verify

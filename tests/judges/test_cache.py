@@ -8,13 +8,7 @@ import pytest
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.judges.base import (
-    JudgeMisconfigured,
-    JudgeReply,
-    JudgeUnavailable,
-    RequestBroken,
-    Usage,
-)
+from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeUnavailable, RequestBroken, Usage
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 
@@ -44,10 +38,7 @@ def outcomes_of(judge, file, *requests):
 @pytest.mark.parametrize("kind", [ScriptedJudge, StoreJudge])
 def test_a_cached_request_is_not_sent_again(file, kind):
     first, second = kind(), kind()
-    assert outcomes_of(first, file, A, B) == {
-        0: scripted_reply("re: a"),
-        1: scripted_reply("re: b"),
-    }
+    assert outcomes_of(first, file, A, B) == {0: scripted_reply("re: a"), 1: scripted_reply("re: b")}
     assert outcomes_of(second, file, A, B, C) == {
         0: scripted_reply("re: a", cached=True),
         1: scripted_reply("re: b", cached=True),
@@ -106,11 +97,7 @@ def test_an_error_is_passed_on_and_its_request_sent_again_next_time(file):
 @pytest.mark.parametrize(
     ("outcome", "duplicates"),
     [
-        pytest.param(
-            scripted_reply("x"),
-            scripted_reply("x", cached=True),
-            id="a reply, whose tokens count once",
-        ),
+        pytest.param(scripted_reply("x"), scripted_reply("x", cached=True), id="a reply, whose tokens count once"),
         pytest.param(error := JudgeUnavailable("down"), error, id="an error"),
     ],
 )
@@ -229,11 +216,7 @@ def test_trouble_with_the_file_loses_no_reply_and_warns_once(file, warnings, tro
     with trouble(file):
         pairs += outcomes
         again = dict(cached.ask([B]))
-    assert dict(pairs) == {
-        0: scripted_reply("re: a"),
-        1: scripted_reply("re: b"),
-        2: scripted_reply("re: c"),
-    }
+    assert dict(pairs) == {0: scripted_reply("re: a"), 1: scripted_reply("re: b"), 2: scripted_reply("re: c")}
     assert again == {0: scripted_reply("re: b")}
     assert len(warnings) == 1
     assert str(file.path) in warnings[0]

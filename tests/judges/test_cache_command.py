@@ -157,9 +157,7 @@ def test_a_missing_file_cannot_be_imported(environment, tmp_path, capsys):
         pytest.param(["--judge", "openai", "--older-than", "9w"], ["text 1", "text 2"], id="both"),
     ],
 )
-def test_prune_deletes_the_replies_that_meet_the_criteria(
-    environment, cache, capsys, criteria, remaining
-):
+def test_prune_deletes_the_replies_that_meet_the_criteria(environment, cache, capsys, criteria, remaining):
     deleted = f"{3 - len(remaining)} repl"
     assert run(["prune", *criteria], environment) == 0
     assert f"would delete {deleted}" in capsys.readouterr().out

@@ -20,13 +20,7 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges import cache_command
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import (
-    CacheFile,
-    ReplyFilter,
-    default_path,
-    export_line,
-    read_export,
-)
+from mmie_tasks.judges.cache_store import CacheFile, ReplyFilter, default_path, export_line, read_export
 
 KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"
 NUMBERS = [str(number) for number in range(300)]
@@ -77,9 +71,7 @@ def test_only_its_owner_may_read_it(path):
 
 
 def test_nothing_of_a_request_is_in_the_file(path):
-    with closing(
-        CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])
-    ) as outcomes:
+    with closing(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])) as outcomes:
         next(outcomes)
     with CacheFile(path).open() as replies:
         replies.delete(ReplyFilter(judge="no judge"))
@@ -148,8 +140,7 @@ def test_a_cache_file_of_version_1_is_read(path):
         "time INTEGER NOT NULL, PRIMARY KEY (signature, request))",
         f"INSERT INTO replies VALUES ('{SIGNATURE}', '{key}', 'old', 'drawn-1', 'stop', 7, 3, 1, "  # noqa: S608 - constants
         "0.25, 1700000000)",
-        "INSERT INTO replies VALUES ('other', 'f', CAST(x'eda080' AS TEXT), 'm', 'length', 1, 2, "
-        "0, NULL, 5)",
+        "INSERT INTO replies VALUES ('other', 'f', CAST(x'eda080' AS TEXT), 'm', 'length', 1, 2, 0, NULL, 5)",
         "PRAGMA application_id = 1835886949",
         "PRAGMA user_version = 1",
     )
@@ -160,10 +151,7 @@ def test_a_cache_file_of_version_1_is_read(path):
     with CacheFile(path).open_read_only() as replies:
         other, first = sorted(replies.read_all(), key=lambda cached: cached.time_s)
     assert (first.signature, first.request_key, first.time_s) == (SIGNATURE, key, 1_700_000_000)
-    assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (
-        *("\ud800", "length"),
-        None,
-    )
+    assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (*("\ud800", "length"), None)
 
 
 def test_a_key_of_version_1_is_still_the_key_of_its_request(tmp_path):
@@ -259,11 +247,7 @@ def test_processes_may_share_a_cache_from_its_first_moment(path):
         for process in processes:
             cache_process.go(process)
         outputs = [process.communicate() for process in processes]
-    assert [errors for _, errors in outputs] == [
-        "",
-        "",
-        "",
-    ]  # no process was locked out
+    assert [errors for _, errors in outputs] == ["", "", ""]  # no process was locked out
     assert [len(out.split("\n")) for out, _ in outputs] == [201, 201, 201]
     assert texts(path) == sorted(f"re: {text}" for text in NUMBERS)
 

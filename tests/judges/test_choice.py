@@ -7,13 +7,7 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.choice import (
-    JudgeChoice,
-    choose_judge,
-    open_judge,
-    parse_choice,
-    with_launcher_args,
-)
+from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice, with_launcher_args
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -54,28 +48,19 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
     launched = JudgeChoice(name="openai", options={"max_cost": "2"})
-    assert choose_judge(DEFAULT, {}, launched).options == {
-        "model": "gpt-4o-2024-11-20",
-        "max_cost": "2",
-    }
+    assert choose_judge(DEFAULT, {}, launched).options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
 
 
 @pytest.mark.parametrize(
     ("environment", "model"),
     [
         pytest.param({"MODEL_VERSION": "shared"}, "shared", id="shared"),
-        pytest.param(
-            {"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"
-        ),
-        pytest.param(
-            {"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"
-        ),
+        pytest.param({"MODEL_VERSION": "shared", "JUDGE_MODEL_NAME": "judge"}, "judge", id="judge-first"),
+        pytest.param({"MODEL_VERSION": "shared", "MMIE_TASKS_JUDGE": "openai:chosen"}, "chosen", id="chosen"),
         pytest.param({"MODEL_VERSION": ""}, "gpt-4o-2024-11-20", id="empty"),
     ],
 )
-def test_model_variables_replace_the_default_model_only(
-    environment: dict[str, str], model: str
-) -> None:
+def test_model_variables_replace_the_default_model_only(environment: dict[str, str], model: str) -> None:
     assert model_of(environment) == model
 
 
@@ -98,9 +83,7 @@ def test_another_judge_takes_no_option_from_the_default() -> None:
         pytest.param({"cache": "False"}, None, id="false"),
     ],
 )
-def test_every_judge_is_cached_unless_the_cache_is_off(
-    tmp_path: Path, cache: dict[str, str], file: str | None
-) -> None:
+def test_every_judge_is_cached_unless_the_cache_is_off(tmp_path: Path, cache: dict[str, str], file: str | None) -> None:
     options = {"model": "m", **{k: v.format(tmp_path) for k, v in cache.items()}}
     environment = {"XDG_CACHE_HOME": str(tmp_path / "home"), "OPENAI_API_KEY": "x"}
     judge = open_judge(JudgeChoice(name="openai", options=options), environment)

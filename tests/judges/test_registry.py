@@ -32,15 +32,7 @@ def text_from(**options: str) -> str:
 
 
 def test_built_in_judges_come_first_and_keep_their_names() -> None:
-    assert registry.names() == (
-        "mmie_score",
-        "openai",
-        "replay",
-        "absent",
-        "class",
-        "number",
-        "word",
-    )
+    assert registry.names() == ("mmie_score", "openai", "replay", "absent", "class", "number", "word")
     assert registry.factory_of("openai").__module__.startswith("mmie_tasks.judges.openai")
 
 

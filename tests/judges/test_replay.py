@@ -62,19 +62,13 @@ def test_a_replayed_reply_equals_the_recorded_one(tmp_path, recorded, text):
     for recording in (cache, exported):
         [(_, replayed)] = ReplayJudge(recording).ask([scripted_request(text)])
         assert replayed.cached
-        assert (replayed.text, replayed.model, replayed.finish) == (
-            recorded.text,
-            recorded.model,
-            recorded.finish,
-        )
+        assert (replayed.text, replayed.model, replayed.finish) == (recorded.text, recorded.model, recorded.finish)
         assert replayed.usage == recorded.usage
 
 
 def test_the_signature_has_a_digest_of_the_recording(record):
     recording = record(A, B)
-    lines = sorted(
-        f'["{content_key(request)}", "re: {request.parts[0]}", "stop"]\n' for request in (A, B)
-    )
+    lines = sorted(f'["{content_key(request)}", "re: {request.parts[0]}", "stop"]\n' for request in (A, B))
     digest = hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
     assert ReplayJudge(recording).signature == f"{SIGNATURE}|replayed:{digest}"
 
@@ -166,12 +160,8 @@ def test_a_signature_that_is_part_of_another_can_be_selected(tmp_path):
 
 
 def test_only_the_selected_models_replies_are_replayed(tmp_path):
-    path = jsonl(
-        tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s")
-    )
-    both = jsonl(
-        tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b"))
-    )
+    path = jsonl(tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s"))
+    both = jsonl(tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b")))
     assert ReplayJudge(path, model="m-2").signature.startswith("s|replayed:")
     assert ReplayJudge(both, model="a").signature != ReplayJudge(both).signature
 
@@ -200,9 +190,7 @@ def test_several_recordings_are_replayed_together(tmp_path):
         pytest.param(b"SQLite format 3\0 and then nothing", DataBroken, id="damaged"),
     ],
 )
-def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(
-    tmp_path, content, error
-):
+def test_a_file_that_is_no_recording_is_an_error_without_advice_to_delete_it(tmp_path, content, error):
     path = tmp_path / "recording"
     path.mkdir() if content is None else path.write_bytes(content)
     with pytest.raises(error, match=str(path)) as caught:

@@ -10,12 +10,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.deferred import DeferredRows
-from mmie_tasks.judging.session import (
-    BenchmarkJudge,
-    CheckedRequest,
-    PendingSample,
-    register_launcher,
-)
+from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, PendingSample, register_launcher
 
 
 class CheckCountingJudge(FunctionJudge):
@@ -80,9 +75,7 @@ def sample() -> PendingSample:
 
 
 @pytest.mark.parametrize("setting", ["variable", "attribute"])
-def test_synchronous_rows_are_plain_and_have_plain_numbers(
-    monkeypatch: pytest.MonkeyPatch, setting: str
-) -> None:
+def test_synchronous_rows_are_plain_and_have_plain_numbers(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
     judge = BenchmarkJudge("", "counting")
     judge.sync = setting == "attribute"
     monkeypatch.setenv("MMIE_TASKS_SYNC", "1" if setting == "variable" else "0")

@@ -85,9 +85,7 @@ class BusyJudge(FunctionJudge):
         return RequestCounts(in_flight=7, retries=self.retries)
 
 
-def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_bar_shows_the_requests_in_flight_and_those_sent_again(capfd: pytest.CaptureFixture[str]) -> None:
     judge = BusyJudge(echo)
     with Progress("MMIE", 2, judge=judge) as progress:
         judge.retries += 3  # the 40 were sent again for another benchmark

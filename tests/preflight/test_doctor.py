@@ -47,10 +47,7 @@ def report(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
 
 def problems(by_subject: dict[str, list[dict[str, str]]]) -> list[str]:
     return [
-        finding["subject"]
-        for findings in by_subject.values()
-        for finding in findings
-        if finding["status"] == "problem"
+        finding["subject"] for findings in by_subject.values() for finding in findings if finding["status"] == "problem"
     ]
 
 
@@ -62,9 +59,7 @@ def test_a_benchmark_with_all_assets_has_no_problem() -> None:
     assert (status, problems(findings)) == (0, [])
     assert "no image is missing" in findings["mia_bench: data"][0]["found"]
     assert findings["mia_bench: judge prompt"][0]["status"] == "ok"
-    assert findings["mia_bench: judge"][0]["found"].startswith(
-        "`replay`, named by `--judge`, can be"
-    )
+    assert findings["mia_bench: judge"][0]["found"].startswith("`replay`, named by `--judge`, can be")
     assert not any(subject.startswith(("mmie:", "milebench")) for subject in findings)
 
 
@@ -104,9 +99,7 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     assert "replies' cache" not in result.text
 
 
-def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
     path = EXAMPLES / "mmie" / "replies.jsonl"
     _, findings = report("--tasks", "mmie", "--judge", "replay", "--judge_args", f"path={path}")
@@ -127,21 +120,15 @@ def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], te
         run(arguments, os.environ)
 
 
-def test_an_invalid_judge_in_the_environment_is_a_problem(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
     status, findings = report("--tasks", "mmie")
     assert status == 1
     assert "no judge `nobody`" in findings["mmie: judge"][0]["found"]
 
 
-def test_the_command_ends_with_the_status(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(
-        "mmie_tasks.preflight.doctor.mute_logs", lambda: None
-    )  # for the whole process
+def test_the_command_ends_with_the_status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("mmie_tasks.preflight.doctor.mute_logs", lambda: None)  # for the whole process
     monkeypatch.setenv("MILEBENCH_DATA", "/nowhere")
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", "doctor", "--tasks", "milebench"])
     with pytest.raises(SystemExit) as ended:

@@ -75,9 +75,7 @@ def test_a_shared_check_runs_once() -> None:
 
 def test_a_shared_check_does_not_run_while_an_asset_of_it_is_missing() -> None:
     check = Check(subject="data", describe=fails)
-    present, missing = check_assets(
-        [asset("data, part 0", check), asset("data, part 1", check, is_here=False)]
-    )
+    present, missing = check_assets([asset("data, part 0", check), asset("data, part 1", check, is_here=False)])
     assert (present.subject, present.status) == ("data, part 0", "ok")
     assert "not downloaded yet" in missing.message
 

@@ -70,9 +70,7 @@ def test_the_table_is_printed_before_the_first_download(hub: HubServer, tmp_path
     assert log.index("| mmie: data ") < log.index("1 of 1: mmie: data")
 
 
-def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(hub: HubServer, tmp_path: Path) -> None:
     output = prefetch(hub, tmp_path, *EVERYTHING).output
     assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
     assert f"export HF_HOME={tmp_path}/hf\n" in output
@@ -83,9 +81,7 @@ def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(
     assert TOKEN not in output
 
 
-def test_without_judge_the_checkpoint_is_left_out_with_a_note(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_without_judge_the_checkpoint_is_left_out_with_a_note(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, "mmie", "milebench_DocVQA")
     assert "MMIE-Score" not in " ".join(request.path for request in hub.requests)
     assert "judge `mmie_score` is not fetched; add `--judge`" in done.log
@@ -154,12 +150,7 @@ def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: P
 )
 @pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
 def test_a_refusal_of_the_hub_ends_in_its_hint(
-    hub: HubServer,
-    tmp_path: Path,
-    status: int,
-    code: str,
-    text: str,
-    arguments: tuple[str, ...],
+    hub: HubServer, tmp_path: Path, status: int, code: str, text: str, arguments: tuple[str, ...]
 ) -> None:
     hub.answers(status, code)
     done = prefetch(hub, tmp_path, "mmie", "--judge", *arguments)
@@ -210,9 +201,7 @@ def test_data_named_by_a_variable_needs_no_request(hub: HubServer, tmp_path: Pat
     assert hub.requests == []
 
 
-def test_a_missing_local_folder_is_an_error_that_names_the_variable(
-    hub: HubServer, tmp_path: Path
-) -> None:
+def test_a_missing_local_folder_is_an_error_that_names_the_variable(hub: HubServer, tmp_path: Path) -> None:
     done = prefetch(hub, tmp_path, "mia_bench", MIA_BENCH_DATA="/nowhere")
     assert "`MIA_BENCH_DATA` is `/nowhere`, which does not exist" in done.error
 

@@ -25,9 +25,7 @@ def warned() -> str:
 
 
 def test_lines_are_aligned_and_followed_by_their_hints() -> None:
-    assert as_text(
-        [Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]
-    ) == (
+    assert as_text([Finding("ok", "GPU 0", "fine"), Finding("problem", "mmie: data", "gone", "fetch it")]) == (
         "ok       GPU 0       fine\n"
         "problem  mmie: data  gone\n"
         "                     hint: fetch it\n"
@@ -38,10 +36,7 @@ def test_lines_are_aligned_and_followed_by_their_hints() -> None:
 
 @pytest.mark.parametrize(
     "finding",
-    [
-        Finding("ok", "mmie: judge prompts", LONG),
-        Finding("problem", "mmie: judge prompts", LONG, LONG),
-    ],
+    [Finding("ok", "mmie: judge prompts", LONG), Finding("problem", "mmie: judge prompts", LONG, LONG)],
     ids=["found", "hint"],
 )
 def test_no_line_is_wider_than_a_terminal(finding) -> None:
@@ -55,9 +50,7 @@ def test_no_line_is_wider_than_a_terminal(finding) -> None:
     [
         pytest.param([], "A run can begin.", id="nothing"),
         pytest.param([Finding("ok", "a", "b")], "A run can begin.", id="ok"),
-        pytest.param(
-            [Finding("warning", "a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"
-        ),
+        pytest.param([Finding("warning", "a", "b")] * 2, "A run can begin. Warnings: 2.", id="warnings"),
         pytest.param(
             [Finding("warning", "a", "b"), Finding("problem", "a", "b", "c")],
             "Problems: 1. Warnings: 1. A run would fail.",

@@ -64,9 +64,7 @@ def test_without_a_name_the_error_lists_the_benchmarks() -> None:
     ("tasks", "datasets"),
     [
         pytest.param(["milebench"], set(DATASETS), id="all"),
-        pytest.param(
-            ["milebench_adv"], {one for one in DATASETS if has_variant(one, "adv")}, id="all-adv"
-        ),
+        pytest.param(["milebench_adv"], {one for one in DATASETS if has_variant(one, "adv")}, id="all-adv"),
         pytest.param(["milebench_OCR-VQA_adv"], {"OCR-VQA"}, id="variant"),
         pytest.param(["milebench_DocVQA", "milebench_DocVQA_combined1"], {"DocVQA"}, id="twice"),
     ],
@@ -110,9 +108,7 @@ def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -
 
 
 @pytest.mark.parametrize("arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"]])
-def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(
-    local_data: dict[str, str], arguments: list[str]
-) -> None:
+def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(local_data: dict[str, str], arguments: list[str]) -> None:
     assert "doctor --tasks mia_bench" in run(arguments, local_data)
 
 
@@ -144,9 +140,7 @@ def test_a_benchmark_of_another_package_without_assets_is_noted(
     info = tmp_path / "guest_bench-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest-bench\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        "[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n"
-    )
+    (info / "entry_points.txt").write_text("[mmie_tasks.benchmarks]\nguest = guest_bench.benchmark:BENCHMARK\n")
     monkeypatch.syspath_prepend(tmp_path)
     text = run(["guest", "mia_bench", "--dry_run"], local_data)
     assert "Note: guest: it has no assets to fetch." in text

@@ -122,9 +122,7 @@ def test_untrusted_text_cannot_control_a_terminal(tmp_path):
 
 @every_task
 def test_the_written_log_is_a_run_with_the_new_verdicts(tmp_path, task):
-    log = write_run(
-        tmp_path / "model", task, with_wrong_verdict(task), results={"official,none": 3.0}
-    )
+    log = write_run(tmp_path / "model", task, with_wrong_verdict(task), results={"official,none": 3.0})
     output = rescore(tmp_path / "model", "-o", tmp_path / "new")
     assert f"Written to `{tmp_path / 'new'}`" in output
     assert (tmp_path / "new" / "model" / log.name).is_file()
@@ -210,15 +208,8 @@ def test_a_run_without_a_total_shows_its_other_numbers(tmp_path):
     ("words", "kind", "message"),
     [
         pytest.param(["--top", "-1"], SettingWrong, "`--top` is -1", id="top"),
-        pytest.param(
-            ["--tasks", "mmmu"],
-            SettingWrong,
-            "is not a task of a registered benchmark",
-            id="not-ours",
-        ),
-        pytest.param(
-            ["--tasks", "mia_bench"], AnswersUnusable, "none of mia_bench", id="not-there"
-        ),
+        pytest.param(["--tasks", "mmmu"], SettingWrong, "is not a task of a registered benchmark", id="not-ours"),
+        pytest.param(["--tasks", "mia_bench"], AnswersUnusable, "none of mia_bench", id="not-there"),
     ],
 )
 def test_an_invalid_option_is_an_error_with_a_hint(tmp_path, words, kind, message):

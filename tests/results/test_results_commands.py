@@ -150,22 +150,10 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
         pytest.param(no_samples, "contains no log of samples", id="no-samples"),
         pytest.param(run_with_log(replace_all()), "no readable task", id="an-empty-log"),
         pytest.param(run_with_log(replace_all(BYPASS)), "`--predict_only`", id="predict-only"),
-        pytest.param(
-            run_with_log(replace_third_line("{'id'")),
-            "line 3, is not a logged sample",
-            id="no-json",
-        ),
-        pytest.param(
-            run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"
-        ),
-        pytest.param(
-            run_with_log(replace_third_line("[" * 99_999)),
-            "line 3, is not a logged sample",
-            id="deep",
-        ),
-        pytest.param(
-            run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"
-        ),
+        pytest.param(run_with_log(replace_third_line("{'id'")), "line 3, is not a logged sample", id="no-json"),
+        pytest.param(run_with_log(replace_third_line("[7]")), "line 3, is not a logged sample", id="a-list"),
+        pytest.param(run_with_log(replace_third_line("[" * 99_999)), "line 3, is not a logged sample", id="deep"),
+        pytest.param(run_with_log(replace_third_line('{"id": 1}')), "line 3", id="a-stranger's-line"),
         pytest.param(
             run_with_log(edit_line(3, lambda line: line["coverage"].update(id="SA-0"))),
             "two different results of the sample SA-0",
@@ -177,15 +165,11 @@ BYPASS = '{"doc_id": 0, "target": "", "filtered_resps": "5", "bypass": 999, "inp
             id="an-id-that-is-a-list",
         ),
         pytest.param(
-            run_with_log(name="mmmu_val"),
-            "is not a task of a registered benchmark, ignored",
-            id="not-our-task",
+            run_with_log(name="mmmu_val"), "is not a task of a registered benchmark, ignored", id="not-our-task"
         ),
     ],
 )
-def test_an_unreadable_run_is_an_error_with_a_hint(
-    tmp_path: Path, word: str, make: Maker, message: str
-) -> None:
+def test_an_unreadable_run_is_an_error_with_a_hint(tmp_path: Path, word: str, make: Maker, message: str) -> None:
     make(tmp_path / "run")
     assert message in error_of(word, arguments(word, tmp_path / "run"))
     assert not (tmp_path / "report.html").exists()
@@ -232,22 +216,10 @@ def test_all_runs_below_one_folder_are_read(tmp_path: Path, word: str) -> None:
             "logged twice with equal results",
             id="one-id-twice",
         ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"
-        ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"
-        ),
-        pytest.param(
-            run_with_log(edit_line(2, set_points(60))),
-            "outside the scale",
-            id="more-than-full-marks",
-        ),
-        pytest.param(
-            run_with_log(lambda text: f"{text}{BYPASS}\n"),
-            "`--predict_only`",
-            id="some-never-scored",
-        ),
+        pytest.param(run_with_log(edit_line(2, set_points(float("nan")))), "outside the scale", id="nan"),
+        pytest.param(run_with_log(edit_line(2, set_points(float("inf")))), "outside the scale", id="infinite"),
+        pytest.param(run_with_log(edit_line(2, set_points(60))), "outside the scale", id="more-than-full-marks"),
+        pytest.param(run_with_log(lambda text: f"{text}{BYPASS}\n"), "`--predict_only`", id="some-never-scored"),
         pytest.param(broken_results, "", id="results-that-are-no-json"),
     ],
 )
@@ -294,14 +266,10 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
         pytest.param(run_with_log(count=1), id="one-sample"),
         pytest.param(run_with_log(make_all_unscored), id="zero-scored"),
         pytest.param(run_with_log(make_all_unscored, count=1), id="one-sample-unscored"),
-        pytest.param(
-            lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"
-        ),
+        pytest.param(lambda folder: write_run(folder, "mmie", lines(30)[20:]), id="other-samples-than-beside"),
     ],
 )
-def test_missing_scores_are_never_printed_as_nan_or_none(
-    tmp_path: Path, word: str, make: Maker
-) -> None:
+def test_missing_scores_are_never_printed_as_nan_or_none(tmp_path: Path, word: str, make: Maker) -> None:
     make(tmp_path / "run")
     output = output_or_error(word, arguments(word, tmp_path / "run"))
     assert non_numbers(output) == []
@@ -342,9 +310,7 @@ def test_missing_images_do_not_stop_a_command(tmp_path: Path, word: str) -> None
     write_run(tmp_path / "run", "mmie", lines(image=image))
     words = arguments(word, tmp_path / "run")
     if word in ("agreement", "compare"):
-        options: dict[str, Any] = (
-            {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
-        )
+        options: dict[str, Any] = {"judge": OTHER_JUDGE} if word == "agreement" else {"answers": "model-b"}
         write_run(tmp_path / "beside", "mmie", lines(image=image, **options))
     assert non_numbers(run_command(word, words)) == []
 
@@ -357,9 +323,7 @@ def test_a_results_file_is_not_required(tmp_path: Path, word: str) -> None:
 
 
 @every_command
-def test_a_command_without_a_run_is_a_usage_error(
-    word: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_without_a_run_is_a_usage_error(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         run_command(word, [])
     assert f"usage: mmie-tasks {word}" in capsys.readouterr().err

@@ -58,9 +58,7 @@ def plain_rows(scored: int) -> list[dict[str, object]]:
 
 
 def mmie_rows(scored: int) -> list[dict[str, object]]:
-    return [
-        {**row, "points": row["score"]} if "score" in row else row for row in plain_rows(scored)
-    ]
+    return [{**row, "points": row["score"]} if "score" in row else row for row in plain_rows(scored)]
 
 
 def benchmark(**fields: Any) -> Benchmark:
@@ -82,9 +80,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return register
 
 
-def test_a_configuration_is_signed_when_requests_are_built_and_not_before(
-    register: Callable[..., None],
-) -> None:
+def test_a_configuration_is_signed_when_requests_are_built_and_not_before(register: Callable[..., None]) -> None:
     """The dump that keys the runner's cache of answers does not depend on the judge."""
     register()
     task = Task()
@@ -161,8 +157,7 @@ def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
     aggregate: Callable[..., float], rows: Callable[[int], list[object]], scored: int
 ) -> None:
     task = SimpleNamespace(
-        aggregation=lambda: {"official": aggregate},
-        config=SimpleNamespace(process_results=mmie.process_results),
+        aggregation=lambda: {"official": aggregate}, config=SimpleNamespace(process_results=mmie.process_results)
     )
     output = TaskOutput(task=task, task_config={})
     output.sample_metrics[("official", "none")] = rows(scored)
@@ -177,8 +172,7 @@ def test_a_mean_below_the_floor_of_coverage_has_no_standard_error(
 
 def test_the_standard_errors_of_other_tasks_stay() -> None:
     task = SimpleNamespace(
-        aggregation=lambda: {"acc": lambda _rows: math.nan},
-        config=SimpleNamespace(process_results=print),
+        aggregation=lambda: {"acc": lambda _rows: math.nan}, config=SimpleNamespace(process_results=print)
     )
     output = TaskOutput(task=task, task_config={})
     output.sample_metrics[("acc", "none")] = plain_rows(20)

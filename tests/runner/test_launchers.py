@@ -63,9 +63,7 @@ def test_a_runner_without_launchers_stays_unchanged_with_a_warning(log: list[str
     assert "no AVAILABLE_LAUNCHERS" in log[0]
 
 
-def test_an_unknown_name_ends_the_run_with_the_valid_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
@@ -91,8 +89,6 @@ def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
         pytest.param({"api_key": "sk-123"}, "takes no `api_key=`", id="secret"),
     ],
 )
-def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(
-    options: dict[str, object], message: str
-) -> None:
+def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(options: dict[str, object], message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         launchers.openai(**options)

@@ -13,12 +13,7 @@ from loguru import logger
 from torch import nn
 
 from mmie_tasks.runner import model_memory
-from mmie_tasks.runner.model_memory import (
-    SWITCH,
-    free_model,
-    free_tested_models,
-    record_tested_model,
-)
+from mmie_tasks.runner.model_memory import SWITCH, free_model, free_tested_models, record_tested_model
 
 
 class Model(lmms):
@@ -45,9 +40,7 @@ class Engine:
     def __init__(self, failure: Exception | None = None) -> None:
         self.stopped = 0
         self._failure = failure
-        self.llm_engine = types.SimpleNamespace(
-            engine_core=types.SimpleNamespace(shutdown=self._stop)
-        )
+        self.llm_engine = types.SimpleNamespace(engine_core=types.SimpleNamespace(shutdown=self._stop))
 
     def _stop(self) -> None:
         self.stopped += 1
@@ -99,9 +92,7 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("build", [pytest.param(b, id=name) for name, b in HOLDERS.items()])
-def test_a_module_is_freed_wherever_the_model_holds_it(
-    build: Callable[[Model, nn.Module], object],
-) -> None:
+def test_a_module_is_freed_wherever_the_model_holds_it(build: Callable[[Model, nn.Module], object]) -> None:
     model, alive = holding(build)
     assert alive() is not None, "the runner's own cleaning is enough: this proves nothing"
     text = free_tested_models({})
@@ -117,9 +108,7 @@ def test_attributes_that_the_runner_reads_later_stay() -> None:
     model.client = space(model=module)
     model.answer = "red"
     text = free_tested_models({})
-    assert set(vars(model)) == {
-        *("_rank", "_world_size", "cache_hook", "task_dict", "accelerator", "answer")
-    }
+    assert set(vars(model)) == {*("_rank", "_world_size", "cache_hook", "task_dict", "accelerator", "answer")}
     assert "`Model` still holds `accelerator`." in text
     assert "The weights in `client` are still referenced." in text
 
@@ -215,9 +204,7 @@ def diffusers_model(module: nn.Module) -> Model:
 
 
 @pytest.mark.parametrize("build", [vllm_model, bagel_model, diffusers_model])
-def test_modules_that_the_runners_models_hold_after_cleaning_are_freed(
-    build: Callable[[nn.Module], Model],
-) -> None:
+def test_modules_that_the_runners_models_hold_after_cleaning_are_freed(build: Callable[[nn.Module], Model]) -> None:
     module = nn.Linear(2, 2)
     model, alive = build(module), weakref.ref(module)
     del module
@@ -243,17 +230,13 @@ def test_weights_under_an_unknown_name_are_reported_and_stay() -> None:
     assert hasattr(model, "something_else")
 
 
-@pytest.mark.parametrize(
-    ("allocated_gib", "level"), [pytest.param(0, "INFO"), pytest.param(3, "WARNING")]
-)
+@pytest.mark.parametrize(("allocated_gib", "level"), [pytest.param(0, "INFO"), pytest.param(3, "WARNING")])
 def test_memory_that_stays_allocated_is_a_warning_with_its_size(
     monkeypatch: pytest.MonkeyPatch, allocated_gib: int, level: str
 ) -> None:
     gib = 2**30
     cuda = space(
-        mem_get_info=lambda: (5 * gib, 8 * gib),
-        memory_allocated=lambda: allocated_gib * gib,
-        empty_cache=lambda: None,
+        mem_get_info=lambda: (5 * gib, 8 * gib), memory_allocated=lambda: allocated_gib * gib, empty_cache=lambda: None
     )
     monkeypatch.setattr(model_memory, "_cuda", lambda: cuda)
     lines: list[str] = []

@@ -35,17 +35,12 @@ class Request:
     metadata: dict[str, object] = field(default_factory=dict)
 
 
-ROWS = [
-    {"id": f"DocVQA/{n}", "index": 0, "gold": n, "image": f"not/there/{n}.png"} for n in range(3)
-]
+ROWS = [{"id": f"DocVQA/{n}", "index": 0, "gold": n, "image": f"not/there/{n}.png"} for n in range(3)]
 
 
 def requests(docs: object, *doc_ids: int, task: str = "t") -> list[Request]:
     owner = Task(docs)
-    return [
-        Request((f"Question {n}?", owner.doc_to_messages, {"until": []}, n, task, "test"))
-        for n in doc_ids
-    ]
+    return [Request((f"Question {n}?", owner.doc_to_messages, {"until": []}, n, task, "test")) for n in doc_ids]
 
 
 @pytest.fixture
@@ -64,17 +59,10 @@ def logged() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("docs", [Dataset.from_list(ROWS), ROWS], ids=["dataset", "list"])
-def test_saved_answers_are_returned_in_the_order_of_the_requests(
-    saved: Path, docs: object, logged: list[str]
-) -> None:
+def test_saved_answers_are_returned_in_the_order_of_the_requests(saved: Path, docs: object, logged: list[str]) -> None:
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
-    assert model.generate_until_multi_round(sent) == [
-        ["two", "rounds"],
-        "zero",
-        MISSING,
-        "zero",
-    ]
+    assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
     report = "t: 2 of 3 answers found (2 by id; id and answer); 1 missing"
     assert logged == [f"WARNING predictions (rank 0 of 1): {report}\n"]
 
@@ -113,9 +101,7 @@ def test_a_column_with_repeated_values_is_not_used_as_an_id(tmp_path: Path) -> N
         pytest.param({"path": 1, "rename": "a:b;a:c"}, "`a:c`", id="renamed twice"),
     ],
 )
-def test_an_invalid_argument_ends_the_run_with_a_hint(
-    arguments: dict[str, object], message: str
-) -> None:
+def test_an_invalid_argument_ends_the_run_with_a_hint(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(SystemExit, match=rf"{message}[\s\S]*\n\nhint: "):
         Predictions(**arguments)
 

@@ -45,9 +45,7 @@ def log() -> Iterator[list[str]]:
         pytest.param("built-in", "users", False, "built-in", id="built-in-and-users-switched-off"),
     ],
 )
-def test_a_name_means_the_task_of(
-    indexed: str | None, users: str | None, override: bool, owner: str
-) -> None:
+def test_a_name_means_the_task_of(indexed: str | None, users: str | None, override: bool, owner: str) -> None:
     index = {"a": task(indexed)} if indexed else {}
     user_index = {"a": task(users)} if users else {}
     overridden = add_tasks(index, {"a": task("ours")}, user_index, override=override)
@@ -96,9 +94,7 @@ def manager(indexed: list[object]) -> type:
     """A class like the runner's TaskManager, which records the folders that it indexes."""
 
     class TaskManager:
-        def initialize_tasks(
-            self, include_path: Any = None, include_defaults: bool = True
-        ) -> Index:
+        def initialize_tasks(self, include_path: Any = None, include_defaults: bool = True) -> Index:
             indexed.append(include_path)
             index = {"mmie": task("built-in")} if include_defaults else {}
             return {"mmie": task("ours"), **index} if include_path == str(task_dir()) else index
@@ -146,9 +142,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
     """The runner's index after registration; folders hold these entries, or raise an error."""
 
     class TaskManager:
-        def initialize_tasks(
-            self, include_path: Any = None, include_defaults: bool = True
-        ) -> Index:
+        def initialize_tasks(self, include_path: Any = None, include_defaults: bool = True) -> Index:
             index = folders.get(str(include_path), {})
             if isinstance(index, Exception):
                 raise index
@@ -167,9 +161,7 @@ def indexed_with(folders: dict[str, Index | Exception], **built_in: dict[str, An
 @pytest.mark.parametrize(
     ("override", "mme", "message"),
     [
-        pytest.param(
-            "1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"
-        ),
+        pytest.param("1", "other", "mme: of the benchmark `other` instead of the built-in", id="on"),
         pytest.param("0", "built-in", None, id="switched-off"),
     ],
 )
@@ -188,14 +180,10 @@ def test_a_benchmark_of_another_package_ranks_between_the_built_in_and_the_users
     index = indexed_with(folders, mme=task("built-in"))
     owners = {name: entry["yaml_path"] for name, entry in index.items()}
     assert owners == {"new": "other", "mme": mme, "mine": "users"}
-    assert [line.partition("; ")[0] for line in log] == (
-        [f"mmie-tasks: {message} of the same name"] if message else []
-    )
+    assert [line.partition("; ")[0] for line in log] == ([f"mmie-tasks: {message} of the same name"] if message else [])
 
 
-def test_a_package_takes_no_name_of_ours_nor_of_another(
-    package: Callable[..., Path], log: list[str]
-) -> None:
+def test_a_package_takes_no_name_of_ours_nor_of_another(package: Callable[..., Path], log: list[str]) -> None:
     folders: dict[str, Index | Exception] = {
         str(task_dir()): {"mmie": task("ours"), "ours": tag("mmie")},
         str(package("a")): {"mmie": task("a"), "ours": tag("free"), "free": task("a")},
@@ -211,10 +199,7 @@ def test_a_package_takes_no_name_of_ours_nor_of_another(
 
 @pytest.mark.parametrize("error", [ValueError("bad"), yaml.YAMLError("bad"), AssertionError()])
 def test_each_broken_package_is_left_out_with_one_warning(
-    package: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
-    log: list[str],
-    error: Exception,
+    package: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, log: list[str], error: Exception
 ) -> None:
     package("bare", tasks=False)
     folders: dict[str, Index | Exception] = {
@@ -248,9 +233,7 @@ def renamed_parameter(cls: type) -> None:
         pytest.param(renamed_parameter, id="another-parameter"),
     ],
 )
-def test_an_unsupported_runner_is_left_alone_with_a_hint(
-    change: Callable[[type], None], log: list[str]
-) -> None:
+def test_an_unsupported_runner_is_left_alone_with_a_hint(change: Callable[[type], None], log: list[str]) -> None:
     cls = manager([])
     change(cls)
     before = dict(vars(cls))

@@ -30,11 +30,7 @@ def test_a_run_has_its_tasks_and_their_samples(tmp_path):
     write_run(tmp_path / "m", "mia_bench", mia_lines(3))
     write_run(tmp_path / "m", "milebench", milebench_lines(1))
     run = open_run(str(tmp_path))
-    assert {name: len(task.samples) for name, task in run.tasks.items()} == {
-        "mia_bench": 3,
-        "milebench": 29,
-        "mmie": 6,
-    }
+    assert {name: len(task.samples) for name, task in run.tasks.items()} == {"mia_bench": 3, "milebench": 29, "mmie": 6}
     assert (run.name, run.folder) == ("m", tmp_path / "m")
     assert [task.notes for task in run.tasks.values()] == [(), (), ()]
 

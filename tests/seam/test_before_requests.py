@@ -52,9 +52,7 @@ def test_data_is_checked_once_before_a_model_generates(workplace: Workplace) -> 
     assert result.output.index(LOOKED.format(2)) < result.output.index("stub: generating 2 answers")
 
 
-def test_invalid_data_ends_a_command_with_status_1_before_generation(
-    workplace: Workplace,
-) -> None:
+def test_invalid_data_ends_a_command_with_status_1_before_generation(workplace: Workplace) -> None:
     result = workplace.run("lmms-eval", "--model", "stub", "--tasks", "sketch", SKETCH_BROKEN="1")
     assert result.status == 1
     assert BROKEN in result.output
@@ -71,8 +69,6 @@ def test_data_is_not_checked_for_the_model_predictions(from_python: CommandResul
     assert "sketch: looked at" not in before
 
 
-def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(
-    from_python: CommandResult,
-) -> None:
+def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(from_python: CommandResult) -> None:
     _before, after = from_python.output.split("looking again")
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch

@@ -35,9 +35,7 @@ def run(hub: HubServer, folder: Path, *model: str) -> CommandResult:
     workplace = Workplace(folder=folder)
     workplace.install_stub_model()
     return workplace.run(
-        *("lmms-eval", "--tasks", "milebench_SlideVQA", *model),
-        HF_ENDPOINT=hub.url,
-        HF_HUB_OFFLINE="0",
+        *("lmms-eval", "--tasks", "milebench_SlideVQA", *model), HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0"
     )
 
 

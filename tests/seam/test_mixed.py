@@ -59,19 +59,13 @@ def logged(out: Path, ending: str) -> str:
 
 
 def test_the_table_has_a_row_for_each_task(result: CommandResult) -> None:
-    assert result.values == {
-        ("A local one", "local_acc"): "0.3333",
-        ("A sketch", "sketch_acc"): "0.3333",
-    }, result.output
+    assert result.values == {("A local one", "local_acc"): "0.3333", ("A sketch", "sketch_acc"): "0.3333"}, (
+        result.output
+    )
 
 
-@pytest.mark.parametrize(
-    ("task", "metric"),
-    [pytest.param("sketch", "sketch_acc"), pytest.param("local", "local_acc")],
-)
-def test_the_samples_of_each_task_are_logged_up_to_the_limit(
-    out: Path, task: str, metric: str
-) -> None:
+@pytest.mark.parametrize(("task", "metric"), [pytest.param("sketch", "sketch_acc"), pytest.param("local", "local_acc")])
+def test_the_samples_of_each_task_are_logged_up_to_the_limit(out: Path, task: str, metric: str) -> None:
     lines = logged(out, f"samples_{task}.jsonl").splitlines()
     samples: list[dict[str, Any]] = [json.loads(line) for line in lines]
     assert [sample[metric] for sample in samples] == [0.0, 1.0, 0.0]

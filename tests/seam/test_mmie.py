@@ -10,16 +10,7 @@ from dataclasses import dataclass
 import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import by_category, content_of, gives, text_of
-from support.mmie_seam import (
-    KEY,
-    TABLE,
-    N,
-    create_workplace,
-    evaluate,
-    printed,
-    results,
-    samples,
-)
+from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
 
 
@@ -41,9 +32,7 @@ def judged_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JudgedRun]:
         yield JudgedRun(workplace=workplace, judge=judge, result=result)
 
 
-def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table(
-    judged_run: JudgedRun,
-) -> None:
+def test_a_judge_server_gets_the_official_request_and_its_replies_give_the_table(judged_run: JudgedRun) -> None:
     workplace, judge, result = judged_run.workplace, judged_run.judge, judged_run.result
     assert TABLE.items() <= printed(result).items(), result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
@@ -76,9 +65,7 @@ def test_two_processes_judge_their_own_halves(workplace: Workplace, judge: Judge
     assert len(judge) == N
 
 
-def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
-    workplace: Workplace, judge: JudgeServer
-) -> None:
+def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(workplace: Workplace, judge: JudgeServer) -> None:
     result = evaluate(workplace, url=judge.url, tasks="mmie_sa,mmie_pbl,mmie_msr,mmie_1k")
     values = {alias: printed(result, alias)["official"] for alias in ("MMIE SA", "MMIE PBL")}
     assert values == {"MMIE SA": 50.0, "MMIE PBL": 66.67}, result.output
@@ -87,9 +74,7 @@ def test_the_categories_are_tasks_and_so_is_a_sample_of_a_thousand(
     assert len(judge) == N  # the second request for a sample is served from the cache
 
 
-def test_an_exported_run_can_be_scored_again_with_the_same_table(
-    judged_run: JudgedRun,
-) -> None:
+def test_an_exported_run_can_be_scored_again_with_the_same_table(judged_run: JudgedRun) -> None:
     workplace, result = judged_run.workplace, judged_run.result
     assert TABLE.items() <= printed(result).items(), result.output
     command = "mmie-tasks export mmie out -o official --model ours"

@@ -26,11 +26,7 @@ def workplace(tmp_path: Path) -> Workplace:
 
 
 def judged(
-    workplace: Workplace,
-    *more: str,
-    model: Path = CHECKPOINT,
-    processes: int = 1,
-    **variables: str,
+    workplace: Workplace, *more: str, model: Path = CHECKPOINT, processes: int = 1, **variables: str
 ) -> CommandResult:
     settings = {"MMIE_SCORE_MODEL": str(model), "MMIE_TASKS_JUDGE": " ", **variables}
     return evaluate(workplace, *more, processes=processes, **settings)
@@ -61,9 +57,7 @@ def test_the_default_judge_is_that_of_the_paper_and_gives_the_table(workplace: W
     assert LOADED not in again.output  # every reply is in the cache
 
 
-def test_samples_with_unreadable_replies_are_unscored(
-    workplace: Workplace,
-) -> None:
+def test_samples_with_unreadable_replies_are_unscored(workplace: Workplace) -> None:
     result = judged(workplace, "--launcher_args", "name=mmie_score,cache=off")
     values = printed(result)
     assert math.isnan(values["official"]), result.output
@@ -72,9 +66,7 @@ def test_samples_with_unreadable_replies_are_unscored(
     assert all(first.values())
 
     shutil.rmtree(workplace.folder / "out")
-    one_by_one = judged(
-        workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1"
-    )
+    one_by_one = judged(workplace, "--launcher_args", "name=mmie_score,cache=off", MMIE_TASKS_SYNC="1")
     assert replies(workplace) == first, one_by_one.output
 
 
@@ -90,9 +82,7 @@ def test_two_processes_have_a_judge_each(workplace: Workplace) -> None:
     [
         pytest.param(lambda folder: shutil.rmtree(folder), "does not exist", id="no-folder"),
         pytest.param(lambda f: (f / "tokenizer.model").unlink(), "tokenizer.model", id="tokenizer"),
-        pytest.param(
-            lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"
-        ),
+        pytest.param(lambda f: (f / "model-00002-of-00004.safetensors").unlink(), "model-00002", id="shard"),
     ],
 )
 def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
@@ -110,9 +100,7 @@ def test_an_unusable_checkpoint_stops_the_run_before_the_model_generates(
 
 
 def test_the_tested_model_is_freed_before_the_judge_is_loaded(workplace: Workplace) -> None:
-    result = judged(
-        workplace, "--model", "stub", model=scripted_checkpoint.write(workplace.folder / "judge")
-    )
+    result = judged(workplace, "--model", "stub", model=scripted_checkpoint.write(workplace.folder / "judge"))
     assert printed(result)["official"] == 66.67, result.output
     freed = result.output.index(FREED)
     assert result.output.index("stub: generating") < freed < result.output.index(LOADED)
@@ -127,10 +115,7 @@ def test_a_model_of_real_width_judges_a_run_in_fp32(workplace: Workplace) -> Non
     assert len(usages) == N
     assert min(usage["input_tokens"] for usage in usages) > 256  # 256 for each tile
     assert all(0 < usage["output_tokens"] < 1024 for usage in usages)
-    assert (
-        "|dtype:float32|device:cpu|"
-        in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
-    )
+    assert "|dtype:float32|device:cpu|" in results(workplace)["configs"]["mmie"]["metadata"]["signature"]
     shutil.rmtree(model)  # half a gigabyte
 
 

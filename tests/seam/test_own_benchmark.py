@@ -83,24 +83,17 @@ def benchmark() -> Benchmark:
 
 
 def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -> None:
-    printed = {
-        metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"
-    }
+    printed = {metric: value for (task, metric), value in result.values.items() if task[:3] == "Odd"}
     assert printed == TABLE, result.output
     assert result.values["MMIE", "official"] == "68.5200"
 
 
 def test_a_package_that_overrides_no_task_is_not_mentioned(result: CommandResult) -> None:
-    assert (
-        "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name"
-        in result.output
-    )
+    assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name" in result.output
     assert "left out" not in result.output.partition("Selected Tasks")[0]
 
 
-def test_provenance_and_signature_are_in_the_results(
-    workplace: Workplace, result: CommandResult
-) -> None:
+def test_provenance_and_signature_are_in_the_results(workplace: Workplace, result: CommandResult) -> None:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
     assert metadata["provenance"].startswith("task:odd_one_out@1-A|reader:official+robust|data:sha")
@@ -121,17 +114,13 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
 
 @pytest.mark.usefixtures("result", "odd_one_out")
 def test_rescoring_saved_answers_gives_the_same_verdicts(workplace: Workplace) -> None:
-    (log,) = (
-        log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out"
-    )
+    (log,) = (log for log in find_runs(str(workplace.folder / "out"))[0].logs if log.task == "odd_one_out")
     read = [numbered.line for numbered in read_lines(log.path) if numbered.line]
     for line in read:
         sample = benchmark().read_line(line)
         assert benchmark().reread(line) == {"official": sample.official, "robust": sample.robust}
         assert Path(str(sample.question[0].image)).is_file()
-    assert [benchmark().read_line(line).official for line in read][-1] == Unscored(
-        "no_answer", "no saved answer"
-    )
+    assert [benchmark().read_line(line).official for line in read][-1] == Unscored("no_answer", "no saved answer")
 
 
 @pytest.mark.usefixtures("result")
@@ -222,9 +211,7 @@ def test_the_doctor_reports_on_the_benchmark(workplace: Workplace) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        pytest.param(
-            "not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"
-        ),
+        pytest.param("not_there.benchmark:BENCHMARK", "cannot be loaded from `not_there", id="not-installed"),
         pytest.param("support.sketch_benchmark:BENCHMARK", "no task file in", id="no-task-files"),
     ],
 )
@@ -241,16 +228,12 @@ def test_an_editable_install_has_its_tasks_in_the_checkout(tmp_path: Path) -> No
     zipfile.ZipFile(tmp_path / built.output.split()[-1]).extractall(workplace.plugins)
     (link,) = workplace.plugins.glob("*.pth")
     assert Path(link.read_text().strip()) == source
-    listed = workplace.run(
-        *("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{workplace.plugins}:{source}"
-    )
+    listed = workplace.run(*("lmms-eval", "--tasks", "list_subtasks"), PYTHONPATH=f"{workplace.plugins}:{source}")
     (line,) = [line for line in listed.output.splitlines() if line.startswith("|odd_one_out")]
     assert str(source / "odd_one_out" / "task_yamls") in line
 
 
-def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(
-    tmp_path: Path,
-) -> None:
+def test_a_missing_picture_stops_a_run_and_another_broken_package_does_not(tmp_path: Path) -> None:
     workplace = Workplace(folder=tmp_path)
     workplace.install_stub_model()
     shutil.copytree(EXAMPLE / "odd_one_out", workplace.plugins / "odd_one_out")

@@ -26,13 +26,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return workplace
 
 
-def evaluate(
-    workplace: Workplace,
-    name: str,
-    tasks: str,
-    answers: tuple[Path, ...],
-    replies: tuple[Path, ...],
-) -> None:
+def evaluate(workplace: Workplace, name: str, tasks: str, answers: tuple[Path, ...], replies: tuple[Path, ...]) -> None:
     result = workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--tasks", tasks, "--log_samples"),
         *("--model_args", f"path={';'.join(map(str, answers))}", "--output_path", name),
@@ -111,17 +105,13 @@ def test_the_report_is_one_file_that_loads_nothing(workplace: Workplace) -> None
 
 def test_agreement_begins_with_the_papers_table(workplace: Workplace) -> None:
     people = f"people={RESULTS / 'people.csv'}"
-    output = run_command(
-        workplace, "agreement", people, "judge=A", "other=other", "--task", "mmie"
-    ).output
+    output = run_command(workplace, "agreement", people, "judge=A", "other=other", "--task", "mmie").output
     row, other = against_people(output, "judge"), against_people(output, "other")
     # Of nine: off by 1, 5 and -4; the other judge by -1, 1, 1, -1, -1 and -1.
     assert row[0] == other[0] == "9"
     assert [row[2].split()[0], row[3].split()[0]] == ["4.667", "1.111"], output  # MSE, MAE
     assert [other[2].split()[0], other[3].split()[0]] == ["0.667", "0.667"], output
-    robust = run_command(
-        *(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")
-    ).output
+    robust = run_command(*(workplace, "agreement", people, "judge=A", "--task", "mmie", "--reading", "robust")).output
     assert against_people(robust, "judge")[3].startswith("0.111"), robust
 
 
@@ -163,6 +153,4 @@ def test_rescoring_finds_a_changed_verdict(workplace: Workplace, tmp_path: Path)
     (tmp_path / log.name).write_text(wrong, encoding="utf-8")
     output = run_command(workplace, "rescore", str(tmp_path)).output
     assert "MSR-1" in output, output
-    assert not re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), (
-        output
-    )
+    assert not re.search(r"nothing (?:has )?changed|no verdict changed", output, re.IGNORECASE), output

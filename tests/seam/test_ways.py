@@ -32,17 +32,13 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
         pytest.param("python -m mmie_tasks eval", id="python -m mmie_tasks eval"),
     ],
 )
-def test_an_evaluation_uses_our_task_and_reports_the_override_once(
-    workplace: Workplace, start: str
-) -> None:
+def test_an_evaluation_uses_our_task_and_reports_the_override_once(workplace: Workplace, start: str) -> None:
     result = workplace.run_process(*start.split(), *EVALUATION)
     assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
     assert result.output.count(OVERRIDDEN) == 1
 
 
-def test_two_processes_use_our_task_and_one_reports_the_override(
-    workplace: Workplace,
-) -> None:
+def test_two_processes_use_our_task_and_one_reports_the_override(workplace: Workplace) -> None:
     result = workplace.run(*TORCHRUN, *EVALUATION)
     assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
     assert result.output.count("stub: generating 2 answers") == 2

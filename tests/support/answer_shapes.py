@@ -17,9 +17,7 @@ from mmie_tasks.answers.segments import ParsedAnswer
 A, B = "/o/a.png", "/o/b.png"
 DATA = "data:image/png;base64,AAAA"
 FOLDER = "out/wan"  # of the cases, the only path that names a folder
-BASE64 = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAABJRU5ErkJggg=="
-)
+BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGMAAQAABQABJ3UyYwAAAABJRU5ErkJggg=="
 START, END = "<!-- Written by tests/support/answer_shapes.py -->\n", "<!-- end -->\n"
 HEAD = "| answer | example | becomes | counted |\n| --- | --- | --- | --- |\n"
 
@@ -82,11 +80,7 @@ SHAPES = [
         "not text",
         "a text or image of a part is neither: {'text': ['B'], 'image': None}",
     ),
-    Shape(
-        '[{"text": "A", "image": NaN}, {"text": NaN, "image": "/o/a.png"}]',
-        "json:parts",
-        ["A", f"@{A}"],
-    ),
+    Shape('[{"text": "A", "image": NaN}, {"text": NaN, "image": "/o/a.png"}]', "json:parts", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png"}', "json:part", ["A", f"@{A}"]),
     Shape('{"text":"A","image":"/o/a.png","n":"p"}', "json:part", ["A", f"@{A}"], "`n` 1"),
     # parts
@@ -104,11 +98,7 @@ SHAPES = [
     ),
     Shape('{"steps": [{"text": "1 + 1 = 2"}], "answer": "2"}', "json:steps", ["1 + 1 = 2", "2"]),
     Shape('{"steps": ["A", "/o/a.png"]}', "json:steps", ["A", f"@{A}"]),
-    Shape(
-        '{"segments":["A","/o/a.png",{"path":"/o/b.png"}]}',
-        "json:segments",
-        ["A", f"@{A}", f"@{B}"],
-    ),
+    Shape('{"segments":["A","/o/a.png",{"path":"/o/b.png"}]}', "json:segments", ["A", f"@{A}", f"@{B}"]),
     Shape(
         '{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"A"}]}',
         "json:messages",
@@ -129,15 +119,10 @@ SHAPES = [
         "with parts of other types",
     ),
     Shape(
-        '{"interleaved":[["A",{"image":"/o/a.png"}],{"type":"sound"}]}',
-        "json:interleaved",
-        ["A", f"@{A}"],
-        "`sound` 1",
+        '{"interleaved":[["A",{"image":"/o/a.png"}],{"type":"sound"}]}', "json:interleaved", ["A", f"@{A}"], "`sound` 1"
     ),
     Shape(
-        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]',
-        "json:parts",
-        ["A", f"@{DATA}"],
+        '[{"type":"output_text","text":"A"},{"type":"output_image","b64_json":"AAAA"}]', "json:parts", ["A", f"@{DATA}"]
     ),
     Shape(
         '{"output":[{"content":[{"text":"A"}]},{"type":"image_generation_call","result":"AAAA"}]}',
@@ -149,14 +134,8 @@ SHAPES = [
         "json:parts",
         [f"@{A}", "No."],
     ),
-    Shape(
-        '[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]
-    ),
-    Shape(
-        '[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]',
-        "json:parts",
-        ["A", f"@{A}", "B"],
-    ),
+    Shape('[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]),
+    Shape('[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]', "json:parts", ["A", f"@{A}", "B"]),
     # a text and a list of images
     Shape(
         '{"text": "1 <image> 2 <image>", "images": ["/o/a.png", "/o/b.png"]}',
@@ -182,10 +161,7 @@ SHAPES = [
     Shape('{"content": "A [IMG1]", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
     Shape('{"caption": "A", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"]),
     Shape(
-        '{"response": "A", "caption": "B", "images": ["/o/a.png"]}',
-        "json:text+images",
-        ["A", f"@{A}"],
-        "`caption` 1",
+        '{"response": "A", "caption": "B", "images": ["/o/a.png"]}', "json:text+images", ["A", f"@{A}"], "`caption` 1"
     ),
     Shape(
         '{"text": "A", "image_paths": ["/o/a.png"]}',
@@ -206,11 +182,7 @@ SHAPES = [
     Shape('{"text": "t", "images": []}', "json:text+images", ["t"]),
     Shape('{"text": 3, "images": []}', "json:text+images", ["3"]),
     Shape('{"text": null, "images": ["/o/a.png", null, ""]}', "json:text+images", [f"@{A}"]),
-    Shape(
-        '{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}',
-        "json:text+images",
-        ["t", f"@{A}"],
-    ),
+    Shape('{"text": "t", "images": [{"path": "/o/a.png"}], "n": 3}', "json:text+images", ["t", f"@{A}"]),
     Shape('{"text": "t", "images": "/o/a.png"}', "json:text+images", ["t", f"@{A}"]),
     Shape('{"text": "two\nlines", "images": []}', "json:text+images", ["two\nlines"]),
     # messages of chat servers
@@ -240,9 +212,7 @@ SHAPES = [
         ["A"],
         "thinking",
     ),
-    Shape(
-        '{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]
-    ),
+    Shape('{"role": "assistant", "content": "/o/a.png", "images": []}', "json:text+images", [f"@{A}"]),
     Shape('{"role":"assistant","text":"B","content":"A"}', "json:part", ["A"], "`text` 1"),
     Shape('{"content": ["A", {"b64_json": "AAAA"}]}', "json:content", ["A", f"@{DATA}"]),
     Shape('{"content": ["A"], "images": true}', "json:content", ["A"]),
@@ -255,11 +225,7 @@ SHAPES = [
         description="what Python prints of any of these",
     ),
     Shape("{'text': \"it's\\n\", 'images': ['/o/a.png']}", "repr:text+images", ["it's", f"@{A}"]),
-    Shape(
-        "[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]",
-        "repr:parts",
-        ["A", "B", f"@{B}"],
-    ),
+    Shape("[{'text': 'A', 'image': None}, {'text': 'B', 'image': '/o/b.png'}]", "repr:parts", ["A", "B", f"@{B}"]),
     # code fences
     Shape('```json\n{"text":"f","images":["/o/a.png"]}\n```', "json:text+images", ["f", f"@{A}"]),
     Shape(
@@ -273,11 +239,7 @@ SHAPES = [
         "fence",
         ["One.", f"@{A}", "Two.\n```python\nx = 1\n```", f"@{B}"],
     ),
-    Shape(
-        'So:\n```json\n{"text": "f", "images": []}\n```',
-        "text",
-        ['So:\n```json\n{"text": "f", "images": []}\n```'],
-    ),
+    Shape('So:\n```json\n{"text": "f", "images": []}\n```', "text", ['So:\n```json\n{"text": "f", "images": []}\n```']),
     # the head was cut off with the thinking in it
     Shape(
         'final", "images": ["/o/a.png"]}',
@@ -287,17 +249,11 @@ SHAPES = [
     ),
     Shape('fi\\"n\\nal", "images": []}', "beheaded:text+images", ['fi"n\nal']),
     Shape('final"}, {"type":"image","path":"/o/a.png"}]}', "beheaded:content", ["final", f"@{A}"]),
-    Shape(
-        'final", "image": null}, {"text": "B", "image": "/o/b.png"}]',
-        "beheaded:parts",
-        ["final", "B", f"@{B}"],
-    ),
+    Shape('final", "image": null}, {"text": "B", "image": "/o/b.png"}]', "beheaded:parts", ["final", "B", f"@{B}"]),
     Shape("final', 'images': ['/o/a.png']}", "beheaded:text+images", ["final", f"@{A}"]),
     Shape("final', ['/o/a.png'])", "beheaded:text+images", ["final", f"@{A}"]),
     # several strings
-    Shape(
-        ["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"
-    ),
+    Shape(["A", "![](/o/a.png)"], "rounds", ["A", f"@{A}"], description="several strings are rounds"),
     Shape(["A", None], "rounds", ["A"], "`round: null` 1"),
     # references
     Shape(
@@ -306,9 +262,7 @@ SHAPES = [
         ["@./x/y z.png"],
         description="as `qwen_image_edit` answers",
     ),
-    Shape(
-        A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"
-    ),
+    Shape(A, "path", [f"@{A}"], description="only a path with a slash, a `file://` URL or a data URI"),
     Shape("out/1.WebP\n", "path", ["@out/1.WebP"]),
     Shape("./out dir/1.png", "path", ["@./out dir/1.png"]),
     Shape("file:///o/a.png", "path", ["@file:///o/a.png"]),
@@ -326,8 +280,7 @@ SHAPES = [
         FOLDER,
         "folder",
         [f"@{FOLDER}"],
-        description="only a folder: its files `<row in four digits>_s<seed>.png`, as "
-        "`wan2_1_t2i` writes them",
+        description="only a folder: its files `<row in four digits>_s<seed>.png`, as `wan2_1_t2i` writes them",
     ),
     # prose
     Shape(
@@ -371,9 +324,7 @@ SHAPES = [
         "thinking",
     ),
     Shape("<|channel|>analysis<|message|>Hm, and then", "only thinking", [], "thinking"),
-    Shape(
-        "<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"
-    ),
+    Shape("<think>Hm.", "only thinking", [], "thinking", "nothing, or only thinking: an empty answer"),
     # no answer
     Shape(
         "[ERROR] no file",
@@ -421,9 +372,7 @@ def _pieces(shape: Shape) -> str:
 
 def _code(text: str | None) -> str:
     """In backticks, on one line of a table."""
-    line = re.sub(
-        r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or ""
-    )
+    line = re.sub(r"[A-Za-z0-9+/]{30}[A-Za-z0-9+/=]+", lambda match: f"{match[0][:12]}...", text or "")
     line = line.replace("\n", "↵").replace("|", "\\|")
     ticks = "`" * (max(map(len, re.findall("`+", line)), default=0) + 1)
     return f"{ticks} {line} {ticks}" if "`" in line else f"`{line}`"

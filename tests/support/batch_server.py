@@ -103,9 +103,7 @@ class BatchServer:
         self.faults.append(fault)
         return fault
 
-    def ends(
-        self, status: str, finished: int | None = None, code: str = "", message: str = ""
-    ) -> None:
+    def ends(self, status: str, finished: int | None = None, code: str = "", message: str = "") -> None:
         """Set the ending of the next batch that has none yet."""
         self.endings.append(Ending(status, finished, code, message))
 

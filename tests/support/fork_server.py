@@ -148,9 +148,7 @@ class ForkServer:
 def _settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The part of an environment that libraries may read when they are imported."""
     return {
-        name: value
-        for name, value in environment.items()
-        if name not in UNUSED and not name.startswith(READ_LATER)
+        name: value for name, value in environment.items() if name not in UNUSED and not name.startswith(READ_LATER)
     }
 
 

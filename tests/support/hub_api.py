@@ -31,10 +31,8 @@ def question(path: str, body: bytes, content_type: str) -> Question | None:
     route = _ROUTE.fullmatch(unquote(path))
     if route is None:
         return None
-    if "json" in content_type:
-        paths = json.loads(body).get("paths", [])
-    else:
-        paths = parse_qs(body.decode()).get("paths", [])
+    fields = json.loads(body) if "json" in content_type else parse_qs(body.decode())
+    paths = fields.get("paths", [])
     return Question(
         repo=route["repo"],
         what=route["what"] or "revision",
@@ -44,9 +42,7 @@ def question(path: str, body: bytes, content_type: str) -> Question | None:
     )
 
 
-def reply(
-    request: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str
-) -> Any:
+def reply(request: Question, files: Mapping[str, bytes], hashes: Mapping[str, str], sha: str) -> Any:
     """The answer, as JSON."""
     if request.what == "revision":
         siblings = [{"rfilename": name, "size": len(files[name])} for name in files]

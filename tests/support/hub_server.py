@@ -98,9 +98,7 @@ class HubServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> HubServer:
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
-        )
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
         self._thread.start()
         return self
 
@@ -132,11 +130,7 @@ class HubServer:
         self.patience_ends.set()
 
     def answers(
-        self,
-        status: int,
-        error_code: str = "",
-        times: float = float("inf"),
-        methods: tuple[str, ...] = ("HEAD", "GET"),
+        self, status: int, error_code: str = "", times: float = float("inf"), methods: tuple[str, ...] = ("HEAD", "GET")
     ) -> None:
         """Refuse, as the Hub does: a status, and a code in a header."""
         fault = Fault(times=times, methods=methods, status=status, error_code=error_code)
@@ -207,9 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.status:
             self._refuse(fault.status, fault.error_code)
             return
-        files = {
-            name: data for (repo, name), data in self.hub.files.items() if repo == request.repo
-        }
+        files = {name: data for (repo, name), data in self.hub.files.items() if repo == request.repo}
         hashes = {name: self.hub.hashes[request.repo, name] for name in files}
         if not files or request.revision not in {"main", self.hub.commit}:
             self._refuse(404, "RevisionNotFound" if files else "RepoNotFound")
@@ -324,9 +316,7 @@ def watch(process: subprocess.Popen[Any], until: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def ask_and_kill(
-    hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str
-) -> None:
+def ask_and_kill(hub_url: str, home: Path, code: str, when: Callable[[], bool], **more: str) -> None:
     """Run `code` in a new process, and kill it without warning as soon as `when` holds."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, code],

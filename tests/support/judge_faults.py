@@ -22,9 +22,7 @@ from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, er
 UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
 GZIP = {"content-encoding": "gzip"}
-HEAD = (
-    "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
-)
+HEAD = "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,7 @@ FAULTS = (
             Case("an-error-as-200", Sent(content=b'{"error": {"message": "x"}}')),
             Case("wrong-encoding", Sent(content=b"no gzip", headers=GZIP), "decompressed"),
             Case("truncated-encoding", Sent(content=gzip.compress(b"x" * 999)[:40], headers=GZIP)),
-            Case(
-                "unknown-encoding", Sent(content=b"x", headers={"content-encoding": "br"}), "`br`"
-            ),
+            Case("unknown-encoding", Sent(content=b"x", headers={"content-encoding": "br"}), "`br`"),
         ),
     ),
     Fault(
@@ -140,9 +136,7 @@ FAULTS = (
         reason="unavailable",
         cases=(
             Case("large", Sent(content=b" " * (MAX_BODY_BYTES + 1)), "more than 4 MiB"),
-            Case(
-                "bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"
-            ),
+            Case("bomb", Sent(content=gzip.compress(bytes(2**26)), headers=GZIP), "more than 4 MiB"),
         ),
     ),
     Fault(
@@ -165,12 +159,7 @@ FAULTS = (
         action="sends the request again with the parameters that the model accepts",
         requests=3,
         reason=None,
-        cases=(
-            Case(
-                "both",
-                only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value"),
-            ),
-        ),
+        cases=(Case("both", only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value")),),
     ),
     Fault(
         name="content filter, refusal, 400, 413, 422",
@@ -193,10 +182,7 @@ FAULTS = (
         action="takes the reply, marked as truncated",
         requests=1,
         reason=None,
-        cases=tuple(
-            Case(word, body(finish_reason=word))
-            for word in ("length", "max_tokens", "model_length")
-        ),
+        cases=tuple(Case(word, body(finish_reason=word)) for word in ("length", "max_tokens", "model_length")),
     ),
     Fault(
         name="any other finish reason than that of a whole reply: `error`, `abort`",

@@ -54,9 +54,7 @@ class Floor:
         return self.vision + self.prefill + self.decode
 
 
-def floor(
-    config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks
-) -> Floor:
+def floor(config: Config, dtype_bytes: int, prompts: Sequence[Prompt], rows: int, peaks: Peaks) -> Floor:
     """Computed from the model's sizes. The common start of the prompts counts once.
 
     Args:
@@ -79,13 +77,9 @@ def floor(
     pairs = sum(length**2 for length in lengths) / 2 - (count - 1) * shared**2 / 2
     replies = [prompt.max_new_tokens for prompt in prompts]
     generated = sum(replies) - count  # the first token of a reply comes with its prompt
-    keys_read = sum(
-        length * (reply - 1) + reply**2 / 2 for length, reply in zip(lengths, replies, strict=True)
-    )
+    keys_read = sum(length * (reply - 1) + reply**2 / 2 for length, reply in zip(lengths, replies, strict=True))
     steps = max(generated / rows, max(replies) - 1)
-    bytes_moved = steps * (text + head) * dtype_bytes + keys_read * kv_token_bytes(
-        config, dtype_bytes
-    )
+    bytes_moved = steps * (text + head) * dtype_bytes + keys_read * kv_token_bytes(config, dtype_bytes)
     decode_flops = 2 * generated * (text + head) + pair_flops * keys_read
     tiles = sum(len(prompt.tiles) for prompt in prompts if prompt.tiles is not None)
     return Floor(

@@ -201,9 +201,7 @@ class JudgeServer:
         await self._ended.wait()
         for listening in server.sockets:
             self._loop.remove_reader(listening.fileno())
-        for _ in range(
-            10
-        ):  # connections accepted just now start their task, which can then be cancelled
+        for _ in range(10):  # connections accepted just now start their task, which can then be cancelled
             await asyncio.sleep(0)
         server.close()
         for task in list(talks):
@@ -229,9 +227,7 @@ class JudgeServer:
             if sent.cut_after is not None:
                 return
 
-    async def _answer(
-        self, method: str, path: str, headers: dict[str, str], content: bytes
-    ) -> Sent:
+    async def _answer(self, method: str, path: str, headers: dict[str, str], content: bytes) -> Sent:
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key")
         allowed = self.key is None or given == self.key
         route, _, query = path.partition("?")
@@ -320,9 +316,7 @@ def judge_server(says: Says = "5", **settings: Any) -> Iterator[JudgeServer]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--port", type=int, default=8377)
     parser.add_argument("--says", default="5")
     parser.add_argument("--delay_s", type=float, default=0.0)

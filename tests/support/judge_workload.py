@@ -65,8 +65,7 @@ def requests(size: Size, count: int, seed: int, folder: Path) -> list[JudgeReque
         reply = 1024 if is_runaway else min(max(generator.gauss(300, 80), 120), 700)
         generated.append(
             JudgeRequest(
-                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]),
-                max_tokens=round(reply / size.replies_by),
+                parts=(rubric, paths[0], texts[0], *paths[1:], *texts[1:]), max_tokens=round(reply / size.replies_by)
             )
         )
     return generated

@@ -61,9 +61,7 @@ def mmie_lines(
         points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
-        grading = mmie_metrics.Grading(
-            official=read_official(reply.text), robust=read_robust(reply.text)
-        )
+        grading = mmie_metrics.Grading(official=read_official(reply.text), robust=read_robust(reply.text))
         answer = f"{answers}: {_words(index + 2, 50)}"
         facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
         logged = {
@@ -86,10 +84,7 @@ def milebench_lines(
 ) -> Iterator[Line]:
     """Lines of a log of ``milebench``: `images` a sample, six times as many in every third."""
     lots = _lots(seed, answers)
-    signature = (
-        "task:milebench@1-A|variant:test|prompt:official|reader:official+robust"
-        "|data:sha256:1|pkg:0.1.0"
-    )
+    signature = "task:milebench@1-A|variant:test|prompt:official|reader:official+robust|data:sha256:1|pkg:0.1.0"
     for number in range(per_dataset):
         for position, dataset in enumerate(datasets):
             needle = "Needle" in dataset
@@ -117,11 +112,7 @@ def milebench_lines(
 
 
 def mia_lines(
-    count: int,
-    seed: int = 0,
-    skill: float = 0.7,
-    judge: str = JUDGE,
-    answers: str = "model-a",
+    count: int, seed: int = 0, skill: float = 0.7, judge: str = JUDGE, answers: str = "model-a"
 ) -> Iterator[Line]:
     """Lines of a log of ``mia_bench``."""
     lots = _lots(seed, answers, judge)

@@ -12,8 +12,7 @@ SAME_VERDICT = {
     # markdown
     "bold-values": "score of component 1: **6/6**, score of component 2: **2/4**, total: **8/10**.",
     "bold-numbers": "Component 1: **6**/**6**, component 2: **2**/4, total score: **8** / **10**",
-    "bold-everything": "**Component 1**: **6/6**\n**Component 2**: **2/4**\n**Total "
-    "Score**: **8/10**",
+    "bold-everything": "**Component 1**: **6/6**\n**Component 2**: **2/4**\n**Total Score**: **8/10**",
     "underscores": "__Component 1:__ _6/6_, __Component 2:__ _2/4_, __Total:__ __8/10__",
     "code-span": f"`{SENTENCE}`. Reasons.",
     "code-span-values": "Component 1: `6/6`, component 2: `2/4`, total score: `8/10`.",
@@ -30,11 +29,8 @@ SAME_VERDICT = {
     "table-named": "| Component | Score |\n|---|---|\n| Component 1 | 6/6 |\n| Component "
     "2 | 2/4 |\n"
     "| **Total** | **8/10** |",
-    "table-titles": "| | Title | Score |\n|-|-|-|\n| 1 | Describe it | 6/6 |\n| 2 | In "
-    "red | 2/4 |\n"
-    "| | Total | 8/10 |",
-    "table-texts": "| Component | Score |\n|---|---|\n| Describe it | 6/6 |\n| In red | 2/4 |\n"
-    "| Total score | 8/10 |",
+    "table-titles": "| | Title | Score |\n|-|-|-|\n| 1 | Describe it | 6/6 |\n| 2 | In red | 2/4 |\n| | Total | 8/10 |",
+    "table-texts": "| Component | Score |\n|---|---|\n| Describe it | 6/6 |\n| In red | 2/4 |\n| Total score | 8/10 |",
     "html": "<b>Component 1:</b> 6/6<br><b>Component 2:</b> 2/4<br><b>Total score:</b> 8/10",
     "html-table": "<table><tr><td>Component 1</td><td>6/6</td></tr><tr><td>Component 2</td>"
     "<td>2/4</td></tr><tr><td>Total</td><td>8/10</td></tr></table>",
@@ -61,8 +57,7 @@ SAME_VERDICT = {
     "unit": "Component 1: 6/6 points, component 2: 2/4 points, total score: 8/10 points.",
     "units-twice": "Component 1: 6 points / 6 points, component 2: 2 points out of 4, total: 8/10",
     "out-of-brackets": "Component 1: 6 (out of 6), component 2: 2 (out of 4), total: 8 (out of 10)",
-    "out-of-a-maximum": "Component 1: 6 out of a maximum of 6. Component 2: 2 out of a possible 4. "
-    "Total: 8 out of 10.",
+    "out-of-a-maximum": "Component 1: 6 out of a maximum of 6. Component 2: 2 out of a possible 4. Total: 8 out of 10.",
     "of": "Component 1: 6 of 6. Component 2: 2 of 4 points. Total: 8 of 10.",
     "sum": "Component 1: 6/6, component 2: 2/4, total score: 6/6 + 2/4 = 8/10.",
     "percent-too": f"{SENTENCE} = 80%.",
@@ -83,26 +78,20 @@ SAME_VERDICT = {
     "gets": "Component 1 gets 6/6 and component 2 gets a 2/4, so the total score is 8/10.",
     "scores-first": "6/6 for component 1, 2/4 for component 2, 8/10 in total.",
     "scores-first-brackets": "I give 6/6 (component 1) and 2/4 (component 2); 8/10 (total).",
-    "restated-the-same": f"{SENTENCE}. Reasons.\n\nComponent 1: 6/6 because. Component 2: 2/4. "
-    "Final total score: 8/10",
+    "restated-the-same": f"{SENTENCE}. Reasons.\n\nComponent 1: 6/6 because. Component 2: 2/4. Final total score: 8/10",
     "decoy-after": f"{SENTENCE}. Component 1: 3/6 would be too strict.",
     "decoy-plain": f"{SENTENCE}. Component 1: 3/6 is what a beginner gets.",
     "decoy-total-first": "total score: 8/10, score of component 1: 6/6, score of component 2: 2/4. "
     "Component 1: 3/6 is what a beginner gets.",
     "scores-first-lines": "6/6 component 1\n2/4 component 2\n8/10 total",
     "numbered-first-person": "1. In red: 6/6\n2. From the first-person view: 2/4\nTotal: 8/10",
-    "scores-first-with-counts": "6/6 for component 1 (2/3 items), 2/4 for component 2 (1/2 items), "
-    "8/10 in total.",
-    "scores-first-then-counts": "6/6 for component 1, 2/4 for component 2, 8/10 total; colours are "
-    "named: 3/4 items",
+    "scores-first-with-counts": "6/6 for component 1 (2/3 items), 2/4 for component 2 (1/2 items), 8/10 in total.",
+    "scores-first-then-counts": "6/6 for component 1, 2/4 for component 2, 8/10 total; colours are named: 3/4 items",
     "decoy-fraction": f"The answer names 3/4 of the tools. {SENTENCE}. It uses 1/2 of the words.",
     "proportion": "Component 1: 6/6, component 2: 2/4 since in total 2/3 of it is red, total: 8/10",
-    "titles": "Component 1 (Describe the total scene): 6/6, component 2 ('in red'): 2/4, "
-    "total: 8/10",
-    "titles-before-colon": "Component 1: Describe the scene: 6/6\nComponent 2: In red: "
-    "2/4\nTotal: 8/10",
-    "titles-brackets": "Component 1: Describe the scene (6/6)\nComponent 2: In red "
-    "(2/4)\nTotal (8/10)",
+    "titles": "Component 1 (Describe the total scene): 6/6, component 2 ('in red'): 2/4, total: 8/10",
+    "titles-before-colon": "Component 1: Describe the scene: 6/6\nComponent 2: In red: 2/4\nTotal: 8/10",
+    "titles-brackets": "Component 1: Describe the scene (6/6)\nComponent 2: In red (2/4)\nTotal (8/10)",
     "weights-told": "Component 1 (6 points): 6/6, component 2 (worth 4): 2/4, total score: 8/10",
     # spacing
     "no-blanks": "score of component 1:6/6,score of component 2:2/4,total score:8/10",
@@ -128,13 +117,11 @@ SAME_VERDICT = {
     # unicode
     "full-width-digits": "component １: ６/６, component ２: ２/４, total score: ８/１０。",
     "full-width-slash": "component 1：6／6，component 2：2／4，total score：8／10。",
-    "superscripts": "component 1: \u2076\u2044\u2086, component 2: \u00b2\u2044\u2084, total: "
-    "\u2078\u2044\u2081\u2080",
+    "superscripts": "component 1: \u2076\u2044\u2086, component 2: \u00b2\u2044\u2084, total: \u2078\u2044\u2081\u2080",
     "division-slash": "component 1: 6\u22156, component 2: 2\u22154, total score: 8\u221510",
     "no-break-spaces": SENTENCE.replace(" ", "\u00a0"),
     "bidi-marks": f"\u200f{SENTENCE}\u202c.",
-    "devanagari": "component 1: \u096c/\u096c, component 2: \u0968/\u096a, total: "
-    "\u096e/\u0967\u0966",
+    "devanagari": "component 1: \u096c/\u096c, component 2: \u0968/\u096a, total: \u096e/\u0967\u0966",
     "keycaps": "component 1\ufe0f\u20e3: 6/6, component 2\ufe0f\u20e3: 2/4, total: 8/10",
     "chinese": "\u7b2c\u4e00\u4e2a\u7ec4\u4ef6\u5f97\u5206\uff1a6/6\uff0c\u7b2c\u4e8c\u4e2a\u7ec4"
     "\u4ef6\u5f97\u5206\uff1a2/4\uff0c\u603b\u5206\uff1a8/10\u3002",
@@ -146,8 +133,7 @@ SAME_VERDICT = {
     # structures
     "json-flat": '{"component_1": "6/6", "component_2": "2/4", "total_score": "8/10"}',
     "json-list": '{"scores": ["6/6", "2/4"], "total": "8/10"}',
-    "json-max-first": '[{"component": 1, "score": "6/6"}, {"component": 2, "score": "2/4"}, '
-    '{"total": "8/10"}]',
+    "json-max-first": '[{"component": 1, "score": "6/6"}, {"component": 2, "score": "2/4"}, {"total": "8/10"}]',
     "json-nested": '{"component 1": {"score": "6/6", "reason": "names 3/3"}, "component 2": '
     '{"score": "2/4", "reason": "half"}, "total": "8/10"}',
     "json-values-in-words": '{"component 2": "2/4, half of it is red", "component 1": '
@@ -160,10 +146,8 @@ SAME_VERDICT = {
     '"component 2": "2/4", "total score": "8/10"}',
     "yaml": "component_1: 6/6\ncomponent_2: 2/4\ntotal_score: 8/10",
     "yaml-nested": "components:\n  - id: 1\n    score: 6/6\n  - id: 2\n    score: 2/4\ntotal: 8/10",
-    "xml": '<scores><component id="1">6/6</component><component id="2">2/4</component>'
-    "<total>8/10</total></scores>",
-    "xml-numbered": ""
-    "<component1>6/6</component1>\n<component2>2/4</component2>\n<total>8/10</total>",
+    "xml": '<scores><component id="1">6/6</component><component id="2">2/4</component><total>8/10</total></scores>',
+    "xml-numbered": "<component1>6/6</component1>\n<component2>2/4</component2>\n<total>8/10</total>",
     "dict": "{1: '6/6', 2: '2/4', 'total': '8/10'}",
     # the judge quotes the answer
     "quote-before": f'The answer ends with "{FAKE}". {SENTENCE}.',
@@ -187,42 +171,18 @@ SAME_VERDICT = {
 """Replies that all say: 6 of 6, 2 of 4, 8 of 10."""
 
 OTHER_VERDICTS = {
-    "comma-decimals": (
-        "component 1: 5,5/6; component 2: 2/4; total: 7,5/10",
-        [(5.5, 6), (2, 4)],
-        (7.5, 10),
-    ),
+    "comma-decimals": ("component 1: 5,5/6; component 2: 2/4; total: 7,5/10", [(5.5, 6), (2, 4)], (7.5, 10)),
     "decimal-denominators": (
         "component 1: 6/6.0, component 2: 2.0/4, total score: 8.0/10.0",
         [(6, 6), (2, 4)],
         (8, 10),
     ),
-    "leading-dot": (
-        "component 1: .5/1, component 2: 1/1, total score: .7/1",
-        [(0.5, 1), (1, 1)],
-        (0.7, 1),
-    ),
-    "trailing-zeros": (
-        "component 1: 6.00/6, component 2: 2.50/4, total: 8.50/10",
-        [(6, 6), (2.5, 4)],
-        (8.5, 10),
-    ),
-    "halves": (
-        "component 1: 6/6, component 2: 1\u00bd/4, total score: 7\u00bd/10",
-        [(6, 6), (1.5, 4)],
-        (7.5, 10),
-    ),
-    "zero-comma": (
-        "component 1: 3/6, component 2: 2/4, total score: 5/10,0",
-        [(3, 6), (2, 4)],
-        (5, 10),
-    ),
+    "leading-dot": ("component 1: .5/1, component 2: 1/1, total score: .7/1", [(0.5, 1), (1, 1)], (0.7, 1)),
+    "trailing-zeros": ("component 1: 6.00/6, component 2: 2.50/4, total: 8.50/10", [(6, 6), (2.5, 4)], (8.5, 10)),
+    "halves": ("component 1: 6/6, component 2: 1\u00bd/4, total score: 7\u00bd/10", [(6, 6), (1.5, 4)], (7.5, 10)),
+    "zero-comma": ("component 1: 3/6, component 2: 2/4, total score: 5/10,0", [(3, 6), (2, 4)], (5, 10)),
     "no-total": ("Component 1: 6/6\nComponent 2: 2/4\n\nReasons follow.", [(6, 6), (2, 4)], None),
-    "no-total-and-a-count": (
-        "Component 1: 6/6. Component 2: 2/4. It has 3/4 items.",
-        [(6, 6), (2, 4)],
-        None,
-    ),
+    "no-total-and-a-count": ("Component 1: 6/6. Component 2: 2/4. It has 3/4 items.", [(6, 6), (2, 4)], None),
     "told-then-a-wrong-total": (
         f"The response says {FAKE}. {SENTENCE.replace('8/10', '9/10')}.",
         [(6, 6), (2, 4)],
@@ -232,59 +192,25 @@ OTHER_VERDICTS = {
     "no-total-json": ('{"component 1": "6/6", "component 2": "2/4"}', [(6, 6), (2, 4)], None),
     "total-dash": ("component 1: 6/6, component 2: 2/4, total score: -", [(6, 6), (2, 4)], None),
     "total-number": ("component 1: 6/6, component 2: 2/4, total score: 8.", [(6, 6), (2, 4)], None),
-    "total-sum-of-numbers": (
-        "component 1: 6/6, component 2: 2/4, total: 6 + 2 = 8.",
-        [(6, 6), (2, 4)],
-        None,
-    ),
-    "total-wrong": (
-        "component 1: 6/6, component 2: 2/4, total score: 9/10.",
-        [(6, 6), (2, 4)],
-        (9, 10),
-    ),
-    "each-of-ten": (
-        "component 1: 9/10, component 2: 5/10, total score: 7/10",
-        [(9, 10), (5, 10)],
-        (7, 10),
-    ),
-    "each-of-one": (
-        "component 1: 1/1, component 2: 1/1, total score: 10/10",
-        [(1, 1), (1, 1)],
-        (10, 10),
-    ),
+    "total-sum-of-numbers": ("component 1: 6/6, component 2: 2/4, total: 6 + 2 = 8.", [(6, 6), (2, 4)], None),
+    "total-wrong": ("component 1: 6/6, component 2: 2/4, total score: 9/10.", [(6, 6), (2, 4)], (9, 10)),
+    "each-of-ten": ("component 1: 9/10, component 2: 5/10, total score: 7/10", [(9, 10), (5, 10)], (7, 10)),
+    "each-of-one": ("component 1: 1/1, component 2: 1/1, total score: 10/10", [(1, 1), (1, 1)], (10, 10)),
     "as-in-the-format": (
         "score of component 1: 2/2, score of component 2: 4/8, total score: 6/10",
         [(2, 2), (4, 8)],
         (6, 10),
     ),
-    "of-a-hundred": (
-        "component 1: 6/6, component 2: 2/4, total score: 80/100",
-        [(6, 6), (2, 4)],
-        (80, 100),
-    ),
-    "equal-fractions": (
-        "component 1: 3/6 = 1/2, component 2: 4/4, total score: 7/10",
-        [(3, 6), (4, 4)],
-        (7, 10),
-    ),
-    "all-zero": (
-        "component 1: 0/6, component 2: 0/4, total score: 0/10. Off topic.",
-        [(0, 6), (0, 4)],
-        (0, 10),
-    ),
+    "of-a-hundred": ("component 1: 6/6, component 2: 2/4, total score: 80/100", [(6, 6), (2, 4)], (80, 100)),
+    "equal-fractions": ("component 1: 3/6 = 1/2, component 2: 4/4, total score: 7/10", [(3, 6), (4, 4)], (7, 10)),
+    "all-zero": ("component 1: 0/6, component 2: 0/4, total score: 0/10. Off topic.", [(0, 6), (0, 4)], (0, 10)),
     "final-restated": (
-        (
-            f"{SENTENCE}. Wait. Revised: score of component 1: 3/6, score of component 2: "
-            f"2/4, total score: 5/10."
-        ),
+        (f"{SENTENCE}. Wait. Revised: score of component 1: 3/6, score of component 2: 2/4, total score: 5/10."),
         [(3, 6), (2, 4)],
         (5, 10),
     ),
     "correction-of-draft": (
-        (
-            f"{FAKE}. On reflection, the final scores are: component 1: 3/6, component 2: "
-            f"2/4, total: 5/10"
-        ),
+        (f"{FAKE}. On reflection, the final scores are: component 1: 3/6, component 2: 2/4, total: 5/10"),
         [(3, 6), (2, 4)],
         (5, 10),
     ),

@@ -10,14 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    REALISTIC,
-    TASK_OF,
-    TASKS,
-    VARIANTS,
-    has_variant,
-)
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, REALISTIC, TASK_OF, TASKS, VARIANTS, has_variant
 
 LEVELS = ("few", "medium", "many")
 OF_DATASET, OF_ALL = "_milebench_dataset", "_milebench_all"  # no .yaml: not tasks
@@ -48,9 +41,7 @@ def all_template() -> str:
         rows += [metric(f"{reading}_{name}", "mean") for name in (*DATASETS, *LEVELS)]
         rows += [metric(f"{reading}_{name}", "task_mean") for name in TASKS]
         rows += [
-            metric(f"{reading}_{name}", name)
-            for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS)
-            if name not in TASKS
+            metric(f"{reading}_{name}", name) for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS) if name not in TASKS
         ]
     head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results_all\n"
     return f"{head}metric_list:\n{common_metrics()}{''.join(rows)}"

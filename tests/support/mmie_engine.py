@@ -100,9 +100,7 @@ def _stock_model() -> Any:
 
 
 @cache
-def _stock_output(
-    ids: tuple[int, ...], tiles: bytes | None, limit: int
-) -> tuple[list[int], torch.Tensor]:
+def _stock_output(ids: tuple[int, ...], tiles: bytes | None, limit: int) -> tuple[list[int], torch.Tensor]:
     pixels = None
     if tiles is not None:
         side = checkpoint().config.vision_config.image_size
@@ -157,9 +155,7 @@ class CheckedPart:
         return logits
 
 
-def check_page_counts(
-    pool: PagePool, prefixes: PrefixCache | None, live: Sequence[Row], page_tokens: int
-) -> None:
+def check_page_counts(pool: PagePool, prefixes: PrefixCache | None, live: Sequence[Row], page_tokens: int) -> None:
     """Every page is free, or has one holder for each of its rows and one for the prefix cache.
 
     Tokens to come go to pages that no other row has, and image features are dropped once the prompt
@@ -209,9 +205,7 @@ class EngineHarness:
     def record_logits(self, key: int, generated: int, logits: torch.Tensor) -> None:
         self.logits.setdefault(key, {})[generated] = logits.clone()
 
-    def results(
-        self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None
-    ) -> dict[int, Result]:
+    def results(self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None) -> dict[int, Result]:
         """Results by key; every prompt has exactly one."""
         results: dict[int, Result] = {}
         with one_thread():
@@ -227,9 +221,7 @@ class EngineHarness:
         return {key: completion(result).output for key, result in results.items()}
 
 
-def build_engine(
-    plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part
-) -> EngineHarness:
+def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part: part) -> EngineHarness:
     """An engine.
 
     Args:
@@ -249,11 +241,7 @@ def build_engine(
 
     engine = Engine(
         schedule=Schedule(
-            pool=pool,
-            prefixes=prefixes,
-            page_tokens=size,
-            long_after=text.rotary.long_after,
-            max_rows=plan.rows,
+            pool=pool, prefixes=prefixes, page_tokens=size, long_after=text.rotary.long_after, max_rows=plan.rows
         ),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=CheckedPart(wrap("prefill", prefill), check),  # type: ignore[arg-type]

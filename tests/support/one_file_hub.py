@@ -51,10 +51,5 @@ def fetch_and_kill(hub: HubServer, home: Path, bytes_on_disk: int = 16_000) -> i
     """A download that stalls and is then killed; how many bytes it left."""
     part = part_of(hub, home)
     hub.hangs(after=bytes_on_disk + 10_000)  # 8 KiB may wait in the process, and die with it
-    ask_and_kill(
-        hub.url,
-        home,
-        FETCH.format({}),
-        when=lambda: part.exists() and part.stat().st_size >= bytes_on_disk,
-    )
+    ask_and_kill(hub.url, home, FETCH.format({}), when=lambda: part.exists() and part.stat().st_size >= bytes_on_disk)
     return part.stat().st_size

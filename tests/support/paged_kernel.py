@@ -47,8 +47,7 @@ def row_attention(queries, keys, values, length, causal):
     """Attention of one row: its queries are the last of `length` tokens."""
     group = queries.shape[1] // keys.shape[1]
     keys, values = (
-        tensor[:length].float().repeat_interleave(group, dim=1).transpose(0, 1)
-        for tensor in (keys, values)
+        tensor[:length].float().repeat_interleave(group, dim=1).transpose(0, 1) for tensor in (keys, values)
     )
     scores = queries.float().transpose(0, 1) @ keys.transpose(1, 2) * queries.shape[-1] ** -0.5
     if causal:

@@ -20,11 +20,7 @@ _usages = st.builds(
     cost_usd=st.none() | st.floats(0, 1e6, allow_nan=False),
 )
 any_reply = st.builds(
-    JudgeReply,
-    text=any_text,
-    model=any_text,
-    usage=_usages,
-    finish=st.sampled_from(["stop", "length"]),
+    JudgeReply, text=any_text, model=any_text, usage=_usages, finish=st.sampled_from(["stop", "length"])
 )
 cached_replies = st.builds(
     CachedReply,

@@ -132,9 +132,7 @@ def detail(index: int, official: float | None, robust: float | None, other: floa
 def samples(points: Sequence[tuple[float | None, float | None, float | None]], full: float) -> Json:
     official, robust, other = (list(column) for column in zip(*points, strict=True))
     missing = [index == 1 for index in range(len(points))]
-    reasons = [
-        ["" if value is not None else "unparsed" for value in run] for run in (official, other)
-    ]
+    reasons = [["" if value is not None else "unparsed" for value in run] for run in (official, other)]
     reasons[1][1] = ""
 
     def difference(index: int) -> float:
@@ -143,32 +141,16 @@ def samples(points: Sequence[tuple[float | None, float | None, float | None]], f
 
     return {
         "ids": [f"id-{index} {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))],
-        "first": [
-            f"Question {index}: {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))
-        ],
+        "first": [f"Question {index}: {HOSTILE[index % len(HOSTILE)]}" for index in range(len(points))],
         "points": {"official": [official, other], "robust": [robust, other]},
         "reasons": {"official": reasons, "robust": reasons},
         "missing": [[False] * len(points), missing],
-        "groups": {
-            "category": {
-                "names": ["even", ATTACK],
-                "of": [[index % 2] for index in range(len(points))],
-            }
-        },
+        "groups": {"category": {"names": ["even", ATTACK], "of": [[index % 2] for index in range(len(points))]}},
         "disputed": [difference(index) for index in range(len(points))],
     }
 
 
-POINTS = (
-    (6, 6, 5),
-    (0, 0, None),
-    (3, 4, 3),
-    (None, None, 2),
-    (2, 2, 2),
-    (5, 5, 0),
-    (1, 1, 1),
-    (4, 4, 4),
-)
+POINTS = ((6, 6, 5), (0, 0, None), (3, 4, 3), (None, None, 2), (2, 2, 2), (5, 5, 0), (1, 1, 1), (4, 4, 4))
 
 
 def hostile() -> Json:
@@ -215,8 +197,7 @@ def hostile() -> Json:
         "package": "0.1.0",
         "method": "Intervals are made up.",
         "runs": [
-            {"name": name, "folder": f"out/{ATTACK}", "date": "20261121_120000", "notes": [ATTACK]}
-            for name in NAMES
+            {"name": name, "folder": f"out/{ATTACK}", "date": "20261121_120000", "notes": [ATTACK]} for name in NAMES
         ],
         "tasks": [task, {**task, "task": "mmie_sa", "title": "MMIE, SA", "judged": False}],
     }
@@ -244,9 +225,7 @@ def large(count: int, chunk: int = 500) -> Json:
             "points": {"official": [points], "robust": [points]},
             "reasons": {"official": [[""] * count], "robust": [[""] * count]},
             "missing": [[False] * count],
-            "groups": {
-                "field": {"names": ["a", "b"], "of": [[index % 2] for index in range(count)]}
-            },
+            "groups": {"field": {"names": ["a", "b"], "of": [[index % 2] for index in range(count)]}},
             "disputed": [0.0] * count,
             "chunk_starts": starts,
         },

@@ -21,10 +21,7 @@ from support.fork_server import STARTUP, ForkServer, Script
 TESTS = Path(__file__).resolve().parents[1]
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
 TIMEOUT_S = 900
-TORCHRUN = (
-    *("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
-    *("-m", "lmms_eval"),
-)
+TORCHRUN = (*("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"), *("-m", "lmms_eval"))
 """Starts lmms-eval as two processes; `Workplace.run` with ``processes=2`` is much faster."""
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -107,11 +104,7 @@ class Workplace:
             assert processes == 1, "with these variables, use torchrun"
             return self.run_process(*command, **variables)
         script = Script(
-            path=str(path),
-            arguments=arguments,
-            folder=str(self.folder),
-            environment=environment,
-            processes=processes,
+            path=str(path), arguments=arguments, folder=str(self.folder), environment=environment, processes=processes
         )
         with tempfile.TemporaryFile() as output:
             status = _server().run(script, output, TIMEOUT_S)
@@ -143,9 +136,7 @@ class Workplace:
         return pids
 
     def _environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        inherited_variables = {
-            name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)
-        }
+        inherited_variables = {name: value for name, value in inherited.items() if not name.startswith(_NOT_INHERITED)}
         return {
             **inherited_variables,
             "PATH": os.pathsep.join([sysconfig.get_path("scripts"), inherited.get("PATH", "")]),

@@ -27,13 +27,7 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, installed_asset
-from mmie_tasks.hub.download import (
-    DISK_FULL,
-    HubFile,
-    download_errors,
-    download_failure,
-    without_urls,
-)
+from mmie_tasks.hub.download import DISK_FULL, HubFile, download_errors, download_failure, without_urls
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.revisions import HubDataset, HubFolder, is_commit
 
@@ -48,12 +42,8 @@ NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `i
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
-_EXTENSIONS = frozenset(
-    (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif")
-)
-_DATASET = HubDataset(
-    repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,)
-)
+_EXTENSIONS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif"))
+_DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,))
 _ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
 _PAGE = f"https://huggingface.co/datasets/{REPO}"
 _FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
@@ -209,8 +199,7 @@ class _Finder:
     def _single(self, row: int, names: Sequence[str]) -> str | None:
         if len(names) > 1:
             raise DataBroken(
-                f"`{self.images}` contains several images for row {row}: {', '.join(names)}.",
-                hint="keep one of them",
+                f"`{self.images}` contains several images for row {row}: {', '.join(names)}.", hint="keep one of them"
             )
         return names[0] if names else None
 
@@ -265,9 +254,7 @@ def _commit(builder: datasets.DatasetBuilder, revision: str) -> str:
     """The commit that was loaded; `datasets` logs if it took it from its cache."""
     commit = str(builder.hash)
     if not is_commit(commit):
-        raise DataBroken(
-            f"The server's answer for `{REPO}` has no valid commit: {commit!r}.", hint=_ALTERNATIVE
-        )
+        raise DataBroken(f"The server's answer for `{REPO}` has no valid commit: {commit!r}.", hint=_ALTERNATIVE)
     if builder.name == "cache" and revision not in ("main", commit):
         raise DataMissing(
             f"`{REPO}` at `{revision}` could not be downloaded: the Hub did not answer, and the "
@@ -380,13 +367,9 @@ def _plan(environment: Mapping[str, str]) -> DownloadPlan:
 
     revision = _DATASET.revision(environment)
     try:
-        info = HfApi().dataset_info(
-            REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S
-        )
+        info = HfApi().dataset_info(REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S)
     except download_errors() as error:
-        table = HubFile(
-            repo=REPO, filename="the table", revision=revision, alternative=_ALTERNATIVE
-        )
+        table = HubFile(repo=REPO, filename="the table", revision=revision, alternative=_ALTERNATIVE)
         raise download_failure(table, error) from error
     files = [file for file in info.siblings or [] if file.rfilename.endswith(".parquet")]
     size_bytes = sum(file.size or 0 for file in files)

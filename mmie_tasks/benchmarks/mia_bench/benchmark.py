@@ -141,9 +141,7 @@ def _weights(record: Record) -> tuple[int, ...]:
     value = record.get("weights")
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(
-        type(weight) is int and 0 < weight < 1000 for weight in value
-    ):
+    if not isinstance(value, list) or not all(type(weight) is int and 0 < weight < 1000 for weight in value):
         raise BadRecord("`weights` is not a list of numbers of points from 1")
     return tuple(value)
 

@@ -73,10 +73,7 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     odd_rows.log()
     paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
     if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
-        logger.info(
-            "MIA-Bench: instructions or components of these 400 rows differ from those of the "
-            "official file."
-        )
+        logger.info("MIA-Bench: instructions or components of these 400 rows differ from those of the official file.")
     data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
     data += odd_rows.suffix
     rows = [_row(entry, paths[int(entry.sample.id)], data) for entry in entries]
@@ -97,9 +94,7 @@ def _local_folder(root: Path) -> Path:
         raise DataMissing(f"`MIA_BENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
     if not (root / ANNOTATION).is_file():
         names = ", ".join(sorted(path.name for path in root.iterdir())[:20]) or "nothing"
-        raise DataMissing(
-            f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT
-        )
+        raise DataMissing(f"`{root}` contains no `{ANNOTATION}`; it contains: {names}.", hint=_LAYOUT)
     return root
 
 

@@ -189,9 +189,7 @@ def summary(records: Sequence[SampleRecord], floor: float = COVERAGE_FLOOR) -> s
     for name in TYPES:
         lines.append(_line(name, floor, *_totals([r for r in records if r["type"] == name])))
     for name in CATEGORIES:
-        lines.append(
-            _line(name, floor, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS))
-        )
+        lines.append(_line(name, floor, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS)))
     for kind, verdicts in zip(SCORE_KINDS, _totals(records), strict=True):
         reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
         listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items()))

@@ -119,11 +119,7 @@ def read_reply(text: str, weights: Sequence[int]) -> ParsedReply:
     folded = _BEHIND.sub(r"\g<label>: \g<mark>", fold(text))
     own_text, quotations = _without_quotations(folded)
     entries = _own(own_text, _entries(own_text))
-    if (
-        not any(entry.number for entry in entries)
-        and quotations
-        and _is_trusted(folded, quotations)
-    ):
+    if not any(entry.number for entry in entries) and quotations and _is_trusted(folded, quotations):
         own_text, entries = folded, _own(folded, _entries(folded))
     if any(entry.number for entry in entries):
         return _checked(_verdict_by_name(own_text, entries, nothing))
@@ -382,9 +378,7 @@ _FILLER = re.compile(  # words without a meaning between a label and its mark
     r"|then|so|hence|equals|component|response|answer|total|sum|overall|final|to|i|s)\b"
     r"|得分|分数|为|是)*"
 )
-_LEADS = re.compile(
-    rf"(?i)(?:[:=|(\[>\"'`-]|\b(?:{_SCORE}|is|with|at)(?:\s+(?:an?|the|it|of|is)){{0,2}})\s{{0,3}}$"
-)
+_LEADS = re.compile(rf"(?i)(?:[:=|(\[>\"'`-]|\b(?:{_SCORE}|is|with|at)(?:\s+(?:an?|the|it|of|is)){{0,2}})\s{{0,3}}$")
 _STOP = re.compile(r"[.!?](?=\s)|\n")
 _MORE_NUMBERS = re.compile(r"\s{0,3}(?:and|&|,|to|-|/)\s{0,3}(?:component\s)?\d")  # 1 and 2
 _LONGEST_TITLE = 400  # characters between the name of a component and its mark
@@ -472,9 +466,7 @@ def _is_attributed(text: str, start: int) -> bool:
 
 # Stage 5, the verdict among the entries.
 
-_RESTATED = re.compile(
-    r"(?i)\b(?:final|revis|correct(?:ion|ed|ing)|updat|adjust|amend|on reflection|reconsider)"
-)
+_RESTATED = re.compile(r"(?i)\b(?:final|revis|correct(?:ion|ed|ing)|updat|adjust|amend|on reflection|reconsider)")
 _UNNAMED = re.compile(r"(?i)(?:[\n.;,]\W{0,4}(?:score|grade|rating)\W{0,5}|=\s?)$")
 _CLOSE = 60  # characters between the components and a total that belongs to them
 
@@ -491,8 +483,7 @@ def _verdict_by_name(text: str, entries: Sequence[_Entry], nothing: ParsedReply)
     verdict = complete[-1] if repeated else entries
     marks = {entry.number: entry.mark for entry in verdict}
     attached = repeated or any(
-        (one.number == _TOTAL) != (two.number == _TOTAL)
-        and len(text[one.end : two.start].strip()) <= _CLOSE
+        (one.number == _TOTAL) != (two.number == _TOTAL) and len(text[one.end : two.start].strip()) <= _CLOSE
         for one, two in pairwise(entries)
     )
     end = len(text) if _TOTAL in marks else max(entry.end for entry in entries)

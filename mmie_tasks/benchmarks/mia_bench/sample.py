@@ -27,9 +27,7 @@ TYPES = ("basic", "intermediate", "advanced", "creative", "complex")
 
 MAX_COMPONENTS = 5  # the official prompt is defined for 1 to 5 (notebook, cell 2)
 
-_CONTRADICTORY = frozenset(
-    ("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad")
-)
+_CONTRADICTORY = frozenset(("26e2998bd2be", "aa1db91bb293", "c0b02f394449", "8168db2ba934", "3124769b79ad"))
 """The `fingerprint` of rows 30, 101, 133, 262 and 266 of the official file."""
 
 T = TypeVar("T")

@@ -110,9 +110,7 @@ def check_data(docs: datasets.Dataset) -> None:
     check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
 
 
-def doc_to_messages(
-    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
-) -> list[dict[str, object]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
     """The image, then the instruction, as one user turn."""
     return user_turn([_open(doc), doc_to_text(doc, lmms_eval_specific_kwargs)])
 
@@ -149,9 +147,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     logged = {
         "image": doc["image"] or None,
         "signature": signature(doc),
-        "answer_sha256": hashlib.sha256(
-            "".join(map(str, results)).encode(errors="surrogatepass")
-        ).hexdigest(),
+        "answer_sha256": hashlib.sha256("".join(map(str, results)).encode(errors="surrogatepass")).hexdigest(),
     }
     if (grading := _ungraded(sample, doc, results)) is not None:
         return metrics.rows(sample, grading, {**logged, "replies": []})
@@ -163,8 +159,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
 
     pending = PendingSample(
         request=CheckedRequest(
-            request=request_of(doc, str(results[0])),
-            is_impossible=lambda reply: is_impossible(sample, reply),
+            request=request_of(doc, str(results[0])), is_impossible=lambda reply: is_impossible(sample, reply)
         ),
         make_rows=make_rows,
         metrics=metrics.certain(sample),

@@ -37,14 +37,8 @@ REPO = "FreedomIntelligence/MileBench"
 PARTS: tuple[tuple[str, ...], ...] = (
     ("ALFRED", "ActionLocalization", "ActionPrediction", "ActionSequence", "CharacterOrder"),
     ("CLEVR-Change", "CounterfactualInference", "DocVQA", "EgocentricNavigation", "GPR1200"),
-    (
-        *("IEdit", "ImageNeedleInAHaystack", "MMCoQA"),
-        *("MovingAttribute", "MovingDirection", "MultiModalQA"),
-    ),
-    (
-        *("ObjectExistence", "ObjectInteraction", "ObjectShuffle"),
-        *("SceneTransition", "StateChange", "nuscenes"),
-    ),
+    (*("IEdit", "ImageNeedleInAHaystack", "MMCoQA"), *("MovingAttribute", "MovingDirection", "MultiModalQA")),
+    (*("ObjectExistence", "ObjectInteraction", "ObjectShuffle"), *("SceneTransition", "StateChange", "nuscenes")),
     ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
@@ -230,9 +224,7 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
         hub_folder = dataset_folder(dataset, environment)
         folder, commit = hub_folder.folder, hub_folder.commit
     stem = f"{dataset}-adv" if adversarial else dataset
-    files = (
-        file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem)
-    )
+    files = (file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem))
     if (path := next(files, None)) is None:
         raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
     content = path.read_bytes()
@@ -255,10 +247,7 @@ def _local_folder(root: Path, dataset: str) -> Path:
     if _letters(root.name) == _letters(dataset):
         return root
     folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
-    raise DataMissing(
-        f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.",
-        hint=_LAYOUT,
-    )
+    raise DataMissing(f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.", hint=_LAYOUT)
 
 
 def _broken(path: Path, problem: str) -> MmieTasksError:
@@ -328,9 +317,7 @@ def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(datasets)) or DATASETS
 
 
-def _archive(
-    part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check
-) -> Asset:
+def _archive(part: int, datasets: Sequence[str], environment: Mapping[str, str], check: Check) -> Asset:
     archive = archive_of(part, environment)
     commit, filename = archive.unpacked_commit(), archive.file.filename
 

@@ -10,16 +10,7 @@ from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, Rule, Sample
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    BadRecord,
-    Benchmark,
-    Line,
-    LoggedSample,
-    LoggedSegment,
-    Metric,
-    Record,
-    Scale,
-)
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment, Metric, Record, Scale
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
 
@@ -110,9 +101,7 @@ def _record(line: Line) -> Record:
 
 
 def _score_again(line: Line, record: Record) -> Verdicts | None:
-    stored = Verdicts(
-        log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1)
-    )
+    stored = Verdicts(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
     verdicts = (stored.official, stored.robust)
     if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
         return stored
@@ -132,9 +121,7 @@ def _score_again(line: Line, record: Record) -> Verdicts | None:
     return task.score_answer(sample, [line["filtered_resps"]])
 
 
-def _facts(
-    line: Line, record: Record, images: Sequence[str] | None
-) -> dict[str, str | float | bool]:
+def _facts(line: Line, record: Record, images: Sequence[str] | None) -> dict[str, str | float | bool]:
     """Rule and number of images; of a needle in a haystack, its depth (0 to 1) and the length."""
     question = log_line.optional_text(line, "input")
     n_images = question.count(log_line.IMAGE_PLACEHOLDER) if images is None else len(images)

@@ -14,15 +14,7 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.milebench.assets import Annotation, annotation
 from mmie_tasks.benchmarks.milebench.prompts import combined
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    VARIANTS,
-    BadSample,
-    Sample,
-    Variant,
-    has_variant,
-    rule_of,
-)
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
@@ -117,9 +109,7 @@ def _load_rows(
     return per_dataset
 
 
-def _rows(
-    name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows
-) -> list[DatasetRow]:
+def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows) -> list[DatasetRow]:
     source = annotation(name, environment, adversarial=variant == "adv")
     if not source.entries:
         raise DataBroken(f"`{source.path}`: `data` is empty.", hint="fetch it again")
@@ -131,9 +121,7 @@ def _rows(
     positions: dict[str, int] = {}  # of every id
     for position, entry in enumerate(source.entries):
         try:
-            sample = Sample.from_annotation(
-                entry, dataset=name, rule=rule, instructions=source.instructions
-            )
+            sample = Sample.from_annotation(entry, dataset=name, rule=rule, instructions=source.instructions)
             first = positions.setdefault(sample.id, position)
             if first != position:  # answers are matched to samples by id
                 problem = f"`sample_id` {sample.sample_id} occurs twice, at {first} and {position}"
@@ -202,8 +190,7 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
     """
     if not images:
         raise DataBroken(
-            "A combined image was requested for a sample with no images.",
-            hint="unpack or download the dataset again",
+            "A combined image was requested for a sample with no images.", hint="unpack or download the dataset again"
         )
     digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
     for image in images:

@@ -10,22 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.milebench.official import (
-    score_choice,
-    score_needle,
-    score_rouge,
-    score_substring,
-)
+from mmie_tasks.benchmarks.milebench.official import score_choice, score_needle, score_rouge, score_substring
 from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
-from mmie_tasks.benchmarks.milebench.sample import (
-    DATASETS,
-    DATASETS_OF,
-    DIAGNOSTIC,
-    REALISTIC,
-    TASK_OF,
-    TASKS,
-    Sample,
-)
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, DIAGNOSTIC, REALISTIC, TASK_OF, TASKS, Sample
 from mmie_tasks.core.verdict import (
     COVERAGE_FLOOR,
     Mean,
@@ -57,7 +44,7 @@ MEANS_OF_TASKS: Mapping[str, tuple[str, ...]] = {
 reconstructed from its table and agree with all 22 rows of it."""
 
 MEANS_OF_DATASETS: Mapping[str, tuple[str, ...]] = {
-    "datasets26": tuple(d for d in DATASETS if TASK_OF[d] in REALISTIC),  # LongLLaVA's Real
+    "datasets26": tuple(d for d in DATASETS if TASK_OF[d] in REALISTIC)  # LongLLaVA's Real
 }
 """Means of dataset means: how LongLLaVA's evaluator, and the paper's Random row, average."""
 
@@ -86,11 +73,7 @@ class Verdicts:
 
     def fields(self) -> MetricRow:
         """The verdicts as fields of a record."""
-        return {
-            "official": as_row(self.official),
-            "robust": as_row(self.robust),
-            "differ": self.differ,
-        }
+        return {"official": as_row(self.official), "robust": as_row(self.robust), "differ": self.differ}
 
 
 def official(sample: Sample, answer: object) -> Verdict:
@@ -115,9 +98,7 @@ def score(sample: Sample, answer: object) -> Verdicts:
     return Verdicts(official(sample, answer), robust(sample, answer))
 
 
-def sample_record(
-    sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None
-) -> MetricRow:
+def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None) -> MetricRow:
     """Everything that is needed to score the sample again; the runner logs it under ``coverage``.
 
     Args:
@@ -140,9 +121,7 @@ def sample_record(
     }
 
 
-def dataset_rows(
-    sample: Sample, verdicts: Verdicts, record: MetricRow, image_set: str
-) -> MetricRow:
+def dataset_rows(sample: Sample, verdicts: Verdicts, record: MetricRow, image_set: str) -> MetricRow:
     """The rows of a ``milebench_<dataset>`` task: metric to what the sample adds to it.
 
     Args:

@@ -24,8 +24,7 @@ _OPEN, _CLOSE = r"[$(\[{\"'“‘]*", r"[$)\]}\"'”’]*"
 _ONLY_LABEL = re.compile(rf"{_OPEN}([A-Za-z]{{1,2}}){_CLOSE}[.:,;]?{_CLOSE}")
 _LEADING_LABEL = re.compile(rf"{_OPEN}([A-Z]{{1,2}})(?![A-Za-z0-9])")
 _DECLARATION = re.compile(
-    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*",
-    re.IGNORECASE,
+    r"\b(?:answer|choice|option)\b(?:\s+(?:is|are|was|would\s+be|should\s+be|must\s+be))?\s*[:=]?\s*", re.IGNORECASE
 )
 _SEPARATE_LABEL = re.compile(r"(?<![A-Za-z0-9'’])([(\[{]?)([A-Z]{1,2})(?![A-Za-z0-9'’])([)\]}.:]?)")
 _SMALL_LABEL = re.compile(rf"{_OPEN}([a-z]){_CLOSE}[.,;]?\s*(?:\n|$)")

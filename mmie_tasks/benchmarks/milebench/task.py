@@ -17,12 +17,7 @@ from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.metrics import MetricRow, Verdicts
-from mmie_tasks.benchmarks.milebench.prompts import (
-    PromptImage,
-    QuestionPrompt,
-    combined,
-    interleaved,
-)
+from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
@@ -69,14 +64,11 @@ def check_data(docs: datasets.Dataset) -> None:
     check_images("this MileBench task", owners, hint)
 
 
-def doc_to_messages(
-    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
-) -> list[dict[str, object]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
     """The question as one user turn, with opened images at their placeholders."""
     del lmms_eval_specific_kwargs  # chat models need no placeholders
     return user_turn(
-        _open_image(doc, part.index) if isinstance(part, PromptImage) else part
-        for part in _prompt(doc).parts
+        _open_image(doc, part.index) if isinstance(part, PromptImage) else part for part in _prompt(doc).parts
     )
 
 
@@ -150,9 +142,7 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, Metri
     return sample, verdicts, metrics.sample_record(sample, verdicts, signature(doc), images)
 
 
-def score_answer(
-    sample: Sample, results: Sequence[object], image_problem: str | None = None
-) -> Verdicts:
+def score_answer(sample: Sample, results: Sequence[object], image_problem: str | None = None) -> Verdicts:
     """Score the answer to one sample with both readers.
 
     Args:
@@ -174,8 +164,7 @@ def score_answer(
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data in one line, which is saved with the results."""
     return (
-        f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:official"
-        f"|reader:official+robust|data:{doc['data']}"
+        f"task:milebench@{VERSION}|variant:{doc['variant']}|prompt:official|reader:official+robust|data:{doc['data']}"
     )
 
 

@@ -255,9 +255,7 @@ class _Finder:
 REPO = "MMIE/MMIE"
 ARCHIVE = "images.tar.gz"
 
-_DATASET = HubDataset(
-    repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES)
-)
+_DATASET = HubDataset(repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES))
 _ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
 
 

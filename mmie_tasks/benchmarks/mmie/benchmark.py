@@ -14,23 +14,10 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    BadRecord,
-    Benchmark,
-    Environment,
-    Line,
-    LoggedSample,
-    Metric,
-    Record,
-    Scale,
-)
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Environment, Line, LoggedSample, Metric, Record, Scale
 from mmie_tasks.runs.log_files import find_runs, read_lines
 
-_TITLES = {
-    "SA": "Situational analysis",
-    "PBL": "Project-based learning",
-    "MSR": "Multi-step reasoning",
-}
+_TITLES = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
 _FACTS = {
     "shape": "shape of the answer",
     "answer_images": "images in the answer",
@@ -124,8 +111,7 @@ def _regraded(record: Record) -> Grading | None:
     if replies:
         return task.grade(log_line.judge_result(replies))
     stored = Grading(
-        official=log_line.verdict(record, "official", FULL_MARKS),
-        robust=log_line.verdict(record, "robust", FULL_MARKS),
+        official=log_line.verdict(record, "official", FULL_MARKS), robust=log_line.verdict(record, "robust", FULL_MARKS)
     )
     scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
     return None if replies is None or scored else stored
@@ -182,8 +168,7 @@ def records_of(run: Path) -> list[Record]:
 
 def _logs(run: Path) -> list[Path]:
     by_folder = {
-        folder.folder: [log.path for log in folder.logs if log.task in _TASKS]
-        for folder in find_runs(str(run))
+        folder.folder: [log.path for log in folder.logs if log.task in _TASKS] for folder in find_runs(str(run))
     }
     folders = [folder for folder, logs in by_folder.items() if logs]
     if not folders:

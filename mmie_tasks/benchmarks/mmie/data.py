@@ -44,11 +44,7 @@ if TYPE_CHECKING:
 _ROLES = ("human", "gpt")
 _FORMS = ("conversations", "question")
 _LABELS = ("catagory", "category")  # the first is the dataset's own spelling
-_LONG_NAMES = {
-    "situationalanalysis": "SA",
-    "projectbasedlearning": "PBL",
-    "multistepreasoning": "MSR",
-}
+_LONG_NAMES = {"situationalanalysis": "SA", "projectbasedlearning": "PBL", "multistepreasoning": "MSR"}
 
 _LONE_SURROGATES = "texts with half a character (a lone surrogate), replaced by U+FFFD"
 _SEVERAL_TURNS = "rows with several turns of one role, joined in order"
@@ -84,9 +80,7 @@ class DataRow:
     gold: SegmentTuple
 
 
-def read_rows(
-    values: Iterable[object], leave_out: Callable[[int, str], None] | None = None
-) -> list[DataRow]:
+def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | None = None) -> list[DataRow]:
     """Check the rows of a file; harmless oddities are counted in the log, one line per kind.
 
     Args:
@@ -224,9 +218,7 @@ class _Reader:
             raise BadSample("`conversations` has no turn of 'human'")
         if any(len(role_turns) > 1 for role_turns in by_role.values()):
             self._note(_SEVERAL_TURNS)
-        question, gold = (
-            tuple(segment for turn in by_role[role] for segment in turn) for role in _ROLES
-        )
+        question, gold = (tuple(segment for turn in by_role[role] for segment in turn) for role in _ROLES)
         return question, gold
 
     def _segments(self, value: object, name: str, *, gold: bool = False) -> SegmentTuple:
@@ -469,9 +461,7 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
     return [row for row in rows if row.id in drawn]
 
 
-def _dataset(
-    rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
-) -> datasets.Dataset:
+def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str) -> datasets.Dataset:
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}
@@ -483,13 +473,11 @@ def _dataset(
     features |= {"index": whole_number, "row": whole_number}
     features |= {name: [{"text": text, "image": text}] for name in ("question", "gold")}
     columns: dict[str, list[object]] = {
-        name: [getattr(row, name) for row in rows]
-        for name in ("id", "category", "field", "subfield")
+        name: [getattr(row, name) for row in rows] for name in ("id", "category", "field", "subfield")
     }
     for name in ("question", "gold"):
         columns[name] = [
-            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)]
-            for row in rows
+            [{"text": s.text, "image": s.image and paths[s.image]} for s in getattr(row, name)] for row in rows
         ]
     columns |= {"index": [positions[row.id] for row in rows], "row": list(range(len(rows)))}
     columns["data"] = [data] * len(rows)

@@ -42,9 +42,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         message = f"{len(runs)} runs, but {len(names)} times `--model`."
         raise SettingWrong(message, hint="give `--model` once per RUN, in the same order")
     if parsed.leaderboard:
-        return _leaderboard(
-            list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output)
-        )
+        return _leaderboard(list(zip(names, runs, strict=True)), _TYPES[parsed.type], Path(parsed.output))
     if len(runs) > 1:
         raise SettingWrong("A judge's input is made of one run.", hint="name one RUN")
     return _judge_input(runs[0], names[0], Path(parsed.output).expanduser(), environment)
@@ -92,8 +90,7 @@ def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[st
     segments = logged if isinstance(logged, list) else ()
     answer = [Segment(segment["text"], segment["image"]) for segment in segments]
     question, answer_parts, gold = (
-        [images.part(segment) for segment in segments]
-        for segments in (sample.question, answer, sample.gold)
+        [images.part(segment) for segment in segments] for segments in (sample.question, answer, sample.gold)
     )
     return {
         "id": sample.id,

@@ -76,9 +76,7 @@ class _FetchFailed(Exception):
         self.again = again
 
 
-def prompts_file(
-    environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None
-) -> bytes:
+def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None) -> bytes:
     """The bytes of the official file: a local copy, the cached file, or a download.
 
     It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.paths.cache_dir`.
@@ -131,9 +129,7 @@ def _local(path: Path, pin: Pin) -> bytes:
     try:
         content = _bounded(path, pin)
     except OSError as error:
-        raise DataMissing(
-            f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint
-        ) from error
+        raise DataMissing(f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint) from error
     if pin.holds(content):
         return content
     expected = "the official one"
@@ -314,9 +310,7 @@ def parse(source: str) -> dict[str, str]:
         match branch:
             case ast.If(
                 test=ast.Compare(left=ast.Constant(value=str(category)), ops=[ast.In()]),
-                body=[
-                    ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))
-                ],
+                body=[ast.Return(value=ast.BinOp(ast.Name(id=name), ast.Add(), ast.Constant(tail)))],
             ) if name in rubrics and isinstance(tail, str):
                 official[category] = rubrics[name] + tail
     if list(official) != list(FIELDS):
@@ -326,8 +320,7 @@ def parse(source: str) -> dict[str, str]:
 
 def _not_official(problem: str) -> DataBroken:
     return DataBroken(
-        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.",
-        hint=f"take the file from {OFFICIAL.url}",
+        f"MMIE's judge prompts are not those of {COMMIT[:7]}: {problem}.", hint=f"take the file from {OFFICIAL.url}"
     )
 
 

@@ -44,10 +44,7 @@ FIELDS = (
 JUDGE_WINDOW = 4096
 """Tokens up to which the judge was trained; beyond it its author warns of its scores (issue 5)."""
 
-COUNTED = (
-    *("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096"),
-    "differ",
-)
+COUNTED = (*("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096"), "differ")
 REASONS: tuple[UnscoredReason, ...] = get_args(UnscoredReason)
 
 _UNREAD = {"unparsed", "off_scale", "cut_off"}  # there is a reply without readable points
@@ -139,9 +136,7 @@ def certain(sample: Sample) -> tuple[str, ...]:
     return ("coverage", "robust_coverage", *counted, *parts, *own)
 
 
-def rows(
-    sample: Sample, grading: Grading, facts: RequestFacts, logged: Mapping[str, object]
-) -> dict[str, MetricRow]:
+def rows(sample: Sample, grading: Grading, facts: RequestFacts, logged: Mapping[str, object]) -> dict[str, MetricRow]:
     """The rows of one sample, by metric: only those it counts for.
 
     Args:
@@ -188,11 +183,7 @@ def record(sample: Sample, grading: Grading, facts: RequestFacts) -> MetricRow:
 
 def graded_fields(grading: Grading) -> MetricRow:
     """The fields of a record that depend on the readers."""
-    return {
-        "official": _points(grading.official),
-        "robust": _points(grading.robust),
-        "differ": grading.differs,
-    }
+    return {"official": _points(grading.official), "robust": _points(grading.robust), "differ": grading.differs}
 
 
 def graded(row: Mapping[str, object]) -> Verdict:
@@ -302,9 +293,7 @@ def in_percent(verdicts: Iterable[Verdict], floor: float = COVERAGE_FLOOR) -> Me
     return mean if mean.value is None else Mean(percent_of(mean.value))
 
 
-def ends(
-    verdicts: Sequence[Verdict], interval: Interval, floor: float = COVERAGE_FLOOR
-) -> Ends | None:
+def ends(verdicts: Sequence[Verdict], interval: Interval, floor: float = COVERAGE_FLOOR) -> Ends | None:
     """Both ends of the interval of the mean, in percent; None without a mean."""
     if average(verdicts, floor).value is None:
         return None
@@ -461,9 +450,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 _NO_NUMBER = "n/a"
 
 
-def summary(
-    records: Sequence[SampleRecord], interval: Interval, floor: float = COVERAGE_FLOOR
-) -> str:
+def summary(records: Sequence[SampleRecord], interval: Interval, floor: float = COVERAGE_FLOOR) -> str:
     """A table of scores with their intervals, and the notes, as lines of text.
 
     Args:
@@ -489,9 +476,7 @@ def summary(
     return "\n".join(line for line in lines if line)
 
 
-def leaderboard_row(
-    records: Sequence[SampleRecord], model: str, model_type: str
-) -> dict[str, str | float | None]:
+def leaderboard_row(records: Sequence[SampleRecord], model: str, model_type: str) -> dict[str, str | float | None]:
     """A row with the columns of the project's leaderboard, percent to 2 decimals.
 
     Args:

@@ -78,9 +78,7 @@ class Assembled:
     typed: Mapping[str, int] = field(default_factory=dict)
 
 
-def assemble(
-    sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False
-) -> Assembled:
+def assemble(sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, as the official script.
 
     With `full` it differs in three points, and nowhere else: the answer's text goes on after its
@@ -104,10 +102,7 @@ def assemble(
     texts = [segment.text for segment in segments if segment.text]
     control_strings = Counter(match for text in texts for match in _CONTROL.findall(text))
     if full:
-        answer = [
-            replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text))
-            for s in answer
-        ]
+        answer = [replace(s, text=s.text and _CONTROL.sub(lambda match: f"< {match[0][1:]}", s.text)) for s in answer]
     shown, cut = _answer(answer, images)
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]

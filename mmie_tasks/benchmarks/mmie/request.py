@@ -11,13 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mmie_tasks.answers.images import (
-    ImageFile,
-    ImageResolver,
-    ResolvedSegment,
-    check_image,
-    resolve_images,
-)
+from mmie_tasks.answers.images import ImageFile, ImageResolver, ResolvedSegment, check_image, resolve_images
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import NOT_TEXT
 from mmie_tasks.answers.segments import ParsedAnswer
@@ -195,9 +189,7 @@ def _resolver_in(roots: tuple[Path, ...], inline_folder: Path) -> ImageResolver:
     return ImageResolver(roots, inline_folder)
 
 
-def _built(
-    sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]
-) -> BuiltRequest:
+def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegment]) -> BuiltRequest:
     full = is_full_assembly(os.environ)
     template = judge_templates().texts[sample.category]
     checked = replace(sample, question=tuple(map(_with_missing, sample.question)))
@@ -268,9 +260,7 @@ def _file_name(segment: ResolvedSegment) -> str | None:
     return segment.image if is_file else None
 
 
-def _files(
-    question: Iterable[Segment], segments: Iterable[ResolvedSegment]
-) -> dict[str, ImageFile]:
+def _files(question: Iterable[Segment], segments: Iterable[ResolvedSegment]) -> dict[str, ImageFile]:
     """Every existing image file, by its path in the assembly."""
     paths = (segment.image for segment in question if segment.image and not segment.missing)
     files = {path: check_image(Path(path)) for path in paths}

@@ -124,9 +124,7 @@ def _lines(text: str) -> list[str]:
 _DIGITS = r"-?(?:\d{1,400}(?:\.\d{1,400})?|\.\d{1,400})"
 _END_OF_NUMBER = r"(?![\w%]|[.,]\d)"  # no 4th, 4%, 4,5 or 1.2.3
 _UNIT = r"(?:[ \t]{0,2}(?:points?|pts|marks?)\b\.?)?"
-_OUT_OF = (
-    rf"[ \t]{{0,3}}(?:/|of\b)[ \t]{{0,3}}(?P<max>\d{{1,9}}(?:\.0)?|{_WORD}){_END_OF_NUMBER}(?!/)"
-)
+_OUT_OF = rf"[ \t]{{0,3}}(?:/|of\b)[ \t]{{0,3}}(?P<max>\d{{1,9}}(?:\.0)?|{_WORD}){_END_OF_NUMBER}(?!/)"
 _SCALE = re.compile(rf"(?i){_OUT_OF}")
 _SIX = ("6", "6.0", "six")
 _VALUE = re.compile(
@@ -311,8 +309,7 @@ def _claims_of_text(text: str) -> _Claims:
         labels = [_LABEL.match(line.removeprefix(_CODE)) for line in lines if _CODE in line[:3]]
         return claims.union(*(_value(label["rest"]) for label in labels if label))
     quotes_code = any(
-        after.startswith(_CODE) and not line.startswith(_CODE) and _announces(line)
-        for line, after in pairwise(lines)
+        after.startswith(_CODE) and not line.startswith(_CODE) and _announces(line) for line, after in pairwise(lines)
     )
     # A block of code may be the verdict itself.
     return claims if claims or quotes_code else _claims_of_lines(unfenced)

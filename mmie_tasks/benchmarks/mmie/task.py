@@ -91,9 +91,7 @@ def check_data(docs: datasets.Dataset) -> None:
     logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
 
 
-def doc_to_messages(
-    doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None
-) -> list[dict[str, object]]:
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
     """The question as one user turn with opened images, in order."""
     before, after = _affixes(lmms_eval_specific_kwargs)
     parts = [_open(doc, part) if isinstance(part, Path) else part for part in _question(doc)]
@@ -159,9 +157,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         return metrics.rows(sample, grade(result), facts, {**logged, "replies": replies})
 
     pending = PendingSample(
-        request=CheckedRequest(request=built.request),
-        make_rows=make_rows,
-        metrics=metrics.certain(sample),
+        request=CheckedRequest(request=built.request), make_rows=make_rows, metrics=metrics.certain(sample)
     )
     return JUDGE.submit(pending, plain=_plain_score)
 

@@ -10,22 +10,9 @@ from loguru import logger
 
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import (
-    CACHE_VARIABLE,
-    Asset,
-    Check,
-    hub_cache,
-    hub_cache_copies,
-    installed_asset,
-    local_asset,
-)
+from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, hub_cache, hub_cache_copies, installed_asset, local_asset
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint import (
-    Checkpoint,
-    CheckpointLocation,
-    locate,
-    open_checkpoint,
-)
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     cached_snapshot,
     checkpoint_note,
@@ -115,9 +102,7 @@ def _compare_with_hub(repo: str, revision: str) -> str:
 # Checks of a checkpoint that is here
 
 
-def _checkpoint_checks(
-    location: Callable[[], CheckpointLocation], judge: MmieScoreJudge
-) -> tuple[Check, ...]:
+def _checkpoint_checks(location: Callable[[], CheckpointLocation], judge: MmieScoreJudge) -> tuple[Check, ...]:
     @cache
     def checkpoint() -> Checkpoint:
         return open_checkpoint(location())

@@ -131,18 +131,12 @@ def choose_attention(
     if option == "sdpa":
         return SdpaAttention()
     reason = flash.available(device, dtype, config.head_dim) or flash.self_check(
-        device,
-        dtype,
-        heads=config.num_attention_heads,
-        kv_heads=config.kv_heads,
-        head_dim=config.head_dim,
+        device, dtype, heads=config.num_attention_heads, kv_heads=config.kv_heads, head_dim=config.head_dim
     )
     if reason is None:
         return flash.FlashAttention()
     if option == "flash":
-        raise JudgeMisconfigured(
-            f"`attention=flash` cannot be used: {reason}.", hint="use `attention=auto`"
-        )
+        raise JudgeMisconfigured(f"`attention=flash` cannot be used: {reason}.", hint="use `attention=auto`")
     logger.log(
         "WARNING" if device.type == "cuda" else "DEBUG",
         f"MMIE-Score computes attention without the flash kernel: {reason}.",
@@ -194,8 +188,7 @@ def _check_gpu(option: str, number: int, count: int, *, is_explicit: bool) -> No
     raise JudgeMisconfigured(
         f"This is process {number} (from 0) on this machine, and it has {count} GPU(s): "
         "each process judges on its own.",
-        hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` "
-        "and `max_memory=`",
+        hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` and `max_memory=`",
     )
 
 

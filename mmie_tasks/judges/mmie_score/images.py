@@ -23,9 +23,7 @@ TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
 
 
-def grid(
-    width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX
-) -> tuple[int, int]:
+def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX) -> tuple[int, int]:
     """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
     Of equally close grids the one with more tiles wins, if the image has more than half as many

@@ -55,9 +55,7 @@ class InputBuilder:
         try:
             sizes = [size_px(path) for path in _images(request)]
             counts = [tiles(*size, tile_px=self._tile_px) for size in sizes]
-            text_tokens = len(
-                self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts)))
-            )
+            text_tokens = len(self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts))))
         except (DataMissing, DataBroken, ValueError):
             return 0
         return text_tokens + sum(counts) * self.checkpoint.config.tokens_per_tile
@@ -95,9 +93,7 @@ class PromptPreparer:
         lengths: Tokens of each prompt, about.
     """
 
-    def __init__(
-        self, builder: InputBuilder, requests: Sequence[JudgeRequest], lengths: Sequence[int]
-    ) -> None:
+    def __init__(self, builder: InputBuilder, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
         self._remaining = iter(sorted(range(len(requests)), key=lambda index: -lengths[index]))
         self._builder = builder
         self._requests = requests

@@ -14,12 +14,7 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
 from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.checkpoint import (
-    DEFAULT_MODEL,
-    Checkpoint,
-    locate,
-    open_checkpoint,
-)
+from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import (
     AttentionOption,
     DtypeOption,
@@ -81,8 +76,7 @@ class MmieScoreJudge:
     ) -> None:
         if max_rows < 1:
             raise JudgeMisconfigured(
-                f"`max_rows={max_rows}` leaves nothing to compute.",
-                hint="1 or more, or leave it out",
+                f"`max_rows={max_rows}` leaves nothing to compute.", hint="1 or more, or leave it out"
             )
         self.model = model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL
         self.revision = revision
@@ -132,9 +126,7 @@ class MmieScoreJudge:
             device=device,
             dtype=dtype,
             attention=self._attention_override
-            or choose_attention(
-                self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config
-            ),
+            or choose_attention(self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config),
             max_memory_bytes=self.max_memory_bytes,
             graphs=self.graphs,
         )
@@ -235,11 +227,7 @@ class MmieScoreJudge:
         return JudgeReply(
             text=prompt.finish(self._checkpoint.tokenizer.decode(completion.output)),
             model=f"MMIE-Score@{self._checkpoint.digest}",
-            usage=Usage(
-                input_tokens=completion.prompt_tokens,
-                output_tokens=len(completion.output),
-                cost_usd=0.0,
-            ),
+            usage=Usage(input_tokens=completion.prompt_tokens, output_tokens=len(completion.output), cost_usd=0.0),
             finish=completion.finish,
         )
 
@@ -255,8 +243,7 @@ def check_transformers(installed: str) -> None:
     """
     if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
-            f"MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {installed} is "
-            "installed.",
+            f"MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {installed} is installed.",
             hint=f"`pip install -U transformers`; if the tested model needs {installed}, "
             f"{TWO_STEPS}, in an environment of its own; or choose another judge",
         )

@@ -15,12 +15,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import Placement, free_bytes, release_memory
-from mmie_tasks.judges.mmie_score.engine.decoding import (
-    Decoder,
-    PlainDecoder,
-    StaticDecoder,
-    cuda_capture,
-)
+from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, PlainDecoder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
@@ -108,9 +103,7 @@ class LoadedJudge:
         except RuntimeError as error:
             raise self._no_memory("its weights", error) from error
 
-    def _build_fitting(
-        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
-    ) -> Engine:
+    def _build_fitting(self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int) -> Engine:
         """Build the engine, with half the pages if the device has less memory than it reported."""
         try:
             return self._build(model, budget, longest_tokens)
@@ -122,9 +115,7 @@ class LoadedJudge:
         fewer = replace(budget, pages=max(budget.pages // 2, budget.longest_pages))
         return self._build_fitting(model, fewer, longest_tokens)
 
-    def _build(
-        self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int
-    ) -> Engine:
+    def _build(self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int) -> Engine:
         checkpoint, placement = self._checkpoint, self._placement
         attention, on_gpu = placement.attention, placement.on_gpu
         text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
@@ -134,12 +125,9 @@ class LoadedJudge:
         decoder: Decoder = PlainDecoder(text, attention)
         if on_gpu and isinstance(attention, FlashAttention):  # can be planned once for all steps
             capture = cuda_capture(placement.device) if placement.graphs else None
-            decoder = StaticDecoder(
-                text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture
-            )
+            decoder = StaticDecoder(text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture)
         logger.info(
-            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention "
-            f"{attention.name}."
+            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention {attention.name}."
         )
         return Engine(
             schedule=Schedule(
@@ -151,9 +139,7 @@ class LoadedJudge:
                 max_tokens=longest_tokens if on_gpu else capacity,
             ),
             vision=Vision(model, fixed=on_gpu),
-            prefill=Prefill(
-                text, attention, checkpoint.image_token_id, budget.rows if on_gpu else None
-            ),
+            prefill=Prefill(text, attention, checkpoint.image_token_id, budget.rows if on_gpu else None),
             decoder=decoder,
             end_token_id=checkpoint.end_token_id,
             budget=budget,
@@ -175,6 +161,5 @@ class LoadedJudge:
             raise error
         first = str(error).partition("\n")[0]
         return JudgeMisconfigured(
-            f"`{self._placement.device}` ran out of memory for {purpose}: {first}",
-            hint=f"{TWO_STEPS}; or `device=`",
+            f"`{self._placement.device}` ran out of memory for {purpose}: {first}", hint=f"{TWO_STEPS}; or `device=`"
         )

@@ -95,9 +95,7 @@ def weight_bytes(checkpoint: Checkpoint, dtype_bytes: int) -> int:
     return checkpoint.weight_bytes * dtype_bytes // stored_bytes
 
 
-def text_step_bytes(
-    config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool
-) -> int:
+def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool) -> int:
     """Bytes that one step needs at its peak, in the feed-forward part of a layer.
 
     Args:
@@ -128,13 +126,7 @@ def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
     return tiles * ((numbers + features) * dtype_bytes + pixels * (1 + 4 + dtype_bytes))
 
 
-def plan(
-    checkpoint: Checkpoint,
-    placement: Placement,
-    max_rows: int,
-    longest_tokens: int,
-    free_bytes: int,
-) -> Budget:
+def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int) -> Budget:
     """The best budget that fits.
 
     On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose
@@ -211,9 +203,7 @@ def _fill_pages(budget: Budget, free_bytes: int, *, on_gpu: bool) -> Budget:
     return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))
 
 
-def _too_little(
-    smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device
-) -> JudgeMisconfigured:
+def _too_little(smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device) -> JudgeMisconfigured:
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
     work = smallest.step_bytes
     return JudgeMisconfigured(

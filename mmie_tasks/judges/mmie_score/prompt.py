@@ -94,9 +94,7 @@ def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ..
     ('<image>', '<|end|>')
     """
     texts = tuple(texts)
-    return tuple(
-        mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts)
-    )
+    return tuple(mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts))
 
 
 def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]:
@@ -126,7 +124,5 @@ def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]
             f"{needed:,}: fewer `{IMAGE}` than images, or control strings in the text"
         )
     if len(ids) > (limit := checkpoint.config.llm_config.max_position_embeddings):
-        raise RequestUnfit(
-            f"the prompt has {len(ids):,} tokens, and the model reads {limit:,} at most"
-        )
+        raise RequestUnfit(f"the prompt has {len(ids):,} tokens, and the model reads {limit:,} at most")
     return ids

@@ -100,12 +100,8 @@ def _read_config(path: Path) -> TokenizerConfig:
         _refuse(path, "`split_special_tokens` or `sp_model_kwargs` is set, which is not supported")
     if config.unk_token is None:
         _refuse(path, "`unk_token` is null")
-    if (config.add_bos_token and config.bos_token is None) or (
-        config.add_eos_token and config.eos_token is None
-    ):
-        _refuse(
-            path, "a token is to be added to every text, but `bos_token` or `eos_token` is null"
-        )
+    if (config.add_bos_token and config.bos_token is None) or (config.add_eos_token and config.eos_token is None):
+        _refuse(path, "a token is to be added to every text, but `bos_token` or `eos_token` is null")
     return config
 
 
@@ -123,9 +119,7 @@ def _added_tokens(path: Path, decoder: Mapping[str, AddedToken]) -> dict[int, Ad
     return tokens
 
 
-def _special_tokens(
-    config: TokenizerConfig, listed: Mapping[str, AddedToken]
-) -> tuple[AddedToken, ...]:
+def _special_tokens(config: TokenizerConfig, listed: Mapping[str, AddedToken]) -> tuple[AddedToken, ...]:
     """The special tokens, each with the flags that take precedence.
 
     For a role these are the list's, unless the file does not name the role: then it is the class's
@@ -220,10 +214,7 @@ class SlowLlamaTokenizer:
         config = self.config
         bos, eos = (
             [self._by_content[_added(token).content]] if is_added and token else []
-            for is_added, token in (
-                (config.add_bos_token, config.bos_token),
-                (config.add_eos_token, config.eos_token),
-            )
+            for is_added, token in ((config.add_bos_token, config.bos_token), (config.add_eos_token, config.eos_token))
         )
         return [*bos, *ids, *eos]
 

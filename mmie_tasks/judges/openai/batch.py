@@ -65,9 +65,7 @@ class BatchJudge:
         SettingWrong: A setting that the Batch API does not support.
     """
 
-    def __init__(
-        self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None) -> None:
         if settings.api_type == "azure":
             raise SettingWrong(
                 "`batch=true` is not supported at Azure, where batches are another service.",
@@ -262,9 +260,7 @@ class BatchRun:
                             continue
                         submission = self._store.save(replace(submission, batch=batch.name))
                     self._start(submission)
-                    logger.info(
-                        f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run."
-                    )
+                    logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
                 while self._may_submit():
                     self._submit_file()
         except _FAULTS as error:
@@ -276,19 +272,14 @@ class BatchRun:
         path = self._store.new_request_file()
         try:
             content = write_requests(
-                path,
-                self._waiting,
-                lambda request: chat_body(request, self._settings, self._dialect),
-                self._limits,
+                path, self._waiting, lambda request: chat_body(request, self._settings, self._dialect), self._limits
             )
             for key, error in content.broken.items():
                 self._fail([key], error)
             if not content.keys:
                 return
             submission = self._store.save(
-                Submission(
-                    digest=digest_of(self._settings.signature, content.keys), keys=content.keys
-                )
+                Submission(digest=digest_of(self._settings.signature, content.keys), keys=content.keys)
             )
             try:
                 input_file = self._provider.upload(path)
@@ -347,9 +338,7 @@ class BatchRun:
             logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
             self._progress = progress
 
-    def _inspect(
-        self, entry: RunningBatch, *, is_earlier: bool = False
-    ) -> Iterator[tuple[str, Outcome]]:
+    def _inspect(self, entry: RunningBatch, *, is_earlier: bool = False) -> Iterator[tuple[str, Outcome]]:
         """Retrieve a batch once, and its results if it is over.
 
         Args:
@@ -415,9 +404,7 @@ class BatchRun:
                 return JudgeRefused(str(refused))
         error = read_server_error(line.status or 0, line.body, self._settings.secrets)
         dialect = next_dialect(entry.dialect, error)
-        if dialect is not None and (
-            dialect == self._dialect or dialect not in self._tried_dialects
-        ):
+        if dialect is not None and (dialect == self._dialect or dialect not in self._tried_dialects):
             self._dialect = dialect
             return None
         return _request_error(error)
@@ -439,8 +426,7 @@ class BatchRun:
                 return JudgeMisconfigured(f"{server} accepts no batch: {error}.", hint=hint)
             case OSError():
                 return JudgeMisconfigured(
-                    f"The folder `{self._store.folder}` for batches cannot be used: "
-                    f"{error.strerror}.",
+                    f"The folder `{self._store.folder}` for batches cannot be used: {error.strerror}.",
                     hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
                 )
 
@@ -464,8 +450,7 @@ def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[R
         yield line
     if ignored:
         logger.warning(
-            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, "
-            "or of no request in it"
+            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, or of no request in it"
         )
 
 

@@ -246,9 +246,7 @@ def write_requests(
             fields = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body}
             line = json.dumps(fields, separators=(",", ":")).encode("ascii") + b"\n"
             if len(line) > limits.size_bytes:
-                size = (
-                    f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
-                )
+                size = f"{len(line) / 1e6:.0f} MB, and a batch takes {limits.size_bytes / 1e6:.0f} MB"
                 broken[key] = RequestBroken(f"the request is too large for a batch: {size}")
                 continue
             if len(line) > free_bytes:
@@ -432,9 +430,7 @@ class Provider:
     def retrieve(self, name: str) -> Batch:
         """A batch in its present state."""
         batches = self._client.batches.with_raw_response
-        return self._retry(
-            lambda: self._read(batches.retrieve(name).content), self._pace.patience_s
-        )
+        return self._retry(lambda: self._read(batches.retrieve(name).content), self._pace.patience_s)
 
     def download(self, file: str) -> bytes:
         """The content of an output or error file."""
@@ -459,9 +455,7 @@ class Provider:
                 if rejected.error.status in (404, 405, 501):
                     return None
                 raise
-            batches = [
-                read_batch(entry, self._settings.secrets) for entry in json_list(page.get("data"))
-            ]
+            batches = [read_batch(entry, self._settings.secrets) for entry in json_list(page.get("data"))]
             for batch in batches:
                 if batch.metadata.get(NONCE) == submission.nonce:
                     return batch
@@ -474,10 +468,7 @@ class Provider:
         return read_batch(parse_json(content), self._settings.secrets)
 
     def _retry(
-        self,
-        call: Callable[[], _T],
-        patience_s: float,
-        find_result: Callable[[], _T | None] = lambda: None,
+        self, call: Callable[[], _T], patience_s: float, find_result: Callable[[], _T | None] = lambda: None
     ) -> _T:
         """Call until it succeeds.
 
@@ -503,9 +494,7 @@ class Provider:
             demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
             wait_s = max(self._pace.retries.wait_s(attempts), demanded_s)
             if time.monotonic() + wait_s > end:
-                raise JudgeUnavailable(
-                    f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}"
-                )
+                raise JudgeUnavailable(f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}")
             time.sleep(wait_s)
             if (result := find_result()) is not None:
                 return result

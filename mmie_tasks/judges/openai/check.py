@@ -13,14 +13,7 @@ from typing import Any, TypeVar
 import openai
 from loguru import logger
 
-from mmie_tasks.http.client import (
-    ATTEMPT_ERRORS,
-    ServerError,
-    async_client,
-    json_list,
-    json_object,
-    parse_json,
-)
+from mmie_tasks.http.client import ATTEMPT_ERRORS, ServerError, async_client, json_list, json_object, parse_json
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
@@ -35,11 +28,7 @@ _T = TypeVar("_T")
 
 
 def check(
-    settings: Settings,
-    *,
-    pace: Pace | None = None,
-    today: date | None = None,
-    adaptations: Adaptations | None = None,
+    settings: Settings, *, pace: Pace | None = None, today: date | None = None, adaptations: Adaptations | None = None
 ) -> None:
     """Check every server by a chat request with the run's parameters, for a few tokens.
 
@@ -83,9 +72,7 @@ def _run(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         return pool.submit(lambda: asyncio.run(main())).result()
 
 
-async def _problem(
-    settings: Settings, url: str, pace: Pace, adaptations: Adaptations
-) -> JudgeMisconfigured | None:
+async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adaptations) -> JudgeMisconfigured | None:
     """Why a server cannot be used; None if it can."""
     address = public_address(url)
     async with async_client(settings, url) as client:
@@ -109,14 +96,11 @@ async def _problem(
     return _describe(settings, address, failure, models)
 
 
-def _describe(
-    settings: Settings, address: str, failure: Failure, models: list[str]
-) -> JudgeMisconfigured:
+def _describe(settings: Settings, address: str, failure: Failure, models: list[str]) -> JudgeMisconfigured:
     judge = f"The judge `{settings.model}` at {address}"
     if (error := failure.error) is None:
         return JudgeMisconfigured(
-            f"{judge} is not reachable: {failure.reason}.",
-            hint="start it, or correct `base_url=`; most end in `/v1`",
+            f"{judge} is not reachable: {failure.reason}.", hint="start it, or correct `base_url=`; most end in `/v1`"
         )
     message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
     if not error.is_model:

@@ -7,13 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 
 from mmie_tasks.http.rate_limit import Health, Limiter, Pace
-from mmie_tasks.http.retries import (
-    Endpoint,
-    ReplyStore,
-    SendPolicy,
-    Undelivered,
-    send_all,
-)
+from mmie_tasks.http.retries import Endpoint, ReplyStore, SendPolicy, Undelivered, send_all
 from mmie_tasks.http.traffic import Budget, Traffic
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -91,9 +85,7 @@ class OpenAIJudge:
         return self.ask_with_store(requests)
 
     def ask_with_store(
-        self,
-        requests: Sequence[JudgeRequest],
-        store: ReplyStore[Outcome] | None = None,
+        self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome] | None = None
     ) -> Iterator[tuple[int, Outcome]]:
         """As `ask`; replies are looked up right before sending, and stored on arrival."""
         if (missing_key := self.settings.missing_key()) is not None:
@@ -119,9 +111,7 @@ class OpenAIJudge:
                 yield index, result
 
     @asynccontextmanager
-    async def _connect(
-        self,
-    ) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
+    async def _connect(self) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
         from mmie_tasks.http.client import async_client
         from mmie_tasks.judges.openai.wire import ChatServer
 
@@ -130,9 +120,7 @@ class OpenAIJudge:
         async with AsyncExitStack() as stack:
             for url in settings.base_urls:
                 client = await stack.enter_async_context(async_client(settings, url))
-                limiter = Limiter(
-                    ceiling=settings.max_concurrency, no_growth_s=pace.no_growth_s, clock=monotonic
-                )
+                limiter = Limiter(ceiling=settings.max_concurrency, no_growth_s=pace.no_growth_s, clock=monotonic)
                 address = public_address(url)
                 endpoints.append(
                     Endpoint(

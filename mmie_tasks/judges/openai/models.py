@@ -54,9 +54,7 @@ class Dialect:
 
 
 PLAIN = Dialect()
-REASONING = Dialect(
-    max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM
-)
+REASONING = Dialect(max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

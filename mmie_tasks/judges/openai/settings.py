@@ -162,10 +162,7 @@ class Settings:
         """
         dialect = dialect_of(self.model)
         temperature = self.temperature if dialect.takes_temperature else None
-        parts = [
-            f"judge:openai|model:{self.model}",
-            "t:none" if temperature is None else f"t:{temperature:g}",
-        ]
+        parts = [f"judge:openai|model:{self.model}", "t:none" if temperature is None else f"t:{temperature:g}"]
         if self.max_tokens is not None:
             parts.append(f"max:{self.max_tokens}")
         if self.detail:
@@ -200,8 +197,7 @@ class Settings:
         address = public_address(self.base_urls[0])
         hint = f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server"
         return JudgeMisconfigured(
-            f"The judge `{self.model}` at {address} needs a key, and none is set in {names}.",
-            hint=hint,
+            f"The judge `{self.model}` at {address} needs a key, and none is set in {names}.", hint=hint
         )
 
 
@@ -220,9 +216,7 @@ def public_address(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _api_key(
-    option: str | None, variables: Sequence[str], environment: Mapping[str, str]
-) -> str | None:
+def _api_key(option: str | None, variables: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """The first key in the variables; one that the option names must be set."""
     api_key = _first_of(environment, variables)
     if option is not None and api_key is None:
@@ -242,9 +236,7 @@ def _api_key(
     return api_key
 
 
-def _base_urls(
-    option: str | None, api_type: ApiType, environment: Mapping[str, str]
-) -> tuple[str, ...]:
+def _base_urls(option: str | None, api_type: ApiType, environment: Mapping[str, str]) -> tuple[str, ...]:
     """The addresses of the servers, without duplicates."""
     text = option or _first_of(environment, _URL_VARIABLES[api_type])
     if text is None and api_type == "azure":
@@ -283,8 +275,7 @@ def _price(option: str | None, model: str) -> Price | None:
     numbers = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*/\s*(\d+(?:\.\d*)?|\.\d+)\s*", option)
     if numbers is None:
         raise SettingWrong(
-            f"The judge option `price` is `{option}`.",
-            hint="US dollars per million tokens, in and out: `price=2.5/10`",
+            f"The judge option `price` is `{option}`.", hint="US dollars per million tokens, in and out: `price=2.5/10`"
         )
     return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
 

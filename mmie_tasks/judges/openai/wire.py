@@ -73,13 +73,7 @@ class ChatServer:
         adaptations: Those of all servers of the judge.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        client: openai.AsyncOpenAI,
-        address: str,
-        adaptations: Adaptations,
-    ) -> None:
+    def __init__(self, settings: Settings, client: openai.AsyncOpenAI, address: str, adaptations: Adaptations) -> None:
         self._settings = settings
         self._client = client
         self._address = address
@@ -112,9 +106,7 @@ class ChatServer:
                 f"because it answered {failure.error}"
             )
 
-    async def _complete(
-        self, request: JudgeRequest, dialect: Dialect
-    ) -> Success[JudgeReply | JudgeError] | Failure:
+    async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
         if request in self._out_of_tokens:
             dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
@@ -218,9 +210,7 @@ def mime_type(content: bytes, path: Path) -> str:
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 
-def read_completion(
-    completion: object, *, model: str, price: Price | None = None
-) -> JudgeReply | JudgeRefused:
+def read_completion(completion: object, *, model: str, price: Price | None = None) -> JudgeReply | JudgeRefused:
     """Read a chat completion. The text stays unchanged; missing optional fields are tolerated.
 
     Args:

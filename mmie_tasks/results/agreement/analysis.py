@@ -91,10 +91,8 @@ def panel_of(ratings: Ratings) -> Panel:
     ids = tuple(sorted(shared - differing))
     if not ids:
         raise AnswersUnusable(
-            f"All {len(shared)} samples that two of the sources have were judged on different "
-            "answers.",
-            hint="agreement compares judges of the same answers; `mmie-tasks compare` compares "
-            "tested models",
+            f"All {len(shared)} samples that two of the sources have were judged on different answers.",
+            hint="agreement compares judges of the same answers; `mmie-tasks compare` compares tested models",
         )
     columns = tuple(
         RaterPoints(
@@ -256,9 +254,7 @@ class Agreement:
     disputed: tuple[DisputedSample, ...]
 
 
-def analyse(
-    ratings: Ratings, panel: Panel, reference: RaterPoints, options: MeasureOptions, top: int
-) -> Agreement:
+def analyse(ratings: Ratings, panel: Panel, reference: RaterPoints, options: MeasureOptions, top: int) -> Agreement:
     """Compute all measures.
 
     Args:

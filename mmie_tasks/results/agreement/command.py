@@ -10,13 +10,7 @@ from pathlib import Path
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, table
-from mmie_tasks.results.agreement.analysis import (
-    Agreement,
-    RaterPair,
-    analyse,
-    panel_of,
-    reference_of,
-)
+from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse, panel_of, reference_of
 from mmie_tasks.results.agreement.measures import (
     DIFFERENCE_MEASURES,
     GROUP_MEASURES,
@@ -59,9 +53,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         top=10,
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
-    parser.add_argument(
-        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none"
-    )
+    parser.add_argument("--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well")
     options = parser.parse_args(arguments)
     if 0 != options.resamples < _MIN_RESAMPLES:
@@ -101,8 +93,7 @@ def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
         "with_reference": list(map(_pair_json, agreement.with_reference)),
         "other_pairs": list(map(_pair_json, agreement.other_pairs)),
         "krippendorff_alpha": [
-            {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)}
-            for a in agreement.alphas
+            {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)} for a in agreement.alphas
         ],
         "in_groups": list(map(_pair_json, agreement.group_pairs)),
         "disputed": [
@@ -241,10 +232,7 @@ def _cell(measurement: Measurement) -> str:
 
 
 def _alpha_block(agreement: Agreement) -> str:
-    rows = [
-        [a.raters, f"{a.samples:,}", *(_cell(a.measures[level]) for level in a.measures)]
-        for a in agreement.alphas
-    ]
+    rows = [[a.raters, f"{a.samples:,}", *(_cell(a.measures[level]) for level in a.measures)] for a in agreement.alphas]
     reasons = {_missing(m) for a in agreement.alphas for m in a.measures.values()} - {""}
     notes = [f"- {reason}" for reason in sorted(reasons)]
     header = ["of", "n", "interval data", "ordinal data"]
@@ -284,8 +272,7 @@ def _disputed_block(agreement: Agreement) -> str:
         return ""
     header = ["sample", *(_short(rater.name) for rater in agreement.ratings.raters), "spread"]
     rows = [
-        [_short(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
-        for d in agreement.disputed
+        [_short(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"] for d in agreement.disputed
     ]
     return f"## Samples they disagree on most\n\n{table(header, rows)}"
 
@@ -301,17 +288,11 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
             if 0 < measurement.resamples < resamples
         }
         least = f" ({min(fewer):,} for the slowest measure)" if fewer else ""
-        yield (
-            f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} "
-            f"resamples{least}, seed 0."
-        )
+        yield (f"- Intervals: {LEVEL:.0%}, percentile bootstrap over samples, {resamples:,} resamples{least}, seed 0.")
     yield "- Cosine: of the two vectors of points, sum of xy / (|x| |y|); the paper has no formula."
     yield "- Bias: judge less reference, in points. Samples without points of both are left out."
     if agreement.options.scale.whole:
-        yield (
-            "- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves "
-            "to the even one."
-        )
+        yield ("- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves to the even one.")
     else:
         tolerance = agreement.options.tolerance
         yield f"- Within {tolerance:g}: differences up to a tenth of full marks."

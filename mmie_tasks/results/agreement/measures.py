@@ -15,13 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import (
-    Floats,
-    Indices,
-    Interval,
-    percentile_interval,
-    resample_counts,
-)
+from mmie_tasks.core.bootstrap import Floats, Indices, Interval, percentile_interval, resample_counts
 from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
@@ -104,9 +98,7 @@ def measure_titles(options: MeasureOptions) -> dict[str, str]:
     }
 
 
-def measure(
-    pairs: RatingRows, names: Sequence[str], options: MeasureOptions
-) -> dict[str, Measurement]:
+def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) -> dict[str, Measurement]:
     """Measures of two raters, by name.
 
     Args:

@@ -84,8 +84,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
             part.write_text(page, encoding="utf-8")
     except OSError as error:
         raise SettingWrong(
-            f"The report cannot be written to `{target}`: {error.strerror}.",
-            hint="name another file with `-o`",
+            f"The report cannot be written to `{target}`: {error.strerror}.", hint="name another file with `-o`"
         ) from error
     tasks = [task for run_ in runs for task in run_.tasks.values()]
     names, samples = {task.task for task in tasks}, sum(len(task.samples) for task in tasks)
@@ -97,13 +96,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 def _parser() -> argparse.ArgumentParser:
     parser = result_parser(
-        "report",
-        "One HTML file with the scores, charts and samples of saved runs; it opens offline.",
-        tasks="several",
+        "report", "One HTML file with the scores, charts and samples of saved runs; it opens offline.", tasks="several"
     )
-    parser.add_argument(
-        *("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s"
-    )
+    parser.add_argument(*("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s")
     parser.add_argument("--title", metavar="TEXT", default="", help="of the page")
     thumbnails = parser.add_mutually_exclusive_group()
     thumbnails.add_argument(
@@ -138,10 +133,7 @@ def _target(output: str) -> Path:
 def _first_notes(runs: Sequence[Run]) -> list[str]:
     notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     notes += [
-        f"{run_.name}, {task.task}: {note}"
-        for run_ in runs
-        for task in run_.tasks.values()
-        for note in task.notes
+        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
     ]
     more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
     return [*notes[:_MAX_NOTES], *more]
@@ -186,8 +178,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
     chunks = pack(
-        sample_detail(row, signatures, partial(thumbnails.find, index))
-        for index, row in enumerate(task.rows)
+        sample_detail(row, signatures, partial(thumbnails.find, index)) for index, row in enumerate(task.rows)
     )
     return {
         "task": plain(task.task),
@@ -207,9 +198,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
     }
 
 
-def _notes(
-    task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions
-) -> Iterator[list[object]]:
+def _notes(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions) -> Iterator[list[object]]:
     """Notes on the scores, with the index of the run; on images, unless the user disabled them."""
     for index, task_run in task.present:
         yield from ([index, plain(note)] for note in task_run.notes)
@@ -232,8 +221,7 @@ def spend(task: JoinedTask) -> list[list[object]]:
     Cached replies count as when they were new.
     """
     replies_of = (
-        (index, [reply for sample in task_run.samples for reply in sample.replies])
-        for index, task_run in task.present
+        (index, [reply for sample in task_run.samples for reply in sample.replies]) for index, task_run in task.present
     )
     return [[index, _usage_json(replies)] for index, replies in replies_of if replies]
 

@@ -78,10 +78,7 @@ def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
     by_signature = [signature_fields(signature) for signature in signatures]
     keys = dict.fromkeys(key for fields in by_signature for key in fields)
     rows = {key: [fields.get(key, "") for fields in by_signature] for key in keys}
-    return [
-        {"key": key, "values": values, "differs": len(set(values)) > 1}
-        for key, values in rows.items()
-    ]
+    return [{"key": key, "values": values, "differs": len(set(values)) > 1} for key, values in rows.items()]
 
 
 def day(date: str) -> str:

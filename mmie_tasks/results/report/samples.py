@@ -152,8 +152,7 @@ def sample_columns(task: JoinedTask) -> Json:
     def columns(cell: Callable[[Verdict | None], object]) -> Json:
         """For each score, one column per run."""
         return {
-            kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run]
-            for kind in SCORE_KINDS
+            kind: [[cell(s.verdict(kind) if s else None) for s in column] for column in by_run] for kind in SCORE_KINDS
         }
 
     return {
@@ -318,9 +317,7 @@ def file_name(image: str) -> str:
 FindThumbnail: TypeAlias = Callable[[str], Thumbnail]  # from the file of an image to its thumbnail
 
 
-def sample_detail(
-    row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindThumbnail
-) -> Json:
+def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindThumbnail) -> Json:
     """The details of a sample in every run.
 
     Args:
@@ -332,10 +329,7 @@ def sample_detail(
     return {
         "question": _segments_json(question, "the question", find_thumbnail),
         "gold": _segments_json(gold, "the gold answer", find_thumbnail),
-        "runs": [
-            None if sample is None else _run_json(sample, signatures, find_thumbnail)
-            for sample in row
-        ],
+        "runs": [None if sample is None else _run_json(sample, signatures, find_thumbnail) for sample in row],
     }
 
 
@@ -368,9 +362,7 @@ def _has_image(segment: LoggedSegment) -> bool:
     return bool(segment.image or segment.problem)
 
 
-def _segments_json(
-    segments: Sequence[LoggedSegment], owner: str, find_thumbnail: FindThumbnail
-) -> list[Json]:
+def _segments_json(segments: Sequence[LoggedSegment], owner: str, find_thumbnail: FindThumbnail) -> list[Json]:
     """Texts and images in their order; notes count what is left out."""
     pieces: list[Json] = []
     images = hidden = 0
@@ -407,19 +399,14 @@ def _image_json(segment: LoggedSegment, title: str, find_thumbnail: FindThumbnai
     return {"image": thumbnail.address, "alt": alt, "note": thumbnail.note}
 
 
-def _run_json(
-    sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindThumbnail
-) -> Json:
+def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindThumbnail) -> Json:
     return {
         "answer": _segments_json(sample.answer, "the answer", find_thumbnail),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {
-            cut(name, _MAX_LABEL): _fact_json(fact)
-            for name, fact in islice(sample.facts.items(), _MAX_FACTS)
-        },
+        "facts": {cut(name, _MAX_LABEL): _fact_json(fact) for name, fact in islice(sample.facts.items(), _MAX_FACTS)},
         "parts": {
             kind: {
                 cut(name, _MAX_LABEL): finite(share)

@@ -123,11 +123,7 @@ def _metric_series(rows: Sequence[Json]) -> Iterator[Json]:
 
 
 def _series(
-    run: int,
-    kind: ScoreKind,
-    values: Iterable[float | None],
-    low: Iterable[float | None],
-    high: Iterable[float | None],
+    run: int, kind: ScoreKind, values: Iterable[float | None], low: Iterable[float | None], high: Iterable[float | None]
 ) -> Json:
     """One run's official or robust values in a chart, with the ends of their intervals."""
     ends = {"low": list(map(finite, low)), "high": list(map(finite, high))}
@@ -207,10 +203,7 @@ def _heat_map(run: int, needles: Sequence[_Needle], scale: Scale) -> Json:
             length = bisect_left(list(bins), needle.length)
             verdicts[depth, length].append(needle.sample.official)
     step = 100 // _DEPTH_ROWS
-    cells = [
-        [verdicts.get((depth, length), []) for length in range(len(bins))]
-        for depth in range(_DEPTH_ROWS)
-    ]
+    cells = [[verdicts.get((depth, length), []) for length in range(len(bins))] for depth in range(_DEPTH_ROWS)]
     return {
         "id": f"needles-heat-{run}",
         "title": "Needles retrieved, by depth and length of the haystack (official score)",

@@ -76,10 +76,7 @@ def test_nobody_is_asked_again(hub, tmp_path):
 
 @pytest.mark.parametrize(
     ("url", "more"),
-    [
-        pytest.param(NOWHERE, {}, id="nothing listens"),
-        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
-    ],
+    [pytest.param(NOWHERE, {}, id="nothing listens"), pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline")],
 )
 def test_without_the_hub_the_cache_of_datasets_serves(url, more, hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_CACHES)
@@ -116,10 +113,7 @@ def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
 
 @pytest.mark.parametrize(
     ("url", "more"),
-    [
-        pytest.param(NOWHERE, {}, id="nothing listens"),
-        pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline"),
-    ],
+    [pytest.param(NOWHERE, {}, id="nothing listens"), pytest.param(NOWHERE, {"HF_HUB_OFFLINE": "1"}, id="offline")],
 )
 def test_no_hub_and_no_cache_is_told_with_a_way_out(url, more, tmp_path):
     result = ask(url, tmp_path, LOAD, **more)
@@ -175,10 +169,7 @@ def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "says"),
-    [
-        pytest.param("ENOSPC", "the disk is full", id="full"),
-        pytest.param("EACCES", "writable", id="no right"),
-    ],
+    [pytest.param("ENOSPC", "the disk is full", id="full"), pytest.param("EACCES", "writable", id="no right")],
 )
 def test_what_keeps_pictures_from_being_written_is_told(number, says, hub, tmp_path):
     refuse = f"""

@@ -85,10 +85,7 @@ def test_a_contradictory_sample_is_not_among_the_clean():
 
 def test_the_image_comes_before_the_instruction():
     line = changed(image="boat.png")
-    assert BENCHMARK.read_line(line).question == (
-        LoggedSegment(image="boat.png"),
-        LoggedSegment(text=line["input"]),
-    )
+    assert BENCHMARK.read_line(line).question == (LoggedSegment(image="boat.png"), LoggedSegment(text=line["input"]))
 
 
 @pytest.mark.parametrize(

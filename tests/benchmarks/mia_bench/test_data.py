@@ -53,13 +53,7 @@ def test_a_row_carries_what_is_asked_and_judged():
     assert Path(rows[4]["image"]) == DATA / "images" / "4.webp"
     assert sum(rows[6]["component_weight"]) == 8
     assert rows[0]["data"].startswith("sha256:")
-    assert Sample.from_doc(rows[3]).categories == (
-        "math",
-        "math",
-        "mention",
-        "grammar",
-        "length_limit",
-    )
+    assert Sample.from_doc(rows[3]).categories == ("math", "math", "mention", "grammar", "length_limit")
 
 
 def test_the_revision_moves_with_the_annotation(root):
@@ -160,14 +154,7 @@ def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
         *("https://a.org/c.jpg", "https://a.org/?x=1", "https://a.org/7/?x=1"),
         *("b/1.jpg", "a.b/x/1.jpg", "a.b/y/1.jpg"),
     ]
-    assert relative_paths(tmp_path, *named) == [
-        "images/c.jpg",
-        None,
-        None,
-        "b/1.jpg",
-        None,
-        None,
-    ]
+    assert relative_paths(tmp_path, *named) == ["images/c.jpg", None, None, "b/1.jpg", None, None]
 
 
 @pytest.mark.parametrize(
@@ -246,9 +233,7 @@ def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
         pytest.param(lambda r: r[2].pop("image"), "row 2: `image`", id="no picture"),
         pytest.param(lambda r: r[2].update(image=7), "row 2: `image`", id="a number for a picture"),
         pytest.param(lambda r: r[2].update(image="a\0b"), "row 2: `image`", id="NUL"),
-        pytest.param(
-            lambda r: r[2].pop("components"), "sample 2: `components`", id="nothing asked"
-        ),
+        pytest.param(lambda r: r[2].pop("components"), "sample 2: `components`", id="nothing asked"),
         pytest.param(lambda r: r[2].update(type="hard"), "sample 2: `type`", id="other type"),
         pytest.param(lambda r: r.insert(2, []), "row 2 is list", id="no object"),
         pytest.param(lambda r: r.clear(), "not a list with rows", id="empty"),

@@ -34,10 +34,7 @@ def sample(weights=(6, 4), categories=("describe", "mention")):
 def graded(text, of=None):
     of = of or sample()
     return Grading(
-        official=read_official(of.categories, text),
-        official_text=text,
-        robust=read_robust(of, text),
-        robust_text=text,
+        official=read_official(of.categories, text), official_text=text, robust=read_robust(of, text), robust_text=text
     )
 
 
@@ -109,9 +106,7 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
         made.append(rows(of, graded(text, of), logged()))
     expected = score_dict(c["official"]["scores"] for c in cases if c["official"]["ok"])
     found = {
-        name: tally(
-            verdict_of(row[f"official_{name}"]) for row in made if f"official_{name}" in row
-        )
+        name: tally(verdict_of(row[f"official_{name}"]) for row in made if f"official_{name}" in row)
         for name in expected
         if name != TOTAL
     }

@@ -54,9 +54,7 @@ def test_a_golden_reply_is_read_as_intended_or_not_at_all(case):
     assert (parsed.doubt is None) is (possible and not too_many)
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case["intended"] is None], ids=lambda case: case["id"]
-)
+@pytest.mark.parametrize("case", [case for case in CASES if case["intended"] is None], ids=lambda case: case["id"])
 def test_a_golden_reply_without_a_verdict_has_none(case):
     assert read_reply(case["reply"], case["component_weight"]).doubt is not None
 
@@ -69,8 +67,7 @@ def test_one_verdict_in_many_ways(reply):
 
 
 @pytest.mark.parametrize(
-    ("reply", "marks", "total"),
-    [pytest.param(*value, id=name) for name, value in OTHER_VERDICTS.items()],
+    ("reply", "marks", "total"), [pytest.param(*value, id=name) for name, value in OTHER_VERDICTS.items()]
 )
 def test_other_verdicts(reply, marks, total):
     parsed = read_reply(reply, WEIGHTS)
@@ -85,9 +82,7 @@ def test_a_doubtful_reply_is_no_verdict(reply):
     assert verdict.reason in {"unparsed", "off_scale"}
 
 
-@pytest.mark.parametrize(
-    "name", ["above", "total-above", "negative", "zero-scale", "too-many", "one-of-two"]
-)
+@pytest.mark.parametrize("name", ["above", "total-above", "negative", "zero-scale", "too-many", "one-of-two"])
 def test_what_cannot_be_meant_is_worth_asking_again(name):
     assert is_impossible(sample_of(), DOUBTED[name])
 
@@ -138,10 +133,7 @@ def test_a_reply_beyond_the_longest_is_unparsed():
     reply = f"{SENTENCE}. ".ljust(LONGEST)
     verdicts = (read_robust(sample_of(), reply), read_robust(sample_of(), f"{reply} "))
     assert verdicts[0] == Scored(0.8)
-    assert (verdicts[1].reason, verdicts[1].detail) == (
-        "unparsed",
-        "the reply has 100,001 characters",
-    )
+    assert (verdicts[1].reason, verdicts[1].detail) == ("unparsed", "the reply has 100,001 characters")
 
 
 @settings(max_examples=300, deadline=None)
@@ -181,10 +173,7 @@ def test_the_order_of_the_parts_does_not_matter(order, separator):
 def test_any_marks_out_of_the_weights_are_read_as_written(marks, form, separator):
     weights = [weight for _, weight in marks]
     halves = [min(half, 2 * weight) / 2 for half, weight in marks]
-    scores = [
-        form.format(i, f"{p:g}/{w}")
-        for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)
-    ]
+    scores = [form.format(i, f"{p:g}/{w}") for i, (p, w) in enumerate(zip(halves, weights, strict=True), 1)]
     parsed = read_reply(separator.join(scores), weights)
     assert list(parsed.components) == list(zip(halves, weights, strict=True))
     assert parsed.doubt is None

@@ -67,13 +67,7 @@ def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
 
 
 @pytest.mark.parametrize(
-    ("model", "paper"),
-    [
-        ("gpt-4o-2024-11-20", "yes"),
-        ("gpt-4o", "yes"),
-        ("gpt-4o-mini", "no"),
-        ("gpt-6-luna", "no"),
-    ],
+    ("model", "paper"), [("gpt-4o-2024-11-20", "yes"), ("gpt-4o", "yes"), ("gpt-4o-mini", "no"), ("gpt-6-luna", "no")]
 )
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:{model}")
@@ -81,10 +75,7 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, pape
     assert f"|paper_judge:{paper}|" in task.signature(docs[0])
 
 
-@pytest.mark.parametrize(
-    ("url", "paper"),
-    [("https://api.openai.com/v1", "yes"), ("http://127.0.0.1:8000/v1", "no")],
-)
+@pytest.mark.parametrize(("url", "paper"), [("https://api.openai.com/v1", "yes"), ("http://127.0.0.1:8000/v1", "no")])
 def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")
     assert f"|paper_judge:{paper}|" in task.signature(docs[0])
@@ -216,10 +207,7 @@ def behaviour():
             weights=tuple(case["component_weight"]),
             categories=tuple(case["component_type"]),
         )
-        for verdict in (
-            read_official(sample.categories, case["reply"]),
-            read_robust(sample, case["reply"]),
-        ):
+        for verdict in (read_official(sample.categories, case["reply"]), read_robust(sample, case["reply"])):
             points = f"{verdict.points:.9f}" if isinstance(verdict, Scored) else verdict.reason
             lines.append(f"{case['id']} {points}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -86,9 +86,7 @@ def test_only_the_archive_with_the_dataset_is_downloaded(hub, tmp_path):
     folder = tmp_path / "cache/milebench" / COMMIT / "MileBench_part4/OCR-VQA"
     assert answer == {"folder": str(folder), "revision": COMMIT}
     assert (folder / "OCR-VQA.json").is_file()
-    assert set(hub.requested_files("HEAD") + hub.requested_files("GET")) == {
-        "MileBench_part4.tar.gz"
-    }
+    assert set(hub.requested_files("HEAD") + hub.requested_files("GET")) == {"MileBench_part4.tar.gz"}
 
 
 def test_a_second_dataset_of_an_archive_makes_no_request(hub, tmp_path):

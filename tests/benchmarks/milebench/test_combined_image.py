@@ -21,8 +21,7 @@ def is_about(pixel, expected):
 
 
 @pytest.mark.parametrize(
-    ("count", "columns", "rows"),
-    [(1, 1, 1), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 2), (7, 3, 3), (10, 4, 3)],
+    ("count", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 3, 2), (7, 3, 3), (10, 4, 3)]
 )
 def test_the_grid_has_the_square_root_of_the_count_as_columns(tmp_path, count, columns, rows):
     images = drawn(tmp_path, "red") * count

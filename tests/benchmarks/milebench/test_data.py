@@ -228,9 +228,7 @@ def test_a_null_gold_stays_null(root):
 
 def test_an_empty_dataset_is_named(root):
     (root / "DocVQA" / "DocVQA.json").write_text(
-        json.dumps(
-            {"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []}
-        )
+        json.dumps({"meta_data": {"task_instruction": [], "question_type": "open-ended"}, "data": []})
     )
     with pytest.raises(DataBroken, match="`data` is empty"):
         load(root)

@@ -4,13 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.milebench.metrics import (
-    MEANS_OF_DATASETS,
-    MEANS_OF_TASKS,
-    by_dataset,
-    mean_of,
-    total,
-)
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, by_dataset, mean_of, total
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
 from mmie_tasks.core.verdict import Scored, Tally, Unscored, tally
 

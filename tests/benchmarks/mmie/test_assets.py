@@ -170,15 +170,9 @@ def test_a_killed_download_goes_on_where_it_stopped(tmp_path):
 @pytest.mark.parametrize(
     ("status", "code", "found"),
     [
-        pytest.param(
-            401, "GatedRepo", "the dataset is gated and the Hub answered HTTP 401", id="1"
-        ),
-        pytest.param(
-            403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"
-        ),
-        pytest.param(
-            401, "RepoNotFound", "no such dataset, or no access for this account", id="account"
-        ),
+        pytest.param(401, "GatedRepo", "the dataset is gated and the Hub answered HTTP 401", id="1"),
+        pytest.param(403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"),
+        pytest.param(401, "RepoNotFound", "no such dataset, or no access for this account", id="account"),
     ],
 )
 def test_no_access_says_where_to_get_it(status, code, found, hub, tmp_path):
@@ -208,10 +202,7 @@ def test_a_file_that_the_repository_lacks_is_named(name, hub, tmp_path):
     del hub.files[REPO, name]
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
-    assert (
-        f"`{name}` of the dataset `MMIE/MMIE` could not be downloaded: there is no such file"
-        in message
-    )
+    assert f"`{name}` of the dataset `MMIE/MMIE` could not be downloaded: there is no such file" in message
 
 
 @pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])

@@ -34,9 +34,7 @@ def table(lines, metric):
 
 
 def same(found, expected):
-    return (found.percent is None) == math.isnan(expected) and (
-        found.percent is None or found.percent == expected
-    )
+    return (found.percent is None) == math.isnan(expected) and (found.percent is None or found.percent == expected)
 
 
 @pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name or "AVG")
@@ -67,14 +65,10 @@ def test_every_number_is_that_of_the_runners_table(number):
 def test_a_mean_is_rounded_as_the_official_table(verdicts):
     lines = []
     for index, verdict in enumerate(verdicts):
-        sample = Sample(
-            id=f"SA-{index}", index=index, row=index, category="SA", field="", question=(), gold=()
-        )
+        sample = Sample(id=f"SA-{index}", index=index, row=index, category="SA", field="", question=(), gold=())
         grading = Grading(official=verdict, robust=verdict)
         lines.append(rows(sample, grading, RequestFacts(), {"replies": [], "answer": []}))
-    found = metric_value(
-        map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0
-    )
+    found = metric_value(map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0)
     assert same(found, table(lines, "official"))
 
 
@@ -167,9 +161,7 @@ def test_reading_again_gives_what_was_logged():
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():
-    line = changed(
-        replies=[{"text": "### Score\n4"}], official={"points": 1}, robust={"unscored": "unparsed"}
-    )
+    line = changed(replies=[{"text": "### Score\n4"}], official={"points": 1}, robust={"unscored": "unparsed"})
     assert BENCHMARK.reread(line) == {"official": Scored(4, "4"), "robust": Scored(4.0, "4")}
     assert BENCHMARK.rerecord(line)["official"] == {"reading": "4", "points": 4}
 
@@ -198,9 +190,7 @@ def test_what_never_had_a_reply_stays_as_it_is(reason):
 )
 def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
     assert BENCHMARK.reread(changed(replies=replies)) is None
-    assert (
-        BENCHMARK.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
-    )
+    assert BENCHMARK.rerecord(changed(replies=replies))["official"] == LINES[0]["coverage"]["official"]
 
 
 @pytest.mark.parametrize(

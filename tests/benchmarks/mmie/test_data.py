@@ -5,14 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.mmie_data import (
-    conversation,
-    conversations_folder,
-    folder,
-    judge_input,
-    judge_input_folder,
-    segment,
-)
+from support.mmie_data import conversation, conversations_folder, folder, judge_input, judge_input_folder, segment
 
 from mmie_tasks.benchmarks.mmie.data import dataset, missing_images
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -84,10 +77,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
     rows = [conversation("SA-1", f"Where is Zoë{mark}?") for mark in ("", "’")]
     rows[1]["id"] = "MSR-2"
     (tmp_path / "data.json").write_bytes(write(rows).encode())
-    assert [row["question"][0]["text"] for row in load(tmp_path)] == [
-        "Where is Zoë?",
-        "Where is Zoë’?",
-    ]
+    assert [row["question"][0]["text"] for row in load(tmp_path)] == ["Where is Zoë?", "Where is Zoë’?"]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +140,7 @@ def test_lone_surrogates_do_not_reach_the_dataset(tmp_path):
     ("files", "found"),
     [
         pytest.param([], "contains no `data.json`; it contains: nothing", id="empty"),
-        pytest.param(
-            ["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"
-        ),
+        pytest.param(["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"),
         pytest.param(["overview.json"], "`overview.json` shows the form", id="the example"),
     ],
 )
@@ -191,20 +179,14 @@ def test_missing_images_are_those_of_questions_each_with_a_sample(tmp_path):
     for name in ("0.png", "1.png", "6.png"):  # the second is in a gold answer
         (path / "images" / name).unlink()
     (path / "images" / "6.png").mkdir()
-    assert missing_images(docs) == {
-        f"{path}/images/0.png": "SA-0",
-        f"{path}/images/6.png": "MSR-2",
-    }
+    assert missing_images(docs) == {f"{path}/images/0.png": "SA-0", f"{path}/images/6.png": "MSR-2"}
     assert missing_images(docs.select([1, 2])) == {f"{path}/images/6.png": "MSR-2"}
 
 
 def test_no_folder_of_images_is_every_image_missing(tmp_path):
     question = [segment("a", "images/0.png"), segment(None, "/elsewhere/1.png"), segment("b")]
     path = folder(tmp_path, [judge_input(f"SA-{i}", question) for i in (1, 2)], pictures=False)
-    assert missing_images(load(path)) == {
-        f"{path}/images/0.png": "SA-1",
-        "/elsewhere/1.png": "SA-1",
-    }
+    assert missing_images(load(path)) == {f"{path}/images/0.png": "SA-1", "/elsewhere/1.png": "SA-1"}
 
 
 def test_the_folders_for_tests_name_pictures_that_are_there(tmp_path):

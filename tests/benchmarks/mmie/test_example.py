@@ -35,18 +35,12 @@ def asked():
     given = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
     answers = {one["id"]: one["answer"] for one in given}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
-    return {
-        doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie")
-        for doc in docs
-    }
+    return {doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie") for doc in docs}
 
 
 def test_the_example_has_every_shape_and_every_fate():
     found = asked()
-    assert {sample_id for sample_id, one in found.items() if one.request is None} == {
-        "PBL-3",
-        "MSR-3",
-    }
+    assert {sample_id for sample_id, one in found.items() if one.request is None} == {"PBL-3", "MSR-3"}
     assert (found["PBL-3"].reason, found["MSR-3"].reason) == ("no_answer", "left_out")
     assert {sample_id for sample_id, one in found.items() if one.facts.truncated} == {"PBL-2"}
     assert len({one.facts.shape for one in found.values()}) > 4

@@ -100,9 +100,7 @@ def test_a_row_a_run_with_the_columns_of_the_leaderboard():
     "arguments",
     [
         pytest.param(["run", "run", "-o", "x"], id="two-runs-as-one-input"),
-        pytest.param(
-            ["--leaderboard", "run", "--model", "a", "--model", "b", "-o", "x"], id="names"
-        ),
+        pytest.param(["--leaderboard", "run", "--model", "a", "--model", "b", "-o", "x"], id="names"),
     ],
 )
 def test_what_does_not_fit_together_is_said(arguments):

@@ -78,9 +78,7 @@ def test_two_spellings_of_one_reference_get_one_file(tmp_path):
         pytest.param(["images_2/0.png"], "images/0.png", "images_2/0.png", id="renamed"),
         pytest.param(["MMIE/images/0.png"], "images/0.png", "MMIE/images/0.png", id="a folder"),
         pytest.param(["a/b/c/0.png"], "0.png", "a/b/c/0.png", id="several folders"),
-        pytest.param(
-            ["x/a/0.png", "x/b/0.png"], "images/b/0.png", "x/b/0.png", id="most parts in common"
-        ),
+        pytest.param(["x/a/0.png", "x/b/0.png"], "images/b/0.png", "x/b/0.png", id="most parts in common"),
         pytest.param(["x/a/0.png", "x/b/0.png"], "images/0.png", None, id="either of two"),
         pytest.param(["xa/0.png", "b/0.png"], "a/0.png", None, id="only the end of a folder"),
         pytest.param(["x/a0.png", "x/._0.png"], "images/0.png", None, id="only the end of a name"),

@@ -27,15 +27,7 @@ LOGGED = {"signature": "judge:x", "replies": []}
 
 
 def sample(category="PBL", field="Education", sample_id=None):
-    return Sample(
-        id=sample_id or f"{category}-1",
-        index=0,
-        row=0,
-        category=category,
-        field=field,
-        question=(),
-        gold=(),
-    )
+    return Sample(id=sample_id or f"{category}-1", index=0, row=0, category=category, field=field, question=(), gold=())
 
 
 def both(points, robust=None):
@@ -66,9 +58,7 @@ def test_both_readings_are_in_percent_and_points_are_not():
 
 def test_a_sample_counts_for_its_own_category_and_field_only():
     names = {name for name in made(both(3)) if name.startswith(("official", "robust_"))}
-    assert names == {
-        *("official", "official_PBL", "official_education", "robust_PBL", "robust_coverage"),
-    }
+    assert names == {*("official", "official_PBL", "official_education", "robust_PBL", "robust_coverage")}
 
 
 @pytest.mark.parametrize("field", ["", "Gardening", "PBL"])

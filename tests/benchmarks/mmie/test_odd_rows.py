@@ -69,9 +69,7 @@ JUDGED = [
     pytest.param(odd(gold=[{"text": ["a", "b"]}]), "['a', 'b']", "written by `str`", id="list"),
     pytest.param(odd(gold=[{"text": {"x": 1}}]), "{'x': 1}", "written by `str`", id="object"),
     pytest.param(odd(gold=[{"text": True}]), "True", "written by `str`", id="truth value"),
-    pytest.param(
-        odd(gold=[segment("7", "../secret.png")]), "7", "gold answers that cannot", id="outside"
-    ),
+    pytest.param(odd(gold=[segment("7", "../secret.png")]), "7", "gold answers that cannot", id="outside"),
     pytest.param(odd(gold=[{"text": "7", "image": 5}]), "7", "gold answers that", id="gold image"),
 ]
 

@@ -15,15 +15,7 @@ TEMPLATE = "Rate {{this}}.\nQ:{question}\nA:{answer}\nR:{gt_answer}\n"
 
 
 def sample(*question, gold=GOLD, category="MSR"):
-    return Sample(
-        id=f"{category}-1",
-        index=0,
-        row=0,
-        category=category,
-        field="",
-        question=question,
-        gold=gold,
-    )
+    return Sample(id=f"{category}-1", index=0, row=0, category=category, field="", question=question, gold=gold)
 
 
 def there(*numbers):
@@ -178,9 +170,7 @@ def test_a_template_with_other_fields_is_an_error(template):
 
 
 TEXTS = st.none() | st.sampled_from(["", "a\n", "<image>", "{answer}", "{", "<|end|>"]) | st.text()
-SEGMENTS = st.lists(
-    st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a", "/b"]), st.booleans()), max_size=6
-)
+SEGMENTS = st.lists(st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a", "/b"]), st.booleans()), max_size=6)
 
 
 @given(SEGMENTS, SEGMENTS, st.booleans())

@@ -10,13 +10,7 @@ from loguru import logger
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
-from mmie_tasks.benchmarks.mmie.judge_prompts import (
-    OFFICIAL,
-    Pin,
-    RetryPolicy,
-    prompts_file,
-    templates,
-)
+from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, Pin, RetryPolicy, prompts_file, templates
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
 QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
@@ -206,9 +200,7 @@ def test_no_other_text_is_ever_taken_for_the_official_one(server, home):
     assert server.paths == ["/p"]
 
 
-@pytest.mark.skipif(
-    not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file"
-)
+@pytest.mark.skipif(not os.environ.get("MMIE_PROMPTS"), reason="`MMIE_PROMPTS` names no copy of the official file")
 @pytest.mark.usefixtures("official_at_server")
 def test_a_downloaded_official_file_is_accepted_and_cached(server, home):
     with open(os.environ["MMIE_PROMPTS"], "rb") as file:  # noqa: PTH123 - as it is named

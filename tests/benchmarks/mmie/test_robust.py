@@ -227,45 +227,15 @@ OFF_SCALE = [
     *('{"score": NaN}', '{"score": 1e999}', f"### Score\n{'9' * 320}"),
 ]
 PIECES = [
-    *(
-        "### Score",
-        "Score",
-        "score",
-        "**",
-        "\n",
-        " ",
-        ": ",
-        "4",
-        "5",
-        "-",
-        "/6",
-        "/5",
-        ".",
-        "(0-6)",
-    ),
-    *(
-        " out of 6",
-        "Final ",
-        "```\n",
-        "> ",
-        '"',
-        "{",
-        "}",
-        "four",
-        "I give ",
-        "is ",
-        "### Feedback",
-    ),
+    *("### Score", "Score", "score", "**", "\n", " ", ": ", "4", "5", "-", "/6", "/5", ".", "(0-6)"),
+    *(" out of 6", "Final ", "```\n", "> ", '"', "{", "}", "four", "I give ", "is ", "### Feedback"),
     *("The response claims:", "<think>", "</think>", "1) ", "|", "７", "½", "9" * 400, "\ud800"),
 ]
-FEEDBACK_PIECES = [
-    piece for piece in PIECES if not any(part in piece for part in ("```", "think", "claims"))
-]
+FEEDBACK_PIECES = [piece for piece in PIECES if not any(part in piece for part in ("```", "think", "claims"))]
 
 
 @pytest.mark.parametrize(
-    ("reply", "expected"),
-    [pytest.param(*case, id=repr(case[0])) for case in EXPECTED_POINTS.items()],
+    ("reply", "expected"), [pytest.param(*case, id=repr(case[0])) for case in EXPECTED_POINTS.items()]
 )
 def test_a_reply_has_the_expected_points_or_is_unscored(reply, expected):
     verdict = read_robust(reply)
@@ -322,14 +292,11 @@ def test_a_reply_above_the_longest_length_is_unscored():
 
 
 @pytest.mark.parametrize(
-    "piece",
-    ["`" * 3 + "\n", " ", "### Score\n4\n### X\n", "(0-", "1", "I give ", "<think>", '{"a":'],
+    "piece", ["`" * 3 + "\n", " ", "### Score\n4\n### X\n", "(0-", "1", "I give ", "<think>", '{"a":']
 )
 def test_reading_time_grows_linearly(piece):
     for start in ("", "```\n", "### Score\n", "{"):
-        assert read_robust(
-            (start + piece * 20_000)[:20_000]
-        )  # takes minutes if a pattern backtracks
+        assert read_robust((start + piece * 20_000)[:20_000])  # takes minutes if a pattern backtracks
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
@@ -341,9 +308,7 @@ def test_any_text_has_points_on_the_scale_or_a_reason(reply):
             assert reason in ("unparsed", "off_scale")
 
 
-@given(
-    st.lists(st.sampled_from(FEEDBACK_PIECES), max_size=12).map("".join), st.sampled_from("0123456")
-)
+@given(st.lists(st.sampled_from(FEEDBACK_PIECES), max_size=12).map("".join), st.sampled_from("0123456"))
 def test_feedback_never_moves_the_points(feedback, points):
     reply = f"### Feedback\n{feedback}\n### Score\n{points}"
     assert read_robust(reply) == Scored(float(points), points)

@@ -156,8 +156,7 @@ def test_a_known_label_must_agree_with_the_id(key, label, log):
 
 
 @pytest.mark.parametrize(
-    ("label", "sample_id"),
-    [("Situational Analysis", "SA-1"), ("multi-step reasoning", "MSR-1"), ("MSR", "MSR-1")],
+    ("label", "sample_id"), [("Situational Analysis", "SA-1"), ("multi-step reasoning", "MSR-1"), ("MSR", "MSR-1")]
 )
 def test_the_other_categories_have_long_names_too(label, sample_id, log):
     read_rows([conversation(sample_id, HELLO, HELLO, catagory=label)])
@@ -211,15 +210,9 @@ def test_every_row_has_the_form_of_the_first():
         pytest.param({"id": 7}, "row 0: `id` is 7, not a text", id="number as id"),
         pytest.param({"id": ["SA"]}, "`id` is ['SA'], not a text", id="list as id"),
         pytest.param({"id": "SA-1"}, "id 'SA-1': neither `conversations` nor", id="no form"),
-        pytest.param(
-            conversation("SA-1", HELLO, HELLO, field=7), "`field` is int, not text", id="field"
-        ),
-        pytest.param(
-            conversation("SA-1", HELLO, HELLO, subfield=[]), "`subfield` is list", id="subfield"
-        ),
-        pytest.param(
-            conversation("SA-1", HELLO, HELLO, catagory=7), "`catagory` is int", id="label"
-        ),
+        pytest.param(conversation("SA-1", HELLO, HELLO, field=7), "`field` is int, not text", id="field"),
+        pytest.param(conversation("SA-1", HELLO, HELLO, subfield=[]), "`subfield` is list", id="subfield"),
+        pytest.param(conversation("SA-1", HELLO, HELLO, catagory=7), "`catagory` is int", id="label"),
         pytest.param(conversation("SA-1", None, HELLO), "[0].content` is null", id="no content"),
         pytest.param(conversation("SA-1", {}, HELLO), "[0].content` is dict", id="one segment"),
         pytest.param(conversation("SA-1", ["a"], HELLO), "content[0]` is str", id="bare text"),
@@ -241,9 +234,7 @@ def test_every_row_has_the_form_of_the_first():
             "`conversations[1].from` is 'system', neither 'human' nor 'gpt'",
             id="role",
         ),
-        pytest.param(
-            {"id": "SA-1", "conversations": [{"from": ["gpt"]}]}, "is ['gpt'], neither", id="roles"
-        ),
+        pytest.param({"id": "SA-1", "conversations": [{"from": ["gpt"]}]}, "is ['gpt'], neither", id="roles"),
         pytest.param(judge_input("SA-1", None, HELLO), "`question` is null", id="no question"),
         pytest.param(judge_input("SA-1", [7], HELLO), "`question[0]` is int", id="segment"),
         pytest.param(judge_input("SA-1", HELLO, 7), "`gt_answer` is int", id="number as gold"),

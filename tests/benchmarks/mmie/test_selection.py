@@ -44,9 +44,7 @@ def test_a_category_is_its_rows_in_order_with_an_index_of_their_own(category, tm
 
 
 @pytest.mark.parametrize("selection", ["all", "1k"])
-def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(
-    selection, tmp_path
-):
+def test_the_first_samples_are_from_all_categories_whatever_the_order_of_the_file(selection, tmp_path):
     rows = rows_of({"PBL": 5, "MSR": 1, "SA": 3})
     docs = load(folder(tmp_path, rows, pictures=False), selection)
     expected = ["SA-0", "PBL-0", "MSR-0", "SA-1", "PBL-1", "SA-2", "PBL-2", "PBL-3", "PBL-4"]
@@ -91,9 +89,7 @@ def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
 
 def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
     path = folder(tmp_path, rows_of({"SA": 1500}), pictures=False)
-    hashes = {
-        f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)
-    }
+    hashes = {f"SA-{i}": hashlib.sha256(f"mmie_1k:SA-{i}".encode()).hexdigest() for i in range(1500)}
     expected = set(sorted(hashes, key=hashes.__getitem__)[:1000])
     rows = load(path, "1k")
     assert set(rows["id"]) == expected

@@ -2,14 +2,7 @@
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import (
-    Grading,
-    RequestFacts,
-    leaderboard_row,
-    rows,
-    summary,
-    ungraded,
-)
+from mmie_tasks.benchmarks.mmie.metrics import Grading, RequestFacts, leaderboard_row, rows, summary, ungraded
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -55,14 +48,7 @@ def test_the_table_has_a_line_for_all_each_category_and_each_field():
     assert [line.split()[0] for line in lines[:7]] == [
         *("percent", "AVG", "SA", "MSR", "Gardening", "Literature", "Physics")
     ]
-    assert lines[2].split() == [
-        "SA",
-        "66.67",
-        "66.67-66.67",
-        "66.67",
-        "4.000",
-        *("3", "and", "3", "of", "3"),
-    ]
+    assert lines[2].split() == ["SA", "66.67", "66.67-66.67", "66.67", "4.000", *("3", "and", "3", "of", "3")]
     assert lines[4].split()[:3] == ["Gardening", "16.67", "n/a"]  # one sample has no interval
 
 
@@ -111,9 +97,7 @@ NOTES = [
     pytest.param({"typed": {"<s>": 3, "</s>": 0}}, "in their texts: 1: <s> (3)", id="typed"),
     pytest.param({"judge_tokens": 5000}, "1 of 1; lengths unknown (10), estimated (1)", id="long"),
     pytest.param(
-        {"judge_tokens": 9, "judge_tokens_exact": True},
-        "0 of 1; lengths unknown (10), counted (1)",
-        id="exact",
+        {"judge_tokens": 9, "judge_tokens_exact": True}, "0 of 1; lengths unknown (10), counted (1)", id="exact"
     ),
     pytest.param(
         {"shape": "parts", "answer_images": 3, "shown_images": 2},
@@ -126,9 +110,7 @@ NOTES = [
 
 @pytest.mark.parametrize(("facts", "words"), NOTES)
 def test_facts_of_requests_have_lines(facts, words):
-    assert [
-        line for line in said([*many(), record("SA", scored(3), **facts)]) if line.endswith(words)
-    ]
+    assert [line for line in said([*many(), record("SA", scored(3), **facts)]) if line.endswith(words)]
     assert not [line for line in said(many(n=11)) if words in line]
 
 
@@ -142,9 +124,7 @@ def test_a_count_of_0_has_a_line():
         assert words in text
 
 
-@pytest.mark.parametrize(
-    ("good", "bad", "warned"), [(19, 1, False), (18, 1, True)], ids=["95-percent", "below"]
-)
+@pytest.mark.parametrize(("good", "bad", "warned"), [(19, 1, False), (18, 1, True)], ids=["95-percent", "below"])
 def test_few_replies_that_can_be_read_are_warned_of(good, bad, warned):
     unread = [record("SA", ungraded("unparsed", ""))] * bad
     unasked = [record("SA", ungraded("no_answer", ""), replies=())]
@@ -169,9 +149,7 @@ def test_who_judged_and_what_it_cost():
     cached = {**REPLY, "cached": True, "model": "grader-2"}
     unknown = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
     known = said([*many(n=2), record("SA", scored(4), replies=(cached,))])
-    assert (
-        "replies: grader-1 (2), grader-2 (1); 1 from the cache; 30 tokens in, 6 out, 1.5000 USD"
-    ) in known
+    assert ("replies: grader-1 (2), grader-2 (1); 1 from the cache; 30 tokens in, 6 out, 1.5000 USD") in known
     assert known[-1] == "judge:x"
     some = said([*many(n=1), record("SA", scored(4), replies=(unknown,))])
     assert [line for line in some if line.endswith("20 tokens in, 4 out, cost unknown")]

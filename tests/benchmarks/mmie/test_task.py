@@ -114,9 +114,7 @@ def test_without_a_judge_that_is_named_it_is_the_papers(monkeypatch):
     assert task.JUDGE.choice().name == "mmie_score"
 
 
-def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(
-    docs, monkeypatch
-):
+def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(docs, monkeypatch):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody:nothing")
     rows = dict(task.process_results(docs[0], ["Plain."]).items())
     assert rows["official"]["unscored"] == "unavailable"

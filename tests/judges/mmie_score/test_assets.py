@@ -67,9 +67,7 @@ def test_a_device_that_cannot_hold_the_judge_is_the_only_problem(
         pytest.param({"model": "./nowhere"}, "config.json", id="no-such-folder"),
     ],
 )
-def test_an_option_that_names_no_possible_judge_is_an_error(
-    tmp_path: Path, options: dict[str, str], hint: str
-) -> None:
+def test_an_option_that_names_no_possible_judge_is_an_error(tmp_path: Path, options: dict[str, str], hint: str) -> None:
     with pytest.raises(JudgeMisconfigured) as raised:
         findings_of(tmp_path, **{"model": str(TINY), **options})
     assert hint in str(raised.value).partition("hint: ")[2]

@@ -172,15 +172,8 @@ def machine(root, group, files):
     [
         pytest.param("", {}, None, id="no groups"),
         pytest.param("0::/\n", {}, None, id="the top group has no limit"),
-        pytest.param(
-            "0::/\n", {f"{V2}/memory.max": "max\n", f"{V2}/memory.current": "5\n"}, None, id="max"
-        ),
-        pytest.param(
-            "0::/\n",
-            {f"{V2}/memory.max": "1000\n", f"{V2}/memory.current": "600\n"},
-            400,
-            id="version 2",
-        ),
+        pytest.param("0::/\n", {f"{V2}/memory.max": "max\n", f"{V2}/memory.current": "5\n"}, None, id="max"),
+        pytest.param("0::/\n", {f"{V2}/memory.max": "1000\n", f"{V2}/memory.current": "600\n"}, 400, id="version 2"),
         pytest.param(
             "0::/\n",
             {

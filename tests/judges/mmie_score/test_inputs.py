@@ -62,23 +62,14 @@ def test_a_length_is_computed_from_the_headers_of_the_images(case: golden.Case) 
 UNUSABLE = [
     pytest.param(request_of("See ", Path("no/such.png")), RequestBroken, "such.png", id="no file"),
     pytest.param(request_of("See ", Path(__file__)), RequestBroken, "test_inputs", id="no image"),
-    pytest.param(
-        request_of("<IMG_CONTEXT>", IMAGE),
-        RequestUnfit,
-        "53 `<IMG_CONTEXT>`.* need 52",
-        id="mark",
-    ),
-    pytest.param(
-        request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"
-    ),
+    pytest.param(request_of("<IMG_CONTEXT>", IMAGE), RequestUnfit, "53 `<IMG_CONTEXT>`.* need 52", id="mark"),
+    pytest.param(request_of("word " * 9000), RequestUnfit, "the model reads 8,192 at most", id="long"),
     pytest.param(request_of("\ud800"), RequestUnfit, "cannot read the text", id="no Unicode"),
 ]
 
 
 @pytest.mark.parametrize(("request_", "kind", "words"), UNUSABLE)
-def test_an_unusable_request_says_why(
-    request_: JudgeRequest, kind: type[Exception], words: str
-) -> None:
+def test_an_unusable_request_says_why(request_: JudgeRequest, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         builder().prompt(0, request_)
 
@@ -150,10 +141,7 @@ def test_an_unexpected_error_reaches_the_caller() -> None:
         def prompt(self, key: int, request: JudgeRequest) -> Prompt:
             raise ZeroDivisionError
 
-    with (
-        closing(PromptPreparer(BrokenBuilder(), [request_of("a")], [1])) as preparer,
-        pytest.raises(ZeroDivisionError),
-    ):  # type: ignore[arg-type]
+    with closing(PromptPreparer(BrokenBuilder(), [request_of("a")], [1])) as preparer, pytest.raises(ZeroDivisionError):  # type: ignore[arg-type]
         preparer.get(wait=True)
 
 

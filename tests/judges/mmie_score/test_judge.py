@@ -73,11 +73,7 @@ def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:
 
 
 def test_requests_alone_and_together_have_the_same_replies(judge) -> None:
-    requests = [
-        request("Why?"),
-        request("What is it? ", IMAGES / "vga.png"),
-        request("Count to ten."),
-    ]
+    requests = [request("Why?"), request("What is it? ", IMAGES / "vga.png"), request("Count to ten.")]
     together = dict(judge.ask(requests))
     alone = [next(iter(judge.ask([single])))[1] for single in requests]
     assert [together[index] for index in range(3)] == alone
@@ -118,9 +114,7 @@ def test_the_signature_depends_on_content_and_not_on_the_folder(tmp_path: Path, 
     assert str(tmp_path) not in copied
     assert copied.endswith("|dtype:float32|device:cpu|attention:sdpa|stop:end")
     (tmp_path / "copy" / "generation_config.json").unlink()
-    assert (
-        judge_with(tmp_path / "copy").signature == judge.signature
-    )  # the judge does not read that file
+    assert judge_with(tmp_path / "copy").signature == judge.signature  # the judge does not read that file
 
 
 def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -> None:
@@ -133,9 +127,7 @@ def test_a_judge_that_cannot_be_loaded_after_the_run_leaves_samples_unscored() -
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(
-    monkeypatch, failures
-) -> None:
+def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(monkeypatch, failures) -> None:
     sizes = without_memory(monkeypatch, "TextModel", failures)
     outcomes = dict(judge_with().ask([request("Why?"), request("How?"), request("When?")]))
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes.values())
@@ -145,9 +137,7 @@ def test_a_device_with_less_memory_than_reported_gets_a_smaller_cache(
 
 
 @pytest.mark.parametrize("part", ["TextModel", "load_model"])
-def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(
-    monkeypatch, part: str
-) -> None:
+def test_a_device_without_memory_leaves_samples_unscored_with_a_hint(monkeypatch, part: str) -> None:
     without_memory(monkeypatch, part, 99)
     ((_, outcome),) = judge_with().ask([request("Why?")])
     assert isinstance(outcome, JudgeMisconfigured)

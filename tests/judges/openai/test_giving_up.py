@@ -33,11 +33,7 @@ def test_a_poisoned_request_is_given_up_while_the_others_get_replies(server, bad
     outcomes = ask(judge_at(server.url, max_concurrency=4, pace=pace, patience=0.2), 250)
     assert isinstance(outcomes.pop(1), JudgeUnavailable)
     assert all(isinstance(outcome, JudgeReply) for outcome in outcomes)
-    sent_at = [
-        at
-        for at, body in zip(server.times, server.asked, strict=True)
-        if question_of(body) == "question 1"
-    ]
+    sent_at = [at for at, body in zip(server.times, server.asked, strict=True) if question_of(body) == "question 1"]
     assert len(sent_at) >= 6
     assert sent_at[-1] - sent_at[0] >= 0.1  # its last attempt ends after the patience
 

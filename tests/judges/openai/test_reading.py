@@ -19,20 +19,9 @@ def test_with_only_a_key_the_providers_own_server_is_used():
 @pytest.mark.parametrize(
     ("field", "names"),
     [
-        (
-            "model",
-            ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"],
-        ),
+        ("model", ["JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"]),
         ("api_key", ["JUDGE_API_KEY", "OPENAI_API_KEY"]),
-        (
-            "base_urls",
-            [
-                "JUDGE_BASE_URL",
-                "OPENAI_API_URL",
-                "OPENAI_BASE_URL",
-                "OPENAI_API_BASE",
-            ],
-        ),
+        ("base_urls", ["JUDGE_BASE_URL", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"]),
     ],
 )
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
@@ -79,9 +68,7 @@ def test_an_address_may_be_written_in_several_ways(text, urls):
 
 
 def test_an_option_wins_over_the_environment():
-    settings = settings_of(
-        {"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K"
-    )
+    settings = settings_of({"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K")
     assert (settings.model, settings.api_key) == ("b", "k")
 
 
@@ -153,9 +140,7 @@ def test_opening_a_judge_does_not_load_the_sdk():
         "import sys; from mmie_tasks.judges.openai import open_judge;"
         "open_judge(environment={}, model='m'); print('openai' in sys.modules)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
 
 

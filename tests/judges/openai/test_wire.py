@@ -19,12 +19,7 @@ MESSAGE = st.fixed_dictionaries({}, optional={"content": JSON, "refusal": JSON, 
 CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE | JSON, "finish_reason": JSON})
 DETAILS = st.fixed_dictionaries({}, optional={"reasoning_tokens": JSON}) | JSON
 USAGE = st.fixed_dictionaries(
-    {},
-    optional={
-        "prompt_tokens": JSON,
-        "completion_tokens": JSON,
-        "completion_tokens_details": DETAILS,
-    },
+    {}, optional={"prompt_tokens": JSON, "completion_tokens": JSON, "completion_tokens_details": DETAILS}
 )
 COMPLETION = st.fixed_dictionaries(
     {}, optional={"choices": st.lists(CHOICE | JSON) | JSON, "usage": USAGE | JSON, "model": JSON}
@@ -59,9 +54,7 @@ def test_any_error_response_can_be_read(sent, status):
 
 @given(st.text().filter(str.strip))
 def test_the_text_of_a_reply_is_unchanged(text):
-    assert wire.read_completion(said({"content": text}), model="m") == JudgeReply(
-        text=text, model="m"
-    )
+    assert wire.read_completion(said({"content": text}), model="m") == JudgeReply(text=text, model="m")
 
 
 def test_text_in_several_parts_is_one_text():
@@ -120,16 +113,12 @@ def test_parts_keep_their_order_and_detail_is_sent_only_if_set(tmp_path):
 SWITCHES = [
     pytest.param(
         PLAIN,
-        "Unsupported parameter: 'max_tokens' is not supported with this model. "
-        "Use 'max_completion_tokens' instead.",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         ("max_completion_tokens", True),
         id="max_tokens",
     ),
     pytest.param(
-        REASONING,
-        "max_completion_tokens: Extra inputs are not permitted",
-        ("max_tokens", False),
-        id="an-older-server",
+        REASONING, "max_completion_tokens: Extra inputs are not permitted", ("max_tokens", False), id="an-older-server"
     ),
     pytest.param(
         PLAIN,
@@ -152,10 +141,7 @@ def test_an_unsupported_parameter_is_replaced(dialect, message, expected):
         pytest.param(ServerError(status=400, message="max_tokens is too large: 9999"), id="large"),
         pytest.param(ServerError(status=400, message="unsupported image"), id="image"),
         pytest.param(ServerError(status=500, message="unknown max_tokens"), id="500"),
-        pytest.param(
-            ServerError(status=400, code="unsupported_value", param="detail"),
-            id="another-parameter",
-        ),
+        pytest.param(ServerError(status=400, code="unsupported_value", param="detail"), id="another-parameter"),
     ],
 )
 def test_other_errors_do_not_change_the_dialect(said_so):

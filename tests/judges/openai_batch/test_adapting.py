@@ -34,9 +34,7 @@ def test_batches_adapt_to_an_immediate_rejection(server, asking):
 
 
 def test_a_batch_is_repeated_in_the_dialect_that_the_model_accepts(server, asking):
-    rejection = error(
-        "Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter"
-    )
+    rejection = error("Use 'max_completion_tokens' instead of 'max_tokens'.", "unsupported_parameter")
     rejection["error"]["param"] = "max_tokens"
     reply_of = server.reply
     server.reply_with(lambda body: (400, rejection) if "max_tokens" in body else reply_of(body))

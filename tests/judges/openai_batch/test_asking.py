@@ -153,20 +153,12 @@ def test_a_check_is_one_chat_request_and_makes_no_batch(server, asking):
     assert [route for route, _ in server.calls] == ["chat"]
 
 
-def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(
-    server, asking, caplog
-):
+def test_a_query_in_the_address_is_sent_with_every_request_and_written_nowhere(server, asking, caplog):
     server.loses("create")  # so that the batches are listed too
     judge = replace(asking, url=f"{server.url}?code=hush-hush")
     with caplog.at_level(logging.DEBUG):
         assert judge.texts("a") == ["A"]
-    assert {route for route, _ in server.calls} == {
-        "upload",
-        "create",
-        "list",
-        "retrieve",
-        "content",
-    }
+    assert {route for route, _ in server.calls} == {"upload", "create", "list", "retrieve", "content"}
     assert {*server.codes} == {"code=hush-hush"}
     assert "hush-hush" not in caplog.text
     assert not [path for path in asking.folder.rglob("*.json") if "hush" in path.read_text()]
@@ -201,9 +193,7 @@ def test_an_unsupported_setting_is_rejected(asking, wrong, words):
     ("answer", "words"),
     [
         pytest.param(completion(None), "JudgeRefused: the reply has no text", id="no-text"),
-        pytest.param(
-            completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"
-        ),
+        pytest.param(completion("a", finish_reason="content_filter"), "JudgeRefused: ", id="withheld"),
         pytest.param({"choices": []}, "JudgeUnavailable: ", id="no-choices"),
         pytest.param("words", "JudgeUnavailable: ", id="no-object"),
     ],

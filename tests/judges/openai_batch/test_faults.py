@@ -16,9 +16,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        pytest.param(
-            400, error("Flagged.", "content_filter"), "JudgeRefused: a content filter", id="filter"
-        ),
+        pytest.param(400, error("Flagged.", "content_filter"), "JudgeRefused: a content filter", id="filter"),
         pytest.param(400, error("Bad image."), "JudgeRefused: the server", id="400"),
         pytest.param(413, error("Too large."), "JudgeRefused: the server", id="413"),
         pytest.param(429, error("Slow down."), "JudgeUnavailable: HTTP 429", id="429"),
@@ -32,11 +30,7 @@ LINES = "JudgeUnavailable: the batch is completed and has no line for it; run th
 )
 def test_a_failed_line_concerns_only_its_request(server, asking, status, body, words):
     reply_of = server.reply
-    server.reply_with(
-        lambda request_body: (
-            (status, body) if reply_of(request_body) == "B" else reply_of(request_body)
-        )
-    )
+    server.reply_with(lambda request_body: (status, body) if reply_of(request_body) == "B" else reply_of(request_body))
     first, second, third = asking.texts("a", "b", "c")
     assert (first, third) == ("A", "C")
     assert second.startswith(words)
@@ -54,9 +48,7 @@ def test_a_failed_line_concerns_only_its_request(server, asking, status, body, w
             ["A", LINES],
             id="of-no-request",
         ),
-        pytest.param(
-            lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"
-        ),
+        pytest.param(lambda lines: [*lines, lines[1].replace(b'"B"', b'"worse"')], ["A", "B"], id="twice"),
         pytest.param(lambda lines: [b"", *reversed(lines), b""], ["A", "B"], id="other-order"),
         pytest.param(lambda _: [], [LINES, LINES], id="no-file"),
         pytest.param(lambda lines: [b"[" * 100_000, *lines], ["A", "B"], id="deep"),
@@ -74,9 +66,7 @@ def test_ignored_lines_are_counted_in_the_log(server, asking, logged):
     assert "2 lines of a batch's files were ignored" in logged()
 
 
-@pytest.mark.parametrize(
-    "status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")]
-)
+@pytest.mark.parametrize("status", [pytest.param("expired", id="expired"), pytest.param("cancelled", id="cancelled")])
 def test_the_finished_requests_of_an_expired_batch_count(server, asking, status):
     server.ends(status, finished=1)
     done, left = asking.texts("a", "b")
@@ -106,10 +96,7 @@ ROUTES = ["upload", "create", "list", "retrieve", "content"]
         pytest.param(lambda server, route: server.hangs_up(route, times=2), id="reset"),
         pytest.param(lambda server, route: server.loses(route, times=2), id="answer-lost"),
         pytest.param(
-            lambda server, route: server.fails(
-                429, route, times=1, headers={"Retry-After": "0.05"}
-            ),
-            id="retry-after",
+            lambda server, route: server.fails(429, route, times=1, headers={"Retry-After": "0.05"}), id="retry-after"
         ),
     ],
 )
@@ -161,9 +148,7 @@ def test_a_server_that_cannot_list_batches_can_be_used(server, asking):
         pytest.param(429, error("Pay.", "insufficient_quota"), "Pay.", id="quota"),
     ],
 )
-def test_a_server_that_accepts_no_batch_is_misconfigured(
-    server, asking, route, status, body, words
-):
+def test_a_server_that_accepts_no_batch_is_misconfigured(server, asking, route, status, body, words):
     server.fails(status, route, body=json.dumps(body).encode() if body else b"")
     outcomes = asking.texts("a", "b")
     assert all(text.startswith("JudgeMisconfigured: ") and words in text for text in outcomes)
@@ -235,9 +220,7 @@ def test_a_folder_that_is_lost_while_a_batch_runs_costs_no_reply(server, asking,
     assert "cannot be updated" in logged()
 
 
-def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(
-    server, asking
-):
+def test_a_reply_that_an_error_ended_is_unavailable_and_submitted_again_by_the_next_run(server, asking):
     reply_of = server.reply
     server.reply_with(lambda _: (200, completion("5", model="m", finish_reason="abort")))
     (unavailable,) = asking.texts("a")

@@ -36,17 +36,9 @@ def parts(folder, requests, limits):
     return files, broken
 
 
-@given(
-    texts=st.lists(st.text(max_size=80), max_size=12),
-    number=st.integers(1, 5),
-    size_bytes=st.integers(120, 700),
-)
-def test_every_request_is_in_one_file_unless_it_is_too_large(
-    tmp_path_factory, texts, number, size_bytes
-):
-    requests = {
-        str(index): JudgeRequest(parts=(text,), max_tokens=1) for index, text in enumerate(texts)
-    }
+@given(texts=st.lists(st.text(max_size=80), max_size=12), number=st.integers(1, 5), size_bytes=st.integers(120, 700))
+def test_every_request_is_in_one_file_unless_it_is_too_large(tmp_path_factory, texts, number, size_bytes):
+    requests = {str(index): JudgeRequest(parts=(text,), max_tokens=1) for index, text in enumerate(texts)}
     limits = Limits(requests=number, size_bytes=size_bytes)
     files, broken = parts(tmp_path_factory.mktemp("files"), requests, limits)
     lines = [json.loads(line) for file in files for line in file.split(b"\n") if line]
@@ -78,9 +70,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["custom_id", "response", "status_code", "body", "error"]), inner
-        )
+        | st.dictionaries(st.sampled_from(["custom_id", "response", "status_code", "body", "error"]), inner)
     ),
 )
 
@@ -135,10 +125,5 @@ def test_a_record_of_an_earlier_version_is_read():
         '"input_file": "file-1", "batch": null}'
     )
     assert parse_submission(text) == Submission(
-        digest="d1",
-        keys=("k1", "k2"),
-        nonce="n1",
-        begun_s=1795000000.5,
-        input_file="file-1",
-        batch=None,
+        digest="d1", keys=("k1", "k2"), nonce="n1", begun_s=1795000000.5, input_file="file-1", batch=None
     )

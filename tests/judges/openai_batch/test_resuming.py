@@ -24,9 +24,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()]
-)
+@pytest.mark.parametrize(("route", "done", "batches"), [pytest.param(*m, id=name) for name, m in MOMENTS.items()])
 def test_a_killed_process_pays_once(server, asking, processes, route, done, batches):
     held = server.holds(route, done=done)
     processes.killed("a", "b", when=reaches(held))
@@ -39,9 +37,7 @@ def test_after_a_kill_only_requests_without_a_batch_are_submitted(server, asking
     held = server.holds("retrieve")
     processes.killed("a", "b", when=reaches(held))
     assert asking.texts("b", "c", "a") == ["B", "C", "A"]
-    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [
-        *("a", "b", "c")
-    ]
+    assert [line["body"]["messages"][0]["content"][0]["text"] for line in server.lines()] == [*("a", "b", "c")]
 
 
 def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processes):
@@ -54,9 +50,7 @@ def test_replies_to_requests_of_an_earlier_run_are_kept(server, asking, processe
     assert server.count("create") == 1
 
 
-def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(
-    server, asking, processes
-):
+def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted(server, asking, processes):
     server.ends("expired", finished=1)
     held = server.holds("content")
     processes.killed("a", "b", when=reaches(held))

@@ -15,9 +15,7 @@ from mmie_tasks.results.agreement.ratings import rating_rows
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(
-    lambda raters: st.lists(
-        st.tuples(*[st.sampled_from([np.nan, 0, 1, 2, 4.5, 6])] * raters), min_size=2, max_size=25
-    )
+    lambda raters: st.lists(st.tuples(*[st.sampled_from([np.nan, 0, 1, 2, 4.5, 6])] * raters), min_size=2, max_size=25)
 )
 
 

@@ -46,10 +46,7 @@ def judges(tmp_path):
 def test_two_judges_have_every_measure_with_its_interval(judges):
     output = as_json(*judges)
     [pair] = output["with_reference"]
-    assert (pair["reference"], pair["judge"]) == (
-        "model by gpt-4o-2024-11-20",
-        "model by mmie-eval",
-    )
+    assert (pair["reference"], pair["judge"]) == ("model by gpt-4o-2024-11-20", "model by mmie-eval")
     assert set(pair["measures"]) == set(ALL_MEASURES)
     assert all(m["low"] <= m["value"] <= m["high"] for m in pair["measures"].values())
     assert sum(map(sum, pair["confusion"])) == pair["n"]
@@ -60,9 +57,7 @@ def test_unscored_samples_are_counted_and_never_compared(judges):
     lines = [list(mmie_lines(60, judge=judge, unscored=0.1)) for judge in (GPT, OURS)]
     scored = [[points_of(line) is not None for line in log] for log in lines]
     assert [rater["with_points"] for rater in output["raters"]] == [sum(flags) for flags in scored]
-    assert [rater["unscored"] for rater in output["raters"]] == [
-        {"unparsed": 60 - sum(flags)} for flags in scored
-    ]
+    assert [rater["unscored"] for rater in output["raters"]] == [{"unparsed": 60 - sum(flags)} for flags in scored]
     scored_by_both = sum(map(all, zip(*scored, strict=True)))
     assert output["with_reference"][0]["n"] == scored_by_both < min(map(sum, scored))
 
@@ -84,30 +79,15 @@ def test_the_mean_of_several_people_is_the_reference(judges, tmp_path):
     assert output["reference"] == "mean of crowd"
     assert output["means"] == {"mean of crowd": ["ann", "bob"]}
     assert output["samples"]["in_one_only"] == 1
-    assert [alpha["who"] for alpha in output["krippendorff_alpha"]] == [
-        "all 4 raters",
-        "people",
-        "judges",
-    ]
+    assert [alpha["who"] for alpha in output["krippendorff_alpha"]] == ["all 4 raters", "people", "judges"]
     rows = output["with_reference"][0]["confusion"]
-    assert [sum(row) for row in rows] == [
-        0,
-        1,
-        0,
-        0,
-        2,
-        0,
-        0,
-    ]  # 1, 4, and 3.5 rounded to the even number
+    assert [sum(row) for row in rows] == [0, 1, 0, 0, 2, 0, 0]  # 1, 4, and 3.5 rounded to the even number
 
 
 def test_a_rater_can_be_named_and_be_the_reference(judges, tmp_path):
     csv = people(tmp_path / "crowd.csv", [("SA-0", 2), ("SA-3", 5)])
     output = as_json(f"x={judges[0]}", f"y={judges[1]}", f"people={csv}", reference="y")
-    assert [(p["judge"], p["reference"]) for p in output["with_reference"]] == [
-        ("x", "y"),
-        ("people", "y"),
-    ]
+    assert [(p["judge"], p["reference"]) for p in output["with_reference"]] == [("x", "y"), ("people", "y")]
     assert [(p["judge"], p["reference"]) for p in output["other_pairs"]] == [("x", "people")]
 
 
@@ -136,9 +116,7 @@ def test_samples_with_other_answers_are_left_out_and_counted(judges, tmp_path):
 
 def test_judges_of_two_models_are_not_compared(judges, tmp_path):
     write_run(tmp_path / "c" / "model", "mmie", mmie_lines(60, answers="model-b"))
-    with pytest.raises(
-        AnswersUnusable, match=r"(?s)judged on different answers.*mmie-tasks compare"
-    ):
+    with pytest.raises(AnswersUnusable, match=r"(?s)judged on different answers.*mmie-tasks compare"):
         agreement(judges[0], tmp_path / "c")
 
 
@@ -152,13 +130,8 @@ def test_the_folder_an_answers_image_was_saved_in_does_not_matter(tmp_path):
 
 def test_the_most_disputed_samples_come_first(tmp_path):
     lines = list(mmie_lines(30, judge=GPT, unscored=0))
-    far = {
-        line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines
-    }
-    csv = people(
-        tmp_path / "crowd.csv",
-        [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines],
-    )
+    far = {line["official"]["id"]: abs(points_of(line) - 6 * (points_of(line) < 3)) for line in lines}
+    csv = people(tmp_path / "crowd.csv", [(line["official"]["id"], 6 * (points_of(line) < 3)) for line in lines])
     write_run(tmp_path / "c" / "model", "mmie", lines)
     output = as_json(tmp_path / "c", csv, top=30)
     assert [(-row["spread"], row["id"]) for row in output["disputed"]] == sorted(

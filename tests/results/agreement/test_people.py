@@ -56,9 +56,7 @@ def test_several_people_are_distinguished_and_an_empty_score_means_not_rated(tmp
         pytest.param("id,score\na,-1", "the score -1 is not on", id="negative"),
         pytest.param("id,score\na,1e999", "the score 1e999 is not on", id="huge"),
         pytest.param("id,score\na,1\na,1", "line 3: the sample a has a second", id="twice"),
-        pytest.param(
-            "id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"
-        ),
+        pytest.param("id,score,rater\na,1,x\na,2,x", "second score by x", id="twice-by-one-of-several"),
         pytest.param("id,score\n,1", "its `id` is empty", id="no-id"),
         pytest.param("id,score,rater\na,1,", "its `rater` is empty", id="no-rater"),
         pytest.param("id,score\na", "it has 1 of the 2 columns", id="short"),

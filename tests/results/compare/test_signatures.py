@@ -59,9 +59,7 @@ def test_a_key_that_moves_no_score_is_no_difference(old, new):
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():
     mixed = ["t:0", "t:1"]
-    assert signature_differences(mixed, mixed) == (
-        SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),
-    )
+    assert signature_differences(mixed, mixed) == (SignatureDifference(key="t", a=("0", "1"), b=("0", "1")),)
     assert [difference.a for difference in signature_differences(["t:0"], mixed)] == [("0",)]
 
 
@@ -80,9 +78,7 @@ def test_any_text_has_parts(signature):
 
 
 def test_a_refusal_names_the_differences_and_a_remedy():
-    with pytest.raises(
-        SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`"
-    ) as no:
+    with pytest.raises(SettingWrong, match=r"(?s)\| model .*gpt-4o.*other.*--ignore model,t`") as no:
         require_comparable(["model:gpt-4o|t:0"], ["model:other|t:1"], (), "mmie")
     assert "`mmie`" in str(no.value)
 

@@ -45,19 +45,11 @@ def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:
     samples = [sample("1", 0), sample("2", 4, 3), sample("3", 4), sample("4", None)]
     points = charts_of(run("one", samples))["points"]
     assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
-    assert [series["values"] for series in points["series"]] == [
-        [1, 0, 0, 0, 2, 1],
-        [1, 0, 0, 1, 1, 1],
-    ]
+    assert [series["values"] for series in points["series"]] == [[1, 0, 0, 0, 2, 1], [1, 0, 0, 1, 1, 1]]
 
 
 def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> None:
-    samples = [
-        needle("1", 4, 10, 0.0),
-        needle("2", 0, 10, 0.1),
-        needle("3", 1, 20, 1.0),
-        needle("4", None, 20, 0.5),
-    ]
+    samples = [needle("1", 4, 10, 0.0), needle("2", 0, 10, 0.1), needle("3", 1, 20, 1.0), needle("4", None, 20, 0.5)]
     heat = charts_of(run("one", samples))["needles-heat-0"]
     assert heat["x"] == ["10", "20"]
     assert heat["z"] == [[50.0, None], [None] * 2, [None] * 2, [None] * 2, [None, 25.0]]
@@ -65,12 +57,8 @@ def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> Non
 
 
 def test_the_maps_of_two_runs_have_the_same_columns() -> None:
-    charts_by_id = charts_of(
-        run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)])
-    )
-    assert (
-        charts_by_id["needles-heat-0"]["x"] == charts_by_id["needles-heat-1"]["x"] == ["10", "30"]
-    )
+    charts_by_id = charts_of(run("one", [needle("1", 4, 10, 0)]), run("two", [needle("2", 4, 30, 0)]))
+    assert charts_by_id["needles-heat-0"]["x"] == charts_by_id["needles-heat-1"]["x"] == ["10", "30"]
 
 
 def test_needles_without_a_depth_give_a_line_over_lengths() -> None:

@@ -79,9 +79,7 @@ def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> 
     assert page.locator(".plot:not([role=img][aria-label])").count() == 0
 
 
-def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(
-    opened: Open, hostile: Path
-) -> None:
+def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(opened: Open, hostile: Path) -> None:
     page = opened(hostile, "#mmie")
     headline = section(page).locator("table").first
     expect(headline).to_contain_text("48.11")
@@ -93,9 +91,7 @@ def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_follows_the_system_until_the_button_is_pressed(
-    opened: Open, hostile: Path, scheme: str
-) -> None:
+def test_the_theme_follows_the_system_until_the_button_is_pressed(opened: Open, hostile: Path, scheme: str) -> None:
     page = opened(hostile, "#mmie", charts=True, color_scheme=scheme)
     draw_all(page)
     before = colours(page)
@@ -157,9 +153,7 @@ def test_the_page_never_scrolls_sideways(opened: Open, hostile: Path, width: int
         show.first.click()
     assert page.evaluate(OVERFLOW) <= 0
     wide = section(page).locator(".of-run, .chart, .controls, summary, .note").all()
-    assert [
-        box for element in wide if (box := element.bounding_box()) and box["width"] > width
-    ] == []
+    assert [box for element in wide if (box := element.bounding_box()) and box["width"] > width] == []
 
 
 def test_the_printed_page_has_all_tables_and_no_controls(opened: Open, hostile: Path) -> None:
@@ -206,9 +200,7 @@ def test_the_page_refers_to_no_external_resource() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param(
-            {"chunks": ["QUJD</script>"]}, "not base64", id="a chunk that ends the script"
-        ),
+        pytest.param({"chunks": ["QUJD</script>"]}, "not base64", id="a chunk that ends the script"),
         pytest.param({"full_marks": float("nan")}, "JSON", id="a number that JSON has not"),
     ],
 )

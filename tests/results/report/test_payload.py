@@ -45,11 +45,7 @@ def image(path: Path, side_px: int = 100) -> str:
 
 def shown_samples(task_payload: Any) -> list[int]:
     """Indices of the samples with a thumbnail."""
-    return [
-        index
-        for index, detail in enumerate(details_of(task_payload))
-        if "data:image" in json.dumps(detail)
-    ]
+    return [index for index, detail in enumerate(details_of(task_payload)) if "data:image" in json.dumps(detail)]
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +71,7 @@ def test_logs_of_the_three_benchmarks_give_a_complete_payload(three_benchmarks: 
     for one_task in content["tasks"]:
         samples = one_task["samples"]
         count = len(samples["ids"])
-        assert (
-            count == len(details_of(one_task)) == len(samples["first"]) == len(samples["disputed"])
-        )
+        assert count == len(details_of(one_task)) == len(samples["first"]) == len(samples["disputed"])
         assert [len(column) for column in samples["points"]["official"]] == [count, count]
         assert one_task["tables"][0]["kind"] == "headline"
         assert one_task["present"] == [0, 1]
@@ -93,16 +87,10 @@ def test_the_three_benchmarks_have_their_charts(three_benchmarks: list[Run]) -> 
     assert {"category-bars", "category-radar", "field-bars", "points"} <= charts["MMIE"]
 
 
-def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(
-    three_benchmarks: list[Run],
-) -> None:
+def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(three_benchmarks: list[Run]) -> None:
     mmie = payload_of(*three_benchmarks)["tasks"][2]
     first = details_of(mmie)[0]
-    lists = [
-        first["question"],
-        first["gold"],
-        *(shown_run["answer"] for shown_run in first["runs"]),
-    ]
+    lists = [first["question"], first["gold"], *(shown_run["answer"] for shown_run in first["runs"])]
     assert any(piece.get("image") for piece in lists[2])
     assert any(piece.get("image") for piece in lists[3])
     assert len(shown_samples(mmie)) == 60
@@ -150,9 +138,7 @@ def test_the_cost_is_unknown_if_that_of_one_reply_is() -> None:
 def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
     """Samples with one picture each, all different."""
     return [
-        sample(
-            str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),)
-        )
+        sample(str(index), value, question=(LoggedSegment(image=image(folder / f"{index}.png", 192)),))
         for index, value in enumerate(points)
     ]
 
@@ -168,24 +154,17 @@ def test_a_small_budget_shows_the_worst_samples_and_is_noted(tmp_path: Path) -> 
 def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
     samples = pictured(tmp_path, [4, 4])
     two = replace(
-        run("one", samples),
-        tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks},
+        run("one", samples), tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks}
     )
     size = len(json.dumps(details_of(task_of(run("one", samples)))[0])) * 3 // 4
     content = payload_of(two, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
     assert [len(shown_samples(task_payload)) for task_payload in content["tasks"]] == [1, 1]
 
 
-NOTE = (
-    "images of 2 samples are not shown: the limit is 1 sample of a task, "
-    "and 9.0 MiB of thumbnails in all"
-)
+NOTE = "images of 2 samples are not shown: the limit is 1 sample of a task, and 9.0 MiB of thumbnails in all"
 
 
-@pytest.mark.parametrize(
-    ("most", "expected", "notes"),
-    [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])],
-)
+@pytest.mark.parametrize(("most", "expected", "notes"), [(0, [], []), (1, [1], [NOTE]), (9, [0, 1, 2], [])])
 def test_an_option_limits_the_samples_with_thumbnails(
     tmp_path: Path, most: int, expected: list[int], notes: list[str]
 ) -> None:

@@ -31,10 +31,7 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
             assert figure.interval is not None
             assert cell[reading]["percent"] == figure.percent
             assert cell[reading]["low"] == pytest.approx(figure.interval.low, abs=1e-6)
-            assert (cell[reading]["scored"], cell[reading]["total"]) == (
-                figure.scored,
-                figure.total,
-            )
+            assert (cell[reading]["scored"], cell[reading]["total"]) == (figure.scored, figure.total)
     assert headline["cells"][0]["differ"] == 1
 
 

@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from mmie_tasks.results.report.samples import (
-    SIDE_PX,
-    TaskThumbnails,
-    Thumbnail,
-    file_name,
-    make_thumbnails,
-    thumbnail,
-)
+from mmie_tasks.results.report.samples import SIDE_PX, TaskThumbnails, Thumbnail, file_name, make_thumbnails, thumbnail
 
 
 def noise_image(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
@@ -64,9 +57,7 @@ def test_a_thumbnail_of_a_rotated_photo_is_as_a_model_sees_it(tmp_path: Path) ->
         assert image.size == (192, 48)
 
 
-def test_a_relative_path_is_relative_to_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_relative_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noise_image(tmp_path / "a.png")
     monkeypatch.chdir(tmp_path)
     assert thumbnail("a.png").address
@@ -100,17 +91,11 @@ def pipe(path: Path) -> str:
         pytest.param(lambda _: "a\ud83d.png", "the file cannot be read", id="surrogate"),
         pytest.param(lambda _: "a" * 9999, "the file cannot be read", id="too-long-a-name"),
         pytest.param(lambda p: file_of(p, b""), "the file is not a readable image", id="empty"),
-        pytest.param(
-            lambda p: file_of(p, b"<html>"), "the file is not a readable image", id="text"
-        ),
+        pytest.param(lambda p: file_of(p, b"<html>"), "the file is not a readable image", id="text"),
         pytest.param(half_image, "the file is not a readable image", id="cut-png"),
+        pytest.param(lambda p: half_image(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"),
         pytest.param(
-            lambda p: half_image(p.with_suffix(".jpg")), "the file cannot be read", id="cut-jpeg"
-        ),
-        pytest.param(
-            lambda p: noise_image(p.with_suffix(".pcx")),
-            "the file is not a readable image",
-            id="a-rare-format",
+            lambda p: noise_image(p.with_suffix(".pcx")), "the file is not a readable image", id="a-rare-format"
         ),
     ],
 )
@@ -129,9 +114,7 @@ def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
 def test_thumbnails_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
     images = [noise_image(tmp_path / f"{index}.png", (192, 192)) for index in range(3)]
     size = thumbnail(images[0]).size_bytes
-    thumbnails = make_thumbnails(
-        [(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size)
-    )
+    thumbnails = make_thumbnails([(7, images[:1]), (3, images[1:2]), (5, images[2:])], 9, int(2.5 * size))
     assert thumbnails.rows == {7, 3}
     assert thumbnails.left_out == 1
     assert thumbnails.used_bytes <= 2.5 * size

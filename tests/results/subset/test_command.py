@@ -151,6 +151,4 @@ def test_runs_without_a_common_task_are_refused(create_runs):
 
 
 def test_a_run_without_scores_has_a_reason(create_runs):
-    assert "AVG: n/a, model0: no sample has a score" in subset(
-        *create_runs("mmie", 0.5, unscored=1)
-    )
+    assert "AVG: n/a, model0: no sample has a score" in subset(*create_runs("mmie", 0.5, unscored=1))

@@ -54,18 +54,14 @@ def test_larger_subsets_deviate_less(task_run):
 
 def test_strata_that_explain_the_points_reduce_deviations(task_run):
     run = task_run({name: 9 if name[0] == "a" else 1 for name in NAMES})
-    stratified, simple = (
-        study_runs(run, stratify=how).deviations[10][0][0] for how in ("letter", "none")
-    )
+    stratified, simple = (study_runs(run, stratify=how).deviations[10][0][0] for how in ("letter", "none"))
     assert stratified.worst == pytest.approx(0)
     assert simple.within > 10
 
 
 def test_sizes_of_all_samples_or_more_are_left_out(task_run):
     total = len(random_points(1))
-    assert list(
-        study_runs(task_run(random_points(1)), sizes=(total - 1, total, 5000)).deviations
-    ) == [total - 1]
+    assert list(study_runs(task_run(random_points(1)), sizes=(total - 1, total, 5000)).deviations) == [total - 1]
 
 
 def test_a_group_without_samples_has_no_deviation(task_run):
@@ -76,9 +72,7 @@ def test_a_group_without_samples_has_no_deviation(task_run):
 
 
 def test_the_order_of_runs_is_kept_more_often_by_larger_subsets(task_run):
-    better = {
-        name: min(10, points + (points % 3 == 0)) for name, points in random_points(1).items()
-    }
+    better = {name: min(10, points + (points % 3 == 0)) for name, points in random_points(1).items()}
     result = study_runs(task_run(random_points(1)), task_run(better), task_run(random_points(1)))
     orders = {(order.ahead, order.behind): order for order in result.orders}
     assert set(orders) == {(1, 0), (1, 2)}  # the first and the last run are equal
@@ -106,9 +100,7 @@ def test_runs_share_their_subsets(task_run):
 def test_a_fixed_subset_has_its_own_score(task_run):
     run = task_run({"a1": 2, "a2": 4, "a3": None, "b1": 10})
     id_sets = {"mine": {"a1", "a2", "a3", "zz"}}
-    (fixed,) = study_runs(
-        task_run({**random_points(1), "a1": 2, "a2": 4, "a3": None}), id_sets=id_sets
-    ).fixed
+    (fixed,) = study_runs(task_run({**random_points(1), "a1": 2, "a2": 4, "a3": None}), id_sets=id_sets).fixed
     assert (fixed.samples, fixed.unscored, fixed.unknown) == (2, 1, 1)
     assert fixed.percent == ((30.0,), (30.0,), (None,))
     assert fixed.counts == (2, 2, 0)
@@ -121,10 +113,7 @@ def test_a_metric_without_a_value_has_a_reason(task_run):
     assert [metric.title for metric in result.metrics] == ["A"]
 
 
-@pytest.mark.parametrize(
-    "points",
-    [pytest.param({"a1": None}, id="unscored"), pytest.param({"a1": 3}, id="one")],
-)
+@pytest.mark.parametrize("points", [pytest.param({"a1": None}, id="unscored"), pytest.param({"a1": 3}, id="one")])
 def test_too_few_samples_give_no_subsets(task_run, points):
     assert study_runs(task_run(points)).deviations == {}
 

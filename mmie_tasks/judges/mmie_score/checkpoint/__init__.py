@@ -125,15 +125,9 @@ def _check_index(folder: Path, shards: Shards, tensors: Mapping[str, Tensor]) ->
         return
     indexed = set(shards.index.items())
     stored = {(name, tensor.path.name) for name, tensor in tensors.items()}
-    for pairs, problem in (
-        (indexed - stored, "is only in the index"),
-        (stored - indexed, "is only in the file"),
-    ):
+    for pairs, problem in ((indexed - stored, "is only in the index"), (stored - indexed, "is only in the file")):
         for name, file_name in sorted(pairs)[:1]:
-            raise unusable(
-                f"The index in `{folder}` does not fit the files: `{name}` in `{file_name}` "
-                f"{problem}."
-            )
+            raise unusable(f"The index in `{folder}` does not fit the files: `{name}` in `{file_name}` {problem}.")
 
 
 def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -> None:
@@ -141,10 +135,7 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
     missing, surplus = sorted(expected.keys() - weights), sorted(weights.keys() - expected)
     for names, problem in ((missing, "lacks"), (surplus, "has, beyond those of the model,")):
         if names:
-            raise unusable(
-                f"The checkpoint in `{folder}` {problem} {len(names)} weights; the first is "
-                f"`{names[0]}`."
-            )
+            raise unusable(f"The checkpoint in `{folder}` {problem} {len(names)} weights; the first is `{names[0]}`.")
     for name, shape in expected.items():
         stored = weights[name].stored
         if stored.shape != shape:

@@ -20,13 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    CONFIG,
-    CONVERSATION,
-    OFFICIAL_HINT,
-    read_bytes,
-    unusable,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, OFFICIAL_HINT, read_bytes, unusable
 
 TEMPLATE = "phi3-chat"
 MMIE_TILES = 12  # tiles per image at most, without the thumbnail: MMIE's own value
@@ -246,8 +240,7 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
 
     def no_message(reason: str) -> Exception:
         return unusable(
-            f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and "
-            f"{reason}.",
+            f"There is no default system message: `{folder / CONFIG}` has no `{_MESSAGE_KEY}`, and {reason}.",
             f"download the whole repository, with `{CONVERSATION}`, or add the official message as "
             f"`{_MESSAGE_KEY}` to `{CONFIG}`",
         )

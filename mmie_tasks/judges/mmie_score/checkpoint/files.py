@@ -219,10 +219,7 @@ def header_bytes(path: Path) -> bytes:
                 )
             if len(prefix) < 8 or not 2 <= length <= min(MAX_HEADER_BYTES, size - 8):
                 header = f"a header of {length:,} bytes" if len(prefix) == 8 else "no header"
-                raise unusable(
-                    f"`{path}` is not a complete safetensors file: it has {size:,} bytes and "
-                    f"{header}."
-                )
+                raise unusable(f"`{path}` is not a complete safetensors file: it has {size:,} bytes and {header}.")
             return prefix + file.read(length)
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -265,9 +262,7 @@ def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
         for tensor in read_header(path):
             first = tensors.setdefault(tensor.name, tensor)
             if first is not tensor:
-                raise unusable(
-                    f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`."
-                )
+                raise unusable(f"The tensor `{tensor.name}` is both in `{first.path}` and in `{path.name}`.")
     return tensors
 
 

@@ -175,16 +175,12 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
         target[name] = tensor
     _check_updates(stored, bases, updates)
     return {
-        name: _updated(name, weight, updates[name], ranks)
-        if name in updates
-        else Weight(stored=weight)
+        name: _updated(name, weight, updates[name], ranks) if name in updates else Weight(stored=weight)
         for name, weight in stored.items()
     }
 
 
-def _check_updates(
-    stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]
-) -> None:
+def _check_updates(stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]) -> None:
     """Every update has a base and both halves; all layers have it, or none."""
     for name in sorted({name for name in bases if name.endswith(".weight")} | set(updates)):
         halves = updates.get(name, {})
@@ -192,28 +188,21 @@ def _check_updates(
         if missing := ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored):
             merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
             raise unusable(
-                f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.",
-                _MERGED_HINT,
+                f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.", _MERGED_HINT
             )
     kinds = {_LAYER_NUMBER.sub(".layers.N.", name) for name in updates}
     for name in stored:
         if name not in updates and _LAYER_NUMBER.sub(".layers.N.", name) in kinds:
             raise unusable(
-                f"`{name}` is merged, and other layers are not: the fine-tune is partly merged.",
-                _MERGED_HINT,
+                f"`{name}` is merged, and other layers are not: the fine-tune is partly merged.", _MERGED_HINT
             )
 
 
-def _updated(
-    name: str, stored: Tensor, update: Mapping[str, Tensor], ranks: Mapping[str, int]
-) -> Weight:
+def _updated(name: str, stored: Tensor, update: Mapping[str, Tensor], ranks: Mapping[str, int]) -> Weight:
     down, up = update["A"], update["B"]
     rank = down.shape[0] if down.shape else 0
     config_rank = ranks.get(name.partition(".")[0], 0)
-    fits = len(stored.shape) == 2 and (down.shape, up.shape) == (
-        (rank, stored.shape[1]),
-        (stored.shape[0], rank),
-    )
+    fits = len(stored.shape) == 2 and (down.shape, up.shape) == ((rank, stored.shape[1]), (stored.shape[0], rank))
     if not fits or rank == 0 or config_rank not in (0, rank):
         expected = f", and the config has rank {config_rank}" if config_rank else ""
         raise unusable(

@@ -125,9 +125,7 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
             f"`{note.path.parent}` cannot be written: {error.strerror or error}.",
             hint="free some space, or set `MMIE_TASKS_CACHE` to a folder that can be written",
         ) from error
-    logger.info(
-        f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`."
-    )
+    logger.info(f"`{repo}`: `{revision}` is commit {location.folder.name} from now on; see `{note.path}`.")
     return location
 
 
@@ -195,9 +193,7 @@ def download_plan(repo: str, revision: str) -> DownloadPlan:
     )
 
 
-def hub_failure(
-    repo: str, revision: str, error: BaseException, *, is_downloading: bool = True
-) -> JudgeMisconfigured:
+def hub_failure(repo: str, revision: str, error: BaseException, *, is_downloading: bool = True) -> JudgeMisconfigured:
     """The error for a checkpoint that the Hub did not provide, with two remedies.
 
     Args:
@@ -211,15 +207,9 @@ def hub_failure(
     if isinstance(error, EntryNotFoundError) and error.__cause__ is not None:
         error, is_downloading = error.__cause__, False  # not in the cache, and no connection
     explanation = explain(
-        error,
-        repo=repo,
-        revision=revision,
-        kind="model",
-        storage="HF_HOME",
-        is_downloading=is_downloading,
+        error, repo=repo, revision=revision, kind="model", storage="HF_HOME", is_downloading=is_downloading
     )
     return JudgeMisconfigured(
-        f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: "
-        f"{explanation.reason}.",
+        f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: {explanation.reason}.",
         hint=f"{explanation.hint}, or set `model=` to a folder with the checkpoint",
     )

@@ -11,12 +11,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
-from transformers import (
-    InternVLConfig,
-    InternVLForConditionalGeneration,
-    InternVLVisionConfig,
-    Phi3Config,
-)
+from transformers import InternVLConfig, InternVLForConditionalGeneration, InternVLVisionConfig, Phi3Config
 
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
@@ -24,9 +19,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, native_names
 
 
-def load_model(
-    checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype
-) -> InternVLForConditionalGeneration:
+def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype) -> InternVLForConditionalGeneration:
     """Build the model and load its weights one at a time, so that none is in memory twice.
 
     The model is built without memory, and each weight is rounded once from the stored one (a
@@ -45,10 +38,7 @@ def load_model(
     config = native_config(checkpoint.config, image_token_id=checkpoint.image_token_id)
     with torch.device("meta"):
         model = InternVLForConditionalGeneration(config)
-    state = {
-        name: tensor.to(device=device, dtype=dtype, copy=True)
-        for name, tensor in _weights(checkpoint)
-    }
+    state = {name: tensor.to(device=device, dtype=dtype, copy=True) for name, tensor in _weights(checkpoint)}
     model.load_state_dict(state, strict=True, assign=True)
     model.model.language_model.rotary_emb = nn.Identity()
     model.requires_grad_(False)

@@ -82,11 +82,7 @@ class SdpaAttention:
             pages = table[: -(-length // self.page_tokens)]
             stretch = range(pages[0], pages[0] + len(pages))
             is_stretch = pages == list(stretch)  # a slice copies nothing
-            index = (
-                slice(stretch.start, stretch.stop)
-                if is_stretch
-                else torch.tensor(pages, device=device)
-            )
+            index = slice(stretch.start, stretch.stop) if is_stretch else torch.tensor(pages, device=device)
             mask = None
             if count not in (1, length):  # the last query sees every key
                 mask = torch.ones(count, length, dtype=torch.bool, device=device)
@@ -98,8 +94,7 @@ class SdpaAttention:
             by_row = zip(torch.split(queries, counts), rows, strict=True)
             for own, (length, index, mask) in by_row:
                 own_keys, own_values = (
-                    states[index].flatten(0, 1)[:length].transpose(0, 1)[None]
-                    for states in (keys, values)
+                    states[index].flatten(0, 1)[:length].transpose(0, 1)[None] for states in (keys, values)
                 )
                 output = scaled_dot_product_attention(
                     own.transpose(0, 1)[None],

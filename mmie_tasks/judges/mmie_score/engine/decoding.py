@@ -18,12 +18,7 @@ import torch
 from loguru import logger
 from numpy.typing import NDArray
 
-from mmie_tasks.judges.mmie_score.engine.attention import (
-    Attend,
-    Attention,
-    BatchLayout,
-    takes_long_factors,
-)
+from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, takes_long_factors
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
@@ -55,12 +50,7 @@ def _last_tokens(rows: Sequence[Row], page_tokens: int, long_after: int) -> NDAr
     """Id, position, slot and long factors of each row's last token, (4, rows)."""
     positions = [len(row.prompt.ids) + len(row.output) - 1 for row in rows]
     columns = [
-        (
-            row.output[-1],
-            position,
-            slot(row, position, page_tokens),
-            takes_long_factors(position + 1, long_after),
-        )
+        (row.output[-1], position, slot(row, position, page_tokens), takes_long_factors(position + 1, long_after))
         for row, position in zip(rows, positions, strict=True)
     ]
     tokens: NDArray[np.int64] = np.array(columns, dtype=np.int64).reshape(-1, 4).T
@@ -92,9 +82,7 @@ class PlainDecoder:
         text = self.text
         tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
         layout = BatchLayout(
-            starts=list(range(len(rows) + 1)),
-            lengths=(tokens[1] + 1).tolist(),
-            tables=[row.pages for row in rows],
+            starts=list(range(len(rows) + 1)), lengths=(tokens[1] + 1).tolist(), tables=[row.pages for row in rows]
         )
         attend = self.attention.plan(layout, text.device)
         return _logits(text, torch.from_numpy(tokens).to(text.device), attend)
@@ -134,9 +122,7 @@ class DecodeInputs:
         tokens = _last_tokens(rows, self._page_tokens, self._long_after)
         pages = (tokens[1] // self._page_tokens + 1).tolist()
         if len(rows) > count or max(pages, default=0) > width:
-            raise ValueError(
-                f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}"
-            )
+            raise ValueError(f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}")
         longs = np.zeros((4, count), dtype=np.int64)
         longs[2] = self._scratch_page * self._page_tokens
         lengths = np.ones(count, dtype=np.int32)
@@ -168,13 +154,7 @@ class StaticDecoder:
     """
 
     def __init__(
-        self,
-        text: TextModel,
-        attention: FlashAttention,
-        *,
-        rows: int,
-        max_tokens: int,
-        capture: Capture | None,
+        self, text: TextModel, attention: FlashAttention, *, rows: int, max_tokens: int, capture: Capture | None
     ) -> None:
         width = -(-max_tokens // attention.page_tokens)
         self.inputs = DecodeInputs(text, rows=rows, width=width)

@@ -174,15 +174,10 @@ class Engine:
         if not ended and len(output) < prompt.max_new_tokens:
             return None
         return Completion(
-            key=prompt.key,
-            output=output,
-            finish="stop" if ended else "length",
-            prompt_tokens=len(prompt.ids),
+            key=prompt.key, output=output, finish="stop" if ended else "length", prompt_tokens=len(prompt.ids)
         )
 
-    def _within_memory(
-        self, step: Callable[[], torch.Tensor], rows: Sequence[Row]
-    ) -> torch.Tensor | Failure | None:
+    def _within_memory(self, step: Callable[[], torch.Tensor], rows: Sequence[Row]) -> torch.Tensor | Failure | None:
         """The step's logits; None if memory ran out and a smaller step is to be planned."""
         try:
             return step()

@@ -17,12 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from mmie_tasks.judges.mmie_score.engine.attention import (
-    Attend,
-    Attention,
-    BatchLayout,
-    SdpaAttention,
-)
+from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, SdpaAttention
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs
@@ -73,9 +68,7 @@ class FlashAttention:
         rows = torch.arange(len(inputs.lengths) + 1, dtype=torch.int32, device=inputs.table.device)
         return self._attend(rows, inputs.lengths, inputs.table, max_queries=1)
 
-    def _attend(
-        self, starts: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, max_queries: int
-    ) -> Attend:
+    def _attend(self, starts: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, max_queries: int) -> Attend:
         rows, width = table.shape
         max_keys = width * self.page_tokens
         key_starts = max_keys * torch.arange(rows + 1, dtype=torch.int32, device=table.device)
@@ -169,13 +162,7 @@ class _Trial:
     """Queries of `_CHECKED_ROWS` and pages of keys and values: the same numbers every time."""
 
     def __init__(
-        self,
-        device: torch.device,
-        dtype: torch.dtype,
-        heads: int,
-        kv_heads: int,
-        head_dim: int,
-        page_tokens: int,
+        self, device: torch.device, dtype: torch.dtype, heads: int, kv_heads: int, head_dim: int, page_tokens: int
     ) -> None:
         random = torch.Generator().manual_seed(0)  # not the global random state
         pages_used = [-(-length // page_tokens) for _, length in _CHECKED_ROWS]

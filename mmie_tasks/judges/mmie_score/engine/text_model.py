@@ -37,9 +37,7 @@ class TextModel:
         values: Same shape.
     """
 
-    def __init__(
-        self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int
-    ) -> None:
+    def __init__(self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int) -> None:
         self._text, self._head = model.model.language_model, model.lm_head
         config = self._text.config
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -82,9 +80,7 @@ class TextModel:
         sizes = [count * self._head_dim for count in (self._heads, *[self._kv_heads] * 2)]
         for layer, keys, values in zip(self._text.layers, self.keys, self.values, strict=True):
             fused = layer.self_attn.qkv_proj(layer.input_layernorm(hidden))
-            query, key, value = (
-                states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1)
-            )
+            query, key, value = (states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1))
             keys.flatten(0, 1).index_copy_(0, slots, rotated(key, cos, sin))
             values.flatten(0, 1).index_copy_(0, slots, value)
             attended = attend(rotated(query, cos, sin), keys, values)
@@ -137,9 +133,7 @@ class Prefill:
         )
         attend = self.attention.plan(layout, device)
 
-        def attend_unpadded(
-            queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
-        ) -> torch.Tensor:
+        def attend_unpadded(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
             return _pad_rows(attend(queries[:tokens], keys, values), padding)
 
         positions, is_long, slots = self._token_columns(chunks, padding).to(device)
@@ -150,11 +144,7 @@ class Prefill:
             slots,
             attend_unpadded,
         )
-        ends = [
-            stop - 1
-            for stop, chunk in zip(layout.starts[1:], chunks, strict=True)
-            if chunk.ends_prompt
-        ]
+        ends = [stop - 1 for stop, chunk in zip(layout.starts[1:], chunks, strict=True) if chunk.ends_prompt]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
         head_padding = max(0, (self.fixed_rows or 0) - len(ends))
         return text.logits(_pad_rows(ending, head_padding))[: len(ends)]

@@ -44,11 +44,7 @@ def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
     assert checkpoint.notes == ()
     assert checkpoint.system_message == "Look, then give a number."
     assert (checkpoint.weight_bytes, checkpoint.dtype) == (699392, "bfloat16")
-    assert (checkpoint.image_token_id, checkpoint.end_token_id, text.pad_token_id) == (
-        993,
-        987,
-        980,
-    )
+    assert (checkpoint.image_token_id, checkpoint.end_token_id, text.pad_token_id) == (993, 987, 980)
     assert (vision.image_size, checkpoint.config.tokens_per_tile) == (56, 4)
     assert (text.max_position_embeddings, text.original_max_position_embeddings) == (8192, 256)
     assert (text.hidden_size, text.num_hidden_layers) == (64, 2)
@@ -58,15 +54,11 @@ def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
 
 
 def test_opening_needs_no_torch():
-    ended = subprocess.run(
-        [sys.executable, "-c", OPEN_WITHOUT_TORCH], capture_output=True, text=True, check=True
-    )
+    ended = subprocess.run([sys.executable, "-c", OPEN_WITHOUT_TORCH], capture_output=True, text=True, check=True)
     assert ended.stdout == "[]\n"
 
 
-@pytest.mark.parametrize(
-    "file", ["config.json", "tokenizer.model", "tokenizer_config.json", *SHARDS]
-)
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.model", "tokenizer_config.json", *SHARDS])
 def test_a_missing_file_is_named(tiny, file):
     tiny.delete(file)
     assert f"`{file}`" in error_of(tiny)
@@ -142,14 +134,10 @@ def test_an_index_without_a_map_is_refused(tiny, map_, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param(
-            lambda m: m.pop(HEAD), f"`{HEAD}` in `{SHARDS[2]}` is only in the file", id="unsaid"
-        ),
+        pytest.param(lambda m: m.pop(HEAD), f"`{HEAD}` in `{SHARDS[2]}` is only in the file", id="unsaid"),
         pytest.param(lambda m: m.update(more=SHARDS[0]), "`more` in", id="promised"),
         pytest.param(
-            lambda m: m.update({HEAD: SHARDS[0]}),
-            f"`{HEAD}` in `{SHARDS[0]}` is only in the index",
-            id="elsewhere",
+            lambda m: m.update({HEAD: SHARDS[0]}), f"`{HEAD}` in `{SHARDS[0]}` is only in the index", id="elsewhere"
         ),
     ],
 )
@@ -171,22 +159,14 @@ def test_a_shard_that_the_index_does_not_name_is_not_read_and_noted(tiny):
     ("change", "message"),
     [
         pytest.param(lambda t: t.pop(HEAD), f"lacks 1 weights; the first is `{HEAD}`", id="less"),
-        pytest.param(
-            lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"
-        ),
+        pytest.param(lambda t: t.update({"mlp2.weight": torch.zeros(1)}), "`mlp2.weight`", id="more"),
         pytest.param(
             lambda t: t.update({"mlp1.0.bias": torch.zeros(255)}),
             "is [255], and by `config.json` it is [256]",
             id="shape",
         ),
-        pytest.param(
-            lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}),
-            "'I8'",
-            id="quantized",
-        ),
-        pytest.param(
-            lambda t: t.update({HEAD: t[HEAD][:990]}), "(`llm_config.vocab_size` is 1000)", id="row"
-        ),
+        pytest.param(lambda t: t.update({"mlp1.0.bias": torch.zeros(256, dtype=torch.int8)}), "'I8'", id="quantized"),
+        pytest.param(lambda t: t.update({HEAD: t[HEAD][:990]}), "(`llm_config.vocab_size` is 1000)", id="row"),
     ],
 )
 def test_every_weight_must_have_its_shape_and_no_other_may_exist(tiny, change, message):

@@ -9,11 +9,7 @@ from support.paged_kernel import paged_kernel
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import (
-    DecodeInputs,
-    PlainDecoder,
-    StaticDecoder,
-)
+from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
@@ -111,11 +107,7 @@ def test_an_ended_row_leaves_nothing_in_the_next_step(model):
 
 
 @pytest.mark.parametrize(
-    "too_large",
-    [
-        pytest.param([row(4, [0])] * 6, id="too many"),
-        pytest.param([row(512, [0, 1, 2])], id="too long"),
-    ],
+    "too_large", [pytest.param([row(4, [0])] * 6, id="too many"), pytest.param([row(512, [0, 1, 2])], id="too long")]
 )
 def test_more_rows_or_longer_rows_than_planned_raise(model, too_large):
     with pytest.raises(ValueError, match="not 5 of 2"):
@@ -137,9 +129,7 @@ def fixed_output(compute):
 
 
 def test_replays_equal_steps_and_their_results_are_not_overwritten(model):
-    plain, replayed = (
-        decoder(text_model(model), capture=capture) for capture in (None, fixed_output)
-    )
+    plain, replayed = (decoder(text_model(model), capture=capture) for capture in (None, fixed_output))
     first, second = rows(), rows()[1:3]
     expected = [plain.step(first), plain.step(second)]
     results = [replayed.step(first), replayed.step(second)]

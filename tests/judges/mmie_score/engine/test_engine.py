@@ -88,9 +88,7 @@ SCENES: dict[str, Callable[[], list[Prompt]]] = {
     ],
     "the same prompt many times": lambda: [text_prompt(key, START) for key in range(6)],
     "prompts that fill their pages": lambda: texts(16, 32, 64, 128, 192, 256),
-    "the same prompt, and it fills its pages": lambda: [
-        text_prompt(key, START[:128]) for key in range(3)
-    ],
+    "the same prompt, and it fills its pages": lambda: [text_prompt(key, START[:128]) for key in range(3)],
     "prompts that continue another": lambda: [
         text_prompt(length, START[:length]) for length in (63, 64, 65, 127, 128, 129)
     ],
@@ -104,9 +102,7 @@ SCENES: dict[str, Callable[[], list[Prompt]]] = {
         Prompt(key=key, ids=image_prompt(7, 64, 9).ids, tiles=tiles, max_new_tokens=12)
         for key, tiles in enumerate([image_tiles(), 255 - image_tiles()])
     ],
-    "the image token in the text, without an image": lambda: [
-        text_prompt(0, [*START[:30], IMAGE_TOKEN, 7, 8])
-    ],
+    "the image token in the text, without an image": lambda: [text_prompt(0, [*START[:30], IMAGE_TOKEN, 7, 8])],
     "one new token": lambda: [text_prompt(0, START, 1), text_prompt(1, START[:64], 1)],
 }
 
@@ -124,10 +120,7 @@ def test_every_prompt_gives_the_output_that_it_gives_alone(scene: str, plan: Pla
     check(SCENES[scene](), plan)
 
 
-POOL = [
-    *texts(*range(1, 40, 7), 250, 256, 300, 64, 16),
-    *texts(70, 200, 257, 64, 220, 300, start=START[:48]),
-]
+POOL = [*texts(*range(1, 40, 7), 250, 256, 300, 64, 16), *texts(70, 200, 257, 64, 220, 300, start=START[:48])]
 
 
 @settings(max_examples=8)
@@ -136,9 +129,7 @@ def test_random_prompts_in_random_schedules_give_the_outputs_they_give_alone(
     random: Random, late: bool, fixed: bool
 ) -> None:
     chosen = random.choices(POOL, k=8)
-    prompts = [
-        text_prompt(key, prompt.ids, random.choice([1, 12])) for key, prompt in enumerate(chosen)
-    ]
+    prompts = [text_prompt(key, prompt.ids, random.choice([1, 12])) for key, prompt in enumerate(chosen)]
     page_tokens = random.choice([16, 64])
     plan = Plan(
         page_tokens=page_tokens,
@@ -166,9 +157,7 @@ def test_a_generated_special_token_does_not_end_a_text(seed: int, token: int) ->
 
 
 def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
-    prompts = [
-        text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])
-    ]
+    prompts = [text_prompt(key, random_ids(seed, 5 + seed % 40)) for key, seed in enumerate([7, 5, 8])]
     check([*prompts, text_prompt(9, START)], Plan())
     assert [stock_output(prompt)[0] == [END] for prompt in prompts] == [False, True, True]
 
@@ -176,10 +165,7 @@ def test_a_row_that_ends_at_once_does_not_change_the_others() -> None:
 def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
     [prompt] = [prompt for prompt in golden_prompts() if prompt.key == 0]  # it ends by itself
     length = len(stock_output(prompt)[0])
-    prompts = [
-        Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit)
-        for limit in (1, length - 1, length, length + 1)
-    ]
+    prompts = [Prompt(key=limit, ids=prompt.ids, max_new_tokens=limit) for limit in (1, length - 1, length, length + 1)]
     results = build_engine(Plan()).results(prompts)
     completions = [completion(result) for result in results.values()]
     assert sorted((len(done.output), done.finish) for done in completions) == [
@@ -245,8 +231,6 @@ def test_an_unfilled_fixed_step_is_delayed_but_not_for_ever() -> None:
     prompts = golden_prompts()[3:5]  # of 40 tokens each
     engine, keys = build_engine(Plan(fixed=True, chunk_tokens=300)), list[int]()
     with one_thread():
-        list(
-            engine.engine.run(HesitantSource(list(prompts)), watch=lambda key, *_: keys.append(key))
-        )
+        list(engine.engine.run(HesitantSource(list(prompts)), watch=lambda key, *_: keys.append(key)))
     assert 2 < keys.index(4) < 30
     assert keys.count(3) == keys.count(4) == 40

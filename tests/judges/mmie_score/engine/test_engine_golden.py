@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import internvl_golden as golden
-from support.mmie_engine import (
-    EngineHarness,
-    Plan,
-    build_engine,
-    completion,
-    golden_prompts,
-    max_difference,
-    reply,
-)
+from support.mmie_engine import EngineHarness, Plan, build_engine, completion, golden_prompts, max_difference, reply
 
 CASES = golden.cases()
 TOLERANCE = 1e-3  # of logits, whose standard deviation is about 4
@@ -70,9 +62,7 @@ def test_all_cases_together_equal_the_official_outputs(plan: Plan) -> None:
 
 @settings(max_examples=6)
 @given(plan=PLANS, random=st.randoms(), late=st.booleans(), spare_pages=st.integers(0, 30))
-def test_no_schedule_changes_any_case(
-    plan: Plan, random: Random, late: bool, spare_pages: int
-) -> None:
+def test_no_schedule_changes_any_case(plan: Plan, random: Random, late: bool, spare_pages: int) -> None:
     prompts = random.sample(golden_prompts(), len(CASES))
     longest = max(-(-prompt.max_stored_tokens // plan.page_tokens) for prompt in prompts)
     plan = Plan(**{**vars(plan), "pages": longest + spare_pages})

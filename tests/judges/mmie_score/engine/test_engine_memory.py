@@ -106,9 +106,7 @@ def shrunk(budget: Budget, times: int) -> Budget:
 @pytest.mark.parametrize("after", [0, 1])
 @pytest.mark.parametrize("times", [1, 4, 6])
 @pytest.mark.parametrize("where", PARTS)
-def test_a_step_without_memory_is_repeated_with_a_smaller_budget(
-    where: str, times: int, after: int
-) -> None:
+def test_a_step_without_memory_is_repeated_with_a_smaller_budget(where: str, times: int, after: int) -> None:
     engine = failing_engine(at_first(where, times, after=after))
     start = engine.engine.budget
     check_golden(engine)
@@ -119,18 +117,11 @@ def test_a_step_without_memory_is_repeated_with_a_smaller_budget(
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(
-            lambda name, args: NO_MEMORY if name == "vision" and args[1] > 1 else None, id="tiles"
-        ),
-        pytest.param(
-            lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 1 else None,
-            id="rows",
-        ),
+        pytest.param(lambda name, args: NO_MEMORY if name == "vision" and args[1] > 1 else None, id="tiles"),
+        pytest.param(lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 1 else None, id="rows"),
         pytest.param(
             lambda name, args: (
-                NO_MEMORY
-                if name == "prefill" and sum(part.stop - part.start for part in args[0]) > 256
-                else None
+                NO_MEMORY if name == "prefill" and sum(part.stop - part.start for part in args[0]) > 256 else None
             ),
             id="tokens",
         ),
@@ -154,9 +145,7 @@ def touches(key: int, name: str, args: Sequence[Any]) -> bool:
 @pytest.mark.parametrize("where", PARTS)
 @pytest.mark.parametrize("key", [2, 5, 9])
 def test_only_the_request_that_never_fits_fails(where: str, key: int) -> None:
-    engine = failing_engine(
-        lambda name, args: NO_MEMORY if name == where and touches(key, name, args) else None
-    )
+    engine = failing_engine(lambda name, args: NO_MEMORY if name == where and touches(key, name, args) else None)
     results = engine.results(short_prompts())
     error = failure(results.pop(key)).error
     assert isinstance(error, JudgeUnavailable)
@@ -194,9 +183,7 @@ class Broken(Exception):
 @pytest.mark.parametrize(
     "error",
     [
-        pytest.param(
-            RuntimeError("CUDA error: an illegal memory access was encountered"), id="CUDA"
-        ),
+        pytest.param(RuntimeError("CUDA error: an illegal memory access was encountered"), id="CUDA"),
         pytest.param(Broken(), id="other"),
         pytest.param(KeyboardInterrupt(), id="interrupt"),
     ],
@@ -224,9 +211,7 @@ def test_a_caller_that_stops_reading_leaves_no_page_held(results_read: int) -> N
 def test_a_prompt_larger_than_the_whole_cache_fails_and_the_others_finish() -> None:
     small = [text_prompt(key, random_ids(key, 20), 5) for key in range(3)]
     fits, large = text_prompt(7, random_ids(7, 60), 5), text_prompt(8, random_ids(8, 60), 6)
-    results = build_engine(Plan(page_tokens=16, pages=4)).results(
-        [small[0], large, fits, *small[1:]]
-    )
+    results = build_engine(Plan(page_tokens=16, pages=4)).results([small[0], large, fits, *small[1:]])
     error = failure(results.pop(8)).error
     assert isinstance(error, JudgeUnavailable)
     assert "65 tokens" in str(error)
@@ -257,9 +242,7 @@ def test_cached_prefixes_are_evicted_for_new_prompts() -> None:
 def test_a_request_that_could_not_be_prepared_is_returned_as_a_failure() -> None:
     broken = [Failure(key=key, error=RequestBroken(f"image {key}")) for key in (20, 21, 22)]
     prompts = short_prompts()
-    results = build_engine(PLAN).results(
-        [broken[0], *prompts[:6], broken[1], *prompts[6:], broken[2]]
-    )
+    results = build_engine(PLAN).results([broken[0], *prompts[:6], broken[1], *prompts[6:], broken[2]])
     assert [failure(results.pop(request.key)) for request in broken] == broken
     assert results.keys() == set(range(len(CASES)))
 

@@ -12,11 +12,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAtten
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
-ROWS = BatchLayout(
-    starts=[0, 1, 8, 9, 309],
-    lengths=[257, 520, 1, 300],
-    tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]],
-)
+ROWS = BatchLayout(starts=[0, 1, 8, 9, 309], lengths=[257, 520, 1, 300], tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]])
 
 
 def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
@@ -54,9 +50,7 @@ def test_the_kernel_gets_at_least_two_as_the_longest_query():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_torchs_own_function_accepts_the_arguments(dtype):
-    with (
-        FakeTensorMode()
-    ):  # checks names, shapes, dtypes and the choice of kernel; computes nothing
+    with FakeTensorMode():  # checks names, shapes, dtypes and the choice of kernel; computes nothing
         queries, keys, values = (tensor.to(GPU, dtype) for tensor in numbers(head_dim=96))
         output = FlashAttention().plan(ROWS, GPU)(queries, keys, values)
         assert (output.shape, output.dtype, output.device) == (queries.shape, dtype, GPU)
@@ -66,10 +60,7 @@ def test_other_kernels_are_disabled_only_during_the_call():
     before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
     with pytest.raises((RuntimeError, NotImplementedError)):  # there is none for the CPU
         FlashAttention().plan(ROWS, CPU)(*[tensor.bfloat16() for tensor in numbers()])
-    assert before == (
-        torch.backends.cuda.cudnn_sdp_enabled(),
-        torch.backends.cuda.math_sdp_enabled(),
-    )
+    assert before == (torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -151,8 +142,7 @@ def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):
 
 
 @pytest.mark.parametrize(
-    ("capability", "words"),
-    [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)],
+    ("capability", "words"), [((7, 5), "the GPU has 7.5"), ((8, 0), None), ((9, 0), None), ((12, 1), None)]
 )
 def test_old_gpus_have_no_kernel(monkeypatch, capability, words):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from support.mmie_engine import check_page_counts, text_prompt
 
 from mmie_tasks.judges.mmie_score.engine.decoding import slot
-from mmie_tasks.judges.mmie_score.engine.schedule import (
-    PagePool,
-    PrefixCache,
-    Prompt,
-    Row,
-    Schedule,
-)
+from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Prompt, Row, Schedule
 
 IMAGE_TOKEN = 99
 LONG_AFTER = 20
@@ -166,11 +160,7 @@ class SimulatedEngine:
         self.pool = PagePool(pages)
         self.prefixes = PrefixCache(self.pool, page_tokens, IMAGE_TOKEN)
         self.schedule = Schedule(
-            pool=self.pool,
-            prefixes=self.prefixes,
-            page_tokens=page_tokens,
-            long_after=LONG_AFTER,
-            max_rows=rows,
+            pool=self.pool, prefixes=self.prefixes, page_tokens=page_tokens, long_after=LONG_AFTER, max_rows=rows
         )
         self.cache: dict[int, Hashable] = {}
         self.admitted: list[int] = []
@@ -216,9 +206,7 @@ class SimulatedEngine:
         live = self.schedule.live
         check_page_counts(self.pool, self.prefixes, live, self.page_tokens)
         assert len(live) <= self.schedule.max_rows
-        assert self.admitted == sorted(self.admitted), (
-            "prompts are admitted in the order of arrival"
-        )
+        assert self.admitted == sorted(self.admitted), "prompts are admitted in the order of arrival"
         for row in live:
             for position in range(row.stored + max(0, len(row.output) - 1)):
                 assert self.cache[slot(row, position, self.page_tokens)] == content(row, position)
@@ -253,9 +241,7 @@ def test_every_row_reads_its_own_tokens_in_its_pages(
 ) -> None:
     prompts = [random_prompt(random, key, max_tokens=30) for key in range(12)]
     longest = max(-(-prompt.max_stored_tokens // page_tokens) for prompt in prompts)
-    simulated = SimulatedEngine(
-        random, pages=longest + spare_pages, page_tokens=page_tokens, rows=rows
-    )
+    simulated = SimulatedEngine(random, pages=longest + spare_pages, page_tokens=page_tokens, rows=rows)
     schedule = simulated.schedule
     schedule.waiting.extend(prompts)
     while schedule.waiting or schedule.live:
@@ -274,9 +260,7 @@ def test_every_row_reads_its_own_tokens_in_its_pages(
     assert simulated.pool.free + len(simulated.prefixes) == simulated.pool.size
 
 
-def scheduled(
-    *, pages: int, rows: int = 8, sharing: bool = True, limit: int = sys.maxsize
-) -> Schedule:
+def scheduled(*, pages: int, rows: int = 8, sharing: bool = True, limit: int = sys.maxsize) -> Schedule:
     pool = PagePool(pages)
     return Schedule(
         pool=pool,
