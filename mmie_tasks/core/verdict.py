@@ -58,6 +58,25 @@ def differ(one: Verdict, other: Verdict) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdicts:
+    """The official and the robust verdict on one answer, on the benchmark's own scale."""
+
+    official: Verdict
+    robust: Verdict
+
+    @classmethod
+    def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:
+        """Unscored twice, for a reason outside the text that the readers read."""
+        verdict = Unscored(reason, detail)
+        return cls(official=verdict, robust=verdict)
+
+    @property
+    def differ(self) -> bool:
+        """Whether official and robust points differ, or only one of them exists."""
+        return differ(self.official, self.robust)
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """Mean points of the scored samples, and the number of scored and unscored samples.

@@ -23,6 +23,7 @@ from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.judges.base import JudgeReply, Usage
 
 JUDGE = "judge:made_up|model:nobody"
@@ -61,7 +62,7 @@ def mmie_lines(
         points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
-        grading = mmie_metrics.Grading(official=read_official(reply.text), robust=read_robust(reply.text))
+        grading = Verdicts(official=read_official(reply.text), robust=read_robust(reply.text))
         answer = f"{answers}: {_words(index + 2, 50)}"
         facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
         logged = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast, get_args
 
-from mmie_tasks.benchmarks.milebench import assets, task
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, Verdicts
+from mmie_tasks.benchmarks.milebench import assets, metrics, task
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, Rule, Sample
-from mmie_tasks.core.verdict import Unscored, Verdict
+from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment, Metric, Record, Scale
 
@@ -90,7 +90,7 @@ def rerecord(line: Line) -> Record:
     """
     record = _record(line)
     verdicts = _score_again(line, record)
-    return {**record, **verdicts.fields()} if verdicts else record
+    return {**record, **metrics.verdict_fields(verdicts)} if verdicts else record
 
 
 def _record(line: Line) -> Record:
@@ -101,9 +101,9 @@ def _record(line: Line) -> Record:
 
 
 def _score_again(line: Line, record: Record) -> Verdicts | None:
-    stored = Verdicts(log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1))
-    verdicts = (stored.official, stored.robust)
-    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in verdicts):
+    official, robust = log_line.verdict(record, "official", 1), log_line.verdict(record, "robust", 1)
+    stored = Verdicts(official=official, robust=robust)
+    if all(isinstance(v, Unscored) and v.reason in _NOT_IN_ANSWER for v in (official, robust)):
         return stored
     if not isinstance(line.get("filtered_resps"), str) or "choices" not in record:
         return None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from mmie_tasks.benchmarks.milebench.official import score_choice, score_needle, score_rouge, score_substring
@@ -18,11 +17,9 @@ from mmie_tasks.core.verdict import (
     Mean,
     Scored,
     Tally,
-    Unscored,
-    UnscoredReason,
     Verdict,
+    Verdicts,
     as_row,
-    differ,
     mean_of,
     tally,
     verdict_of,
@@ -53,29 +50,6 @@ _OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_su
 _ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """The official and the robust verdict on one answer, both 0 to 1."""
-
-    official: Verdict
-    robust: Verdict
-
-    @classmethod
-    def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:
-        """No points from either reader, for a reason outside the answer's text."""
-        verdict = Unscored(reason, detail)
-        return cls(verdict, verdict)
-
-    @property
-    def differ(self) -> bool:
-        """Whether the points differ, or only one of the verdicts has points."""
-        return differ(self.official, self.robust)
-
-    def fields(self) -> MetricRow:
-        """The verdicts as fields of a record."""
-        return {"official": as_row(self.official), "robust": as_row(self.robust), "differ": self.differ}
-
-
 def official(sample: Sample, answer: object) -> Verdict:
     """The verdict of the official scorer: 0 or 1, or ROUGE-L F between 0 and 1.
 
@@ -95,7 +69,12 @@ def robust(sample: Sample, answer: object) -> Verdict:
 
 def score(sample: Sample, answer: object) -> Verdicts:
     """Both verdicts on an answer of the tested model."""
-    return Verdicts(official(sample, answer), robust(sample, answer))
+    return Verdicts(official=official(sample, answer), robust=robust(sample, answer))
+
+
+def verdict_fields(verdicts: Verdicts) -> MetricRow:
+    """The verdicts as fields of a record."""
+    return {"official": as_row(verdicts.official), "robust": as_row(verdicts.robust), "differ": verdicts.differ}
 
 
 def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Sequence[str] | None = None) -> MetricRow:
@@ -116,7 +95,7 @@ def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Se
         "gold": sample.gold,
         "choices": list(sample.choices),
         "images": list(sample.images if images is None else images),
-        **verdicts.fields(),
+        **verdict_fields(verdicts),
         "signature": signature,
     }
 

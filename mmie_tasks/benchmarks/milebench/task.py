@@ -16,14 +16,14 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data, metrics
-from mmie_tasks.benchmarks.milebench.metrics import MetricRow, Verdicts
+from mmie_tasks.benchmarks.milebench.metrics import MetricRow
 from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.core.verdict import Mean, mean_of, tally, verdict_of
+from mmie_tasks.core.verdict import Mean, Verdicts, mean_of, tally, verdict_of
 from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.runs.benchmark import Doc
 

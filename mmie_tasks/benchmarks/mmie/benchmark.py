@@ -8,11 +8,11 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import assets, data, metrics, request, task
-from mmie_tasks.benchmarks.mmie.metrics import FIELDS, Grading, slug
+from mmie_tasks.benchmarks.mmie.metrics import FIELDS, slug
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.errors import AnswersUnusable
-from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Environment, Line, LoggedSample, Metric, Record, Scale
 from mmie_tasks.runs.log_files import find_runs, read_lines
@@ -102,7 +102,7 @@ def _record(line: Line) -> Record:
     return record
 
 
-def _regraded(record: Record) -> Grading | None:
+def _regraded(record: Record) -> Verdicts | None:
     """The grading of the saved reply by the current readers, or the reason there was no reply.
 
     None if a verdict was read from a reply that the log does not hold.
@@ -110,11 +110,10 @@ def _regraded(record: Record) -> Grading | None:
     replies = log_line.replies(record)
     if replies:
         return task.grade(log_line.judge_result(replies))
-    stored = Grading(
-        official=log_line.verdict(record, "official", FULL_MARKS), robust=log_line.verdict(record, "robust", FULL_MARKS)
-    )
-    scored = isinstance(stored.official, Scored) or isinstance(stored.robust, Scored)
-    return None if replies is None or scored else stored
+    official, robust = (log_line.verdict(record, kind, FULL_MARKS) for kind in ("official", "robust"))
+    if replies is None or isinstance(official, Scored) or isinstance(robust, Scored):
+        return None
+    return Verdicts(official=official, robust=robust)
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:

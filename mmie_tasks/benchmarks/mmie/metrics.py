@@ -21,8 +21,8 @@ from mmie_tasks.core.verdict import (
     Unscored,
     UnscoredReason,
     Verdict,
+    Verdicts,
     as_row,
-    differ,
     mean_of,
     tally,
     verdict_of,
@@ -65,25 +65,6 @@ def _aggregations() -> Iterator[tuple[str, str]]:
 
 AGGREGATIONS: Mapping[str, str] = dict(_aggregations())
 """Every metric, to the function of ``task.py`` that aggregates its rows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """The two verdicts of one sample, 0 to 6."""
-
-    official: Verdict
-    robust: Verdict
-
-    @property
-    def differs(self) -> bool:
-        """Whether official and robust points differ, or only one of them exists."""
-        return differ(self.official, self.robust)
-
-
-def ungraded(reason: UnscoredReason, detail: str) -> Grading:
-    """Unscored twice, for a reason outside the judge's reply."""
-    verdict = Unscored(reason, detail)
-    return Grading(official=verdict, robust=verdict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,43 +117,43 @@ def certain(sample: Sample) -> tuple[str, ...]:
     return ("coverage", "robust_coverage", *counted, *parts, *own)
 
 
-def rows(sample: Sample, grading: Grading, facts: RequestFacts, logged: Mapping[str, object]) -> dict[str, MetricRow]:
+def rows(sample: Sample, verdicts: Verdicts, facts: RequestFacts, logged: Mapping[str, object]) -> dict[str, MetricRow]:
     """The rows of one sample, by metric: only those it counts for.
 
     Args:
         sample: The question.
-        grading: Its verdicts.
+        verdicts: Its verdicts.
         facts: Counts about the request.
         logged: Further fields that scoring it again needs: the replies, the signature.
     """
     identity = {"id": sample.id}
-    official, robust = _row(sample, grading.official), _row(sample, grading.robust)
+    official, robust = _row(sample, verdicts.official), _row(sample, verdicts.robust)
     by_metric: dict[str, MetricRow] = {
-        "coverage": {**record(sample, grading, facts), **logged},
-        "robust_coverage": {**identity, "holds": isinstance(grading.robust, Scored)},
+        "coverage": {**record(sample, verdicts, facts), **logged},
+        "robust_coverage": {**identity, "holds": isinstance(verdicts.robust, Scored)},
     }
     for part in ("", f"_{sample.category}"):
         by_metric[f"official{part}"], by_metric[f"robust{part}"] = official, robust
-        by_metric[f"points{part}"] = {**identity, **_points(grading.official, "score")}
-        by_metric[f"ci95_low{part}"] = {**identity, **_points(grading.official)}
-        by_metric[f"ci95_high{part}"] = {**identity, **_points(grading.official)}
+        by_metric[f"points{part}"] = {**identity, **_points(verdicts.official, "score")}
+        by_metric[f"ci95_low{part}"] = {**identity, **_points(verdicts.official)}
+        by_metric[f"ci95_high{part}"] = {**identity, **_points(verdicts.official)}
     if slug(sample.field) in FIELDS:
         by_metric[f"official_{slug(sample.field)}"] = official
-    for name, count in _counts(grading, facts).items():
+    for name, count in _counts(verdicts, facts).items():
         by_metric[name] = {**identity, "count": count}
-    if (parsed := was_parsed(grading.official)) is not None:
+    if (parsed := was_parsed(verdicts.official)) is not None:
         by_metric["parse_rate"] = {**identity, "holds": parsed}
     return by_metric
 
 
-def record(sample: Sample, grading: Grading, facts: RequestFacts) -> MetricRow:
+def record(sample: Sample, verdicts: Verdicts, facts: RequestFacts) -> MetricRow:
     """The sample, its verdicts and the facts; the runner logs it under ``coverage``."""
     return {
         "id": sample.id,
         "index": sample.index,
         "category": sample.category,
         "field": sample.field,
-        **graded_fields(grading),
+        **graded_fields(verdicts),
         "facts": asdict(facts),
         **{
             name: [{"text": segment.text, "image": segment.image} for segment in segments]
@@ -181,9 +162,9 @@ def record(sample: Sample, grading: Grading, facts: RequestFacts) -> MetricRow:
     }
 
 
-def graded_fields(grading: Grading) -> MetricRow:
+def graded_fields(verdicts: Verdicts) -> MetricRow:
     """The fields of a record that depend on the readers."""
-    return {"official": _points(grading.official), "robust": _points(grading.robust), "differ": grading.differs}
+    return {"official": _points(verdicts.official), "robust": _points(verdicts.robust), "differ": verdicts.differ}
 
 
 def graded(row: Mapping[str, object]) -> Verdict:
@@ -234,7 +215,7 @@ def _points(verdict: Verdict, *also: str) -> MetricRow:
     return row
 
 
-def _counts(grading: Grading, facts: RequestFacts) -> dict[str, int]:
+def _counts(verdicts: Verdicts, facts: RequestFacts) -> dict[str, int]:
     """Metric to the count that the sample adds; 0 if there is none."""
     counts = {
         "dropped": int(facts.dropped),
@@ -242,11 +223,11 @@ def _counts(grading: Grading, facts: RequestFacts) -> dict[str, int]:
         "bad_images": facts.bad_images,
         "truncated": int(facts.truncated),
         "typed_controls": int(any(facts.typed.values())),
-        "differ": int(grading.differs),
+        "differ": int(verdicts.differ),
     }
     if facts.judge_tokens is not None:
         counts["over_4096"] = int(facts.judge_tokens > JUDGE_WINDOW)
-    match grading.official:
+    match verdicts.official:
         case Scored(points=points):
             counts[f"points_{points:g}"] = 1
         case Unscored(reason=reason):
@@ -329,8 +310,7 @@ def ci_high(rows: Rows, interval: Interval, floor: float = COVERAGE_FLOOR) -> fl
 
 def coverage(records: Rows) -> float:
     """Samples with an official score, in percent of all, those left out included."""
-    verdicts = [official_of(record) for record in records]
-    return 100 * tally(verdicts).coverage
+    return 100 * tally(verdict_in(record, "official") for record in records).coverage
 
 
 def share(rows: Rows) -> float:
@@ -352,17 +332,8 @@ def plain_mean(scores: Sequence[float]) -> float:
     return sum(scores) / len(scores)
 
 
-def official_of(record: Mapping[str, object]) -> Verdict:
-    """The official verdict, 0 to 6, in a record."""
-    return _verdict(record, "official")
-
-
-def robust_of(record: Mapping[str, object]) -> Verdict:
-    """The robust verdict, 0 to 6, in a record."""
-    return _verdict(record, "robust")
-
-
-def _verdict(record: Mapping[str, object], kind: str) -> Verdict:
+def verdict_in(record: Mapping[str, object], kind: str) -> Verdict:
+    """The verdict, 0 to 6, that a record has under ``official`` or ``robust``."""
     row = record[kind]
     return graded(row if isinstance(row, Mapping) else {})
 
@@ -393,23 +364,22 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
     placeholders = sum(sample.unfilled_placeholders for sample in facts)
     thinking = sum(sample.thinking for sample in facts)
     yield f"answers with thinking: {thinking}; placeholders without an image: {placeholders}"
-    dropped = sum(sample.dropped for sample in facts)
-    yield f"left out by the official script, for more than 4 images: {dropped}"
+    yield f"left out by the official script, for more than 4 images: {sum(sample.dropped for sample in facts)}"
     for problem, name in (("missing", "missing_images"), ("unusable", "bad_images")):
         images: list[int] = [getattr(sample, name) for sample in facts]
         yield f"{problem} images: {sum(images)}, in {sum(map(bool, images))} samples"
     yield _long(facts)
-    truncated = sum(sample.truncated for sample in facts)
-    yield f"answers cut by the limit on images: {truncated}"
+    yield f"answers cut by the limit on images: {sum(sample.truncated for sample in facts)}"
     typed = sum((Counter(sample.typed) for sample in facts), Counter[str]())
     samples = sum(any(sample.typed.values()) for sample in facts)
     listed = f": {_listed(typed)}" if samples else ""
     yield f"samples with a control string of the judge in their texts: {samples}{listed}"
-    yield _parse_rate([official_of(record) for record in records])
+    yield _parse_rate([verdict_in(record, "official") for record in records])
     yield f"official and robust scores differ: {sum(bool(record['differ']) for record in records)}"
-    for kind, verdict in (("official", official_of), ("robust", robust_of)):
-        unscored = [v.reason for v in map(verdict, records) if isinstance(v, Unscored)]
-        yield f"without {kind} score: {_listed(Counter(unscored))}" if unscored else ""
+    for kind in ("official", "robust"):
+        verdicts = (verdict_in(record, kind) for record in records)
+        reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+        yield f"without {kind} score: {_listed(reasons)}" if reasons else ""
     yield describe_replies(records)
 
 
@@ -468,7 +438,7 @@ def summary(records: Sequence[SampleRecord], interval: Interval, floor: float = 
         **{name: [r for r in records if r["category"] == name] for name in CATEGORIES},
         **{str(rows[0]["field"]).strip(): rows for _, rows in sorted(by_field.items())},
     }
-    counts = Counter(v.points for v in map(official_of, records) if isinstance(v, Scored))
+    counts = Counter(_point_list(verdict_in(record, "official") for record in records))
     histogram = ", ".join(f"{points}: {counts[points]}" for points in range(FULL_MARKS + 1))
     lines = [head, *(_line(name, members, interval, floor) for name, members in parts.items())]
     lines += [f"official points: {histogram}", *notes(records)]
@@ -488,16 +458,16 @@ def leaderboard_row(records: Sequence[SampleRecord], model: str, model_type: str
         None where there are no samples, or too few with a score.
     """
     row: dict[str, str | float | None] = {"Model": model, "Model Type": model_type}
-    for category in CATEGORIES:
-        verdicts = [official_of(r) for r in records if r["category"] == category]
-        row[category] = in_percent(verdicts).value
-    return {**row, "AVG": in_percent(map(official_of, records)).value}
+    official = [(record["category"], verdict_in(record, "official")) for record in records]
+    for name in CATEGORIES:
+        row[name] = in_percent(verdict for category, verdict in official if category == name).value
+    return {**row, "AVG": in_percent(verdict for _, verdict in official).value}
 
 
 def _line(name: str, records: Sequence[SampleRecord], interval: Interval, floor: float) -> str:
     if not records:
         return ""
-    official, robust = [official_of(r) for r in records], [robust_of(r) for r in records]
+    official, robust = ([verdict_in(record, kind) for record in records] for kind in ("official", "robust"))
     means = [in_percent(official, floor), in_percent(robust, floor)]
     limits = ends(official, interval, floor)
     shown_limits = f"{limits[0]:.2f}-{limits[1]:.2f}" if limits else _NO_NUMBER

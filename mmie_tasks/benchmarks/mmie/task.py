@@ -16,13 +16,14 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.metrics import Ends, Grading, MetricRow
+from mmie_tasks.benchmarks.mmie.metrics import Ends, MetricRow
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
@@ -48,10 +49,10 @@ _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 
 
-def grade(result: JudgeResult) -> Grading:
+def grade(result: JudgeResult) -> Verdicts:
     """Both verdicts of a reply. The official script also reads a reply that reached its limit."""
     official = result.first_verdict(read_official, read_cut_off=True)
-    return Grading(official=official, robust=result.first_verdict(read_robust))
+    return Verdicts(official=official, robust=result.first_verdict(read_robust))
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:
@@ -148,8 +149,8 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
     logged = {"signature": shown_signature, "answer": built.answer}
     if built.request is None:
-        grading = metrics.ungraded(built.reason, built.detail)
-        return metrics.rows(sample, grading, built.facts, {**logged, "replies": []})
+        verdicts = Verdicts.unscored(built.reason, built.detail)
+        return metrics.rows(sample, verdicts, built.facts, {**logged, "replies": []})
 
     def make_rows(result: JudgeResult) -> MetricRows:
         facts = requests.with_usage(built.facts, result.reply)

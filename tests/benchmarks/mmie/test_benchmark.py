@@ -12,9 +12,9 @@ from support.logged_runs import mmie_lines
 from mmie_tasks.benchmarks.mmie import metrics as totals
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
-from mmie_tasks.benchmarks.mmie.metrics import Grading, RequestFacts, rows
+from mmie_tasks.benchmarks.mmie.metrics import RequestFacts, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -66,7 +66,7 @@ def test_a_mean_is_rounded_as_the_official_table(verdicts):
     lines = []
     for index, verdict in enumerate(verdicts):
         sample = Sample(id=f"SA-{index}", index=index, row=index, category="SA", field="", question=(), gold=())
-        grading = Grading(official=verdict, robust=verdict)
+        grading = Verdicts(official=verdict, robust=verdict)
         lines.append(rows(sample, grading, RequestFacts(), {"replies": [], "answer": []}))
     found = metric_value(map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0)
     assert same(found, table(lines, "official"))

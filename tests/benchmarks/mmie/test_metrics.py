@@ -9,19 +9,9 @@ from hypothesis import strategies as st
 from support.mmie_yamls import HEAD, metric_list, with_metrics
 
 from mmie_tasks.benchmarks.mmie import metrics as totals
-from mmie_tasks.benchmarks.mmie.metrics import (
-    AGGREGATIONS,
-    REASONS,
-    Grading,
-    RequestFacts,
-    certain,
-    facts_of,
-    graded,
-    rows,
-    ungraded,
-)
+from mmie_tasks.benchmarks.mmie.metrics import AGGREGATIONS, REASONS, RequestFacts, certain, facts_of, graded, rows
 from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 
 LOGGED = {"signature": "judge:x", "replies": []}
 
@@ -31,7 +21,7 @@ def sample(category="PBL", field="Education", sample_id=None):
 
 
 def both(points, robust=None):
-    return Grading(official=Scored(points), robust=Scored(points if robust is None else robust))
+    return Verdicts(official=Scored(points), robust=Scored(points if robust is None else robust))
 
 
 def made(grading, of=None, **facts):
@@ -75,7 +65,7 @@ def test_a_field_is_known_however_it_is_written(field):
 
 @pytest.mark.parametrize("reason", REASONS)
 def test_without_points_there_is_no_score_and_the_reason_is_counted(reason):
-    found = made(ungraded(reason, "why"))
+    found = made(Verdicts.unscored(reason, "why"))
     assert not [name for name, row in found.items() if "score" in row or "points" in row]
     assert found[f"unscored_{reason}"]["count"] == 1
     assert not [name for name in found if name.startswith("points_") and name[-1].isdigit()]
@@ -86,8 +76,8 @@ def test_without_points_there_is_no_score_and_the_reason_is_counted(reason):
     ("grading", "more"),
     [
         pytest.param(both(6), {"points_6", "parse_rate"}, id="scored"),
-        pytest.param(ungraded("refused", ""), {"unscored_refused"}, id="no-reply"),
-        pytest.param(ungraded("unparsed", ""), {"unscored_unparsed", "parse_rate"}, id="unread"),
+        pytest.param(Verdicts.unscored("refused", ""), {"unscored_refused"}, id="no-reply"),
+        pytest.param(Verdicts.unscored("unparsed", ""), {"unscored_unparsed", "parse_rate"}, id="unread"),
     ],
 )
 def test_the_certain_rows_are_there_whatever_comes(grading, more, field):
@@ -99,7 +89,7 @@ def test_the_certain_rows_are_there_whatever_comes(grading, more, field):
 @given(st.sampled_from(["SA", "PBL", "MSR"]), st.integers(0, 6), st.sampled_from(REASONS))
 def test_every_row_has_a_place_in_the_table(category, points, reason):
     of = sample(category, "Art")
-    for grading in (both(points), ungraded(reason, "")):
+    for grading in (both(points), Verdicts.unscored(reason, "")):
         assert set(made(grading, of, judge_tokens=5000)) <= set(AGGREGATIONS)
 
 
@@ -140,11 +130,11 @@ def test_what_is_counted_is_there_also_as_none(facts, counted):
     ("grading", "parsed"),
     [
         pytest.param(both(0), True, id="scored"),
-        pytest.param(ungraded("unparsed", ""), False, id="unparsed"),
-        pytest.param(ungraded("off_scale", ""), False, id="off-scale"),
-        pytest.param(ungraded("cut_off", ""), False, id="cut-off"),
-        pytest.param(ungraded("unavailable", ""), None, id="no-reply"),
-        pytest.param(ungraded("left_out", ""), None, id="not-asked"),
+        pytest.param(Verdicts.unscored("unparsed", ""), False, id="unparsed"),
+        pytest.param(Verdicts.unscored("off_scale", ""), False, id="off-scale"),
+        pytest.param(Verdicts.unscored("cut_off", ""), False, id="cut-off"),
+        pytest.param(Verdicts.unscored("unavailable", ""), None, id="no-reply"),
+        pytest.param(Verdicts.unscored("left_out", ""), None, id="not-asked"),
     ],
 )
 def test_only_a_reply_can_be_read_or_not(grading, parsed):
@@ -153,12 +143,12 @@ def test_only_a_reply_can_be_read_or_not(grading, parsed):
 
 def test_the_record_is_all_that_is_needed_to_score_again():
     facts = RequestFacts(typed={"<image>": 2}, judge_tokens=5, shape="parts")
-    grading = Grading(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
+    grading = Verdicts(official=Scored(4, "4"), robust=Unscored("unparsed", "two verdicts"))
     record = rows(sample(), grading, facts, LOGGED)["coverage"]
     again = json.loads(json.dumps(record))
     assert facts_of(again) == facts
-    assert totals.official_of(again) == grading.official
-    assert totals.robust_of(again) == grading.robust
+    assert totals.verdict_in(again, "official") == grading.official
+    assert totals.verdict_in(again, "robust") == grading.robust
     assert (again["id"], again["category"], again["field"]) == ("PBL-1", "PBL", "Education")
     assert again["signature"] == "judge:x"
 
@@ -166,7 +156,7 @@ def test_the_record_is_all_that_is_needed_to_score_again():
 @given(st.lists(st.integers(0, 6), min_size=1), st.integers(0, 3))
 def test_samples_without_points_never_move_a_mean(points, n):
     scored = [both(each) for each in points]
-    few = [ungraded("unparsed", "")] * min(n, len(points) // 9)
+    few = [Verdicts.unscored("unparsed", "")] * min(n, len(points) // 9)
     for name in ("official", "points"):
         of = getattr(totals, AGGREGATIONS[name])
         assert of(column(name, *scored, *few)) == of(column(name, *scored))
@@ -179,7 +169,7 @@ def test_numbers_are_rounded_as_official_and_percent_are_of_the_rounded_mean():
 
 
 def test_below_the_floor_of_coverage_there_is_no_number():
-    good, bad = [both(4)] * 8, [ungraded("unparsed", "")]
+    good, bad = [both(4)] * 8, [Verdicts.unscored("unparsed", "")]
     for name in ("official", "robust_PBL", "points"):
         of = getattr(totals, AGGREGATIONS[name])
         assert not math.isnan(of(column(name, *good)))
@@ -188,13 +178,13 @@ def test_below_the_floor_of_coverage_there_is_no_number():
 
 
 def test_what_the_official_script_leaves_out_is_no_fault_of_the_judge():
-    left = [both(4)] + [ungraded("left_out", "5 images")] * 3
+    left = [both(4)] + [Verdicts.unscored("left_out", "5 images")] * 3
     assert totals.percent(column("official", *left)) == 66.67
     assert totals.coverage(column("coverage", *left)) == 25.0
 
 
 def test_nothing_scored_is_no_number_and_not_zero():
-    nothing = [ungraded("left_out", "")]
+    nothing = [Verdicts.unscored("left_out", "")]
     assert math.isnan(totals.percent(column("official", *nothing)))
     assert math.isnan(totals.points(column("points", *nothing)))
     assert totals.coverage(column("coverage", *nothing)) == 0
@@ -208,7 +198,7 @@ def test_an_interval_is_in_percent_and_of_the_scored():
 
 
 def test_shares_are_in_percent_of_those_they_can_hold_of():
-    gradings = [both(3), ungraded("unparsed", ""), ungraded("unavailable", "")]
+    gradings = [both(3), Verdicts.unscored("unparsed", ""), Verdicts.unscored("unavailable", "")]
     assert totals.share(column("parse_rate", *gradings)) == 50.0
     assert totals.share(column("robust_coverage", *gradings)) == pytest.approx(100 / 3)
 
@@ -222,7 +212,7 @@ def test_counts_add_up():
 
 def test_a_verdict_survives_its_row():
     for verdict in (Scored(4, "4"), Unscored("refused", "no")):
-        found = made(Grading(official=verdict, robust=verdict))
+        found = made(Verdicts(official=verdict, robust=verdict))
         for name in ("official", "points", "ci95_low"):
             assert graded(found[name]) == verdict
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mmie_tasks.benchmarks.mmie.metrics import Grading, RequestFacts, leaderboard_row, rows, summary, ungraded
+from mmie_tasks.benchmarks.mmie.metrics import RequestFacts, leaderboard_row, rows, summary
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core.bootstrap import bootstrap_interval
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 
 REPLY = {
     "text": "",
@@ -32,7 +32,7 @@ def record(category, grading, field=None, replies=(REPLY,), **facts):
 
 
 def scored(points, robust=None):
-    return Grading(official=Scored(points), robust=Scored(points if robust is None else robust))
+    return Verdicts(official=Scored(points), robust=Scored(points if robust is None else robust))
 
 
 def many(category="SA", n=10, **facts):
@@ -70,7 +70,7 @@ def test_what_was_not_read_of_answers_is_named_once():
 
 
 def test_below_the_floor_of_coverage_the_line_has_the_reason():
-    lines = said([*many("SA", 3), record("SA", ungraded("unparsed", ""))])
+    lines = said([*many("SA", 3), record("SA", Verdicts.unscored("unparsed", ""))])
     assert lines[1].split()[1:5] == ["n/a"] * 4
     assert lines[1].endswith("(only 3 of 4 samples have a score)")
     assert "without official score: unparsed (1)" in lines
@@ -78,7 +78,7 @@ def test_below_the_floor_of_coverage_the_line_has_the_reason():
 
 
 def test_a_missing_robust_mean_has_its_reason():
-    robustly = Grading(official=Scored(4), robust=Unscored("unparsed"))
+    robustly = Verdicts(official=Scored(4), robust=Unscored("unparsed"))
     lines = said([*many("SA", 3), record("SA", robustly)])
     assert lines[1].split()[1:4] == ["66.67", "66.67-66.67", "n/a"]
     assert lines[1].endswith("4 and 3 of 4  (only 3 of 4 samples have a score)")
@@ -126,21 +126,21 @@ def test_a_count_of_0_has_a_line():
 
 @pytest.mark.parametrize(("good", "bad", "warned"), [(19, 1, False), (18, 1, True)], ids=["95-percent", "below"])
 def test_few_replies_that_can_be_read_are_warned_of(good, bad, warned):
-    unread = [record("SA", ungraded("unparsed", ""))] * bad
-    unasked = [record("SA", ungraded("no_answer", ""), replies=())]
+    unread = [record("SA", Verdicts.unscored("unparsed", ""))] * bad
+    unasked = [record("SA", Verdicts.unscored("no_answer", ""), replies=())]
     text = "\n".join(said([*many(n=good), *unread, *unasked]))
     assert f"{100 * good / (good + bad):.2f} % of {good + bad}\n" in text
     assert ("WARNING" in text) is warned
 
 
 def test_a_run_without_a_reply_has_no_rate():
-    lines = said([record("SA", ungraded("no_answer", ""), replies=())])
+    lines = said([record("SA", Verdicts.unscored("no_answer", ""), replies=())])
     assert "replies read: none, as there are no replies" in lines
     assert "replies: none; 0 from the cache; 0 tokens in, 0 out, 0.0000 USD" in lines
 
 
 def test_samples_with_different_scores_are_counted():
-    records = [*many(), record("SA", Grading(official=Scored(4), robust=Unscored("unparsed")))]
+    records = [*many(), record("SA", Verdicts(official=Scored(4), robust=Unscored("unparsed")))]
     assert "official and robust scores differ: 1" in said(records)
     assert said(records)[1].endswith("11 and 10 of 11")
 
@@ -169,5 +169,5 @@ def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
 
 
 def test_the_leaderboard_gets_no_number_below_the_floor():
-    row = leaderboard_row([*many("SA", 1), record("SA", ungraded("refused", ""))], "m", "t")
+    row = leaderboard_row([*many("SA", 1), record("SA", Verdicts.unscored("refused", ""))], "m", "t")
     assert (row["SA"], row["AVG"]) == (None, None)
