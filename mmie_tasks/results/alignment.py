@@ -15,7 +15,7 @@ from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, Verdict, mean_of
-from mmie_tasks.runs.benchmark import Benchmark, Metric, Scale, ScoreKind
+from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import floor_of, metrics_of
 
@@ -103,11 +103,6 @@ class AlignedRuns:
         self._groups: dict[str, dict[tuple[str, ...], Indices]] = {}
 
     @property
-    def scale(self) -> Scale:
-        """Of the points."""
-        return self.benchmark.scale
-
-    @property
     def notes(self) -> list[str]:
         """On the logs."""
         runs = zip(self.labels, self.task_runs, strict=True)
@@ -121,8 +116,9 @@ class AlignedRuns:
     def run_points(self, metric: Metric) -> list[RunPoints]:
         """The points that count for a metric, one entry per run."""
         if metric.part not in self._run_points:
+            scale = self.benchmark.scale
             self._run_points[metric.part] = [
-                _run_points([metric.verdict(s, self.score_kind, self.scale) if s else None for s in run])
+                _run_points([metric.verdict(s, self.score_kind, scale) if s else None for s in run])
                 for run in self._samples
             ]
         return self._run_points[metric.part]
@@ -175,13 +171,16 @@ class AlignedRuns:
 
     def _why_not(self, metric: Metric, strata: dict[str, Indices], shared: dict[str, Indices]) -> str:
         if absent := [name for name in metric.weights if name not in strata]:
-            parts = len(metric.weights)
-            return f"{len(absent)} of {parts} parts not in these runs: {absent[0]}, ..."
+            return f"{len(absent)} of {len(metric.weights)} parts not in these runs: {absent[0]}, ..."
         reasons = []
         for name, indices in strata.items():
             prefix = f"{name}: " if len(metric.weights) > 1 else ""
             for label, run_points in zip(self.labels, self.run_points(metric), strict=True):
-                if why_not := mean_of(_tally(run_points, indices), self.floor).why_not:
+                points = run_points.points[indices[run_points.counted[indices]]]  # absent samples are unscored
+                scored = points[np.isfinite(points)]
+                mean = float(scored.mean()) if len(scored) else None
+                tallied = Tally(mean=mean, scored=len(scored), unscored=len(points) - len(scored))
+                if why_not := mean_of(tallied, self.floor).why_not:
                     reasons.append(f"{prefix}{label}: {why_not}")
             if not reasons and not len(shared[name]):
                 reasons.append(f"{prefix}no sample has a score in all runs")
@@ -199,19 +198,9 @@ def _run_points(verdicts: Sequence[Verdict | None]) -> RunPoints:
     )
 
 
-def _tally(run_points: RunPoints, indices: Indices) -> Tally:
-    """Of the samples that count; absent samples are unscored."""
-    points = run_points.points[indices[run_points.counted[indices]]]
-    scored = points[np.isfinite(points)]
-    mean = float(scored.mean()) if len(scored) else None
-    return Tally(mean=mean, scored=len(scored), unscored=len(points) - len(scored))
-
-
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves one raises the task's version, and a replayed reply
 is the reply of the recorded judge."""
-
-_TASK = re.compile(r"(?P<scoring>.+@\d+)-\w+")  # name@N-X: X is the interface
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +225,7 @@ def signature_values(signature: str) -> dict[str, str]:
     {'judge': 'openai', 't': '0', 'task': 'mmie@1', 'data': 'sha256:12'}
     """
     fields = signature_fields(signature)
-    if version := _TASK.fullmatch(fields.get("task", "")):
+    if version := re.fullmatch(r"(?P<scoring>.+@\d+)-\w+", fields.get("task", "")):  # name@N-X: X is the interface
         fields["task"] = version["scoring"]
     return fields
 
@@ -270,9 +259,7 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     keys = dict.fromkeys(key for values in (*a_values, *b_values) for key in values)
     differences = []
     for key in keys:
-        of_a, of_b = (
-            tuple(sorted({values.get(key, "none") for values in signatures})) for signatures in (a_values, b_values)
-        )
+        of_a, of_b = (tuple(sorted({s.get(key, "none") for s in signatures})) for signatures in (a_values, b_values))
         if key not in HARMLESS_KEYS and (of_a != of_b or len(of_a) > 1):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
     return tuple(differences)

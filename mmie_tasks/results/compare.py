@@ -73,8 +73,8 @@ class Resampling:
         total = np.zeros(self._resamples)
         for stratum in strata:
             if stratum.key not in self._means:
-                differences, seed = stratum.points.tolist(), seed_of(stratum.key)
-                self._means[stratum.key] = bootstrap_means(differences, self._resamples, seed)
+                means = bootstrap_means(stratum.points.tolist(), self._resamples, seed_of(stratum.key))
+                self._means[stratum.key] = means
             total += stratum.weight * self._means[stratum.key]
         return percentile_interval(total)
 
@@ -97,8 +97,7 @@ class Resampling:
         for stratum in strata:
             if stratum.key not in self._flipped_means:
                 random = np.random.default_rng(seed_of(f"flip {stratum.key}"))
-                flipped = _flipped_means(stratum.points, self._resamples, random)
-                self._flipped_means[stratum.key] = flipped
+                self._flipped_means[stratum.key] = _flipped_means(stratum.points, self._resamples, random)
             total += stratum.weight * self._flipped_means[stratum.key]
         return float((1 + (np.abs(total) >= actual).sum()) / (1 + self._resamples))
 
@@ -274,19 +273,19 @@ def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -
     shared = runs.shared(metric)
     if shared is None:
         return None
-    scale, why_not = runs.scale, shared.why_not
+    scale = runs.benchmark.scale
     alone = [metric_value(r.samples, metric, runs.score_kind, scale, 0) for r in runs.task_runs]
     a_alone, b_alone = (value.percent if value else None for value in alone)
     comparison = MetricComparison(
-        metric=metric, pairs=shared.samples, a_alone=a_alone, b_alone=b_alone, why_not=why_not
+        metric=metric, pairs=shared.samples, a_alone=a_alone, b_alone=b_alone, why_not=shared.why_not
     )
-    if why_not:
+    if shared.why_not:
         return comparison
     strata = []
-    for s in shared.strata:
-        points = s.points[1] - s.points[0]
+    for stratum in shared.strata:
+        points = stratum.points[1] - stratum.points[0]
         percent = np.where(np.abs(points) <= _EQUAL, 0, points) * (100 / scale.full_marks)
-        strata.append(replace(s, points=percent))
+        strata.append(replace(stratum, points=percent))
     differences = np.concatenate([stratum.points for stratum in strata])
     a, b = (scale.percent(float(mean)) for mean in shared.means)
     return replace(
@@ -345,8 +344,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     )
     parser.add_argument("--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ")
     parsed = parser.parse_args(arguments)
-    hint = f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual"
-    require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, hint)
+    require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual")
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
     options = CompareOptions(
         score_kind=parsed.score_kind, resamples=parsed.resamples, correction=parsed.correction, top=parsed.top
@@ -363,19 +361,17 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         for task, differences in ignored.items()
     ]
     if parsed.json:
-        document = as_json(a, b, comparisons, options)
-        return json.dumps(document, indent=1, ensure_ascii=False)
+        return json.dumps(as_json(a, b, comparisons, options), indent=1, ensure_ascii=False)
     return as_text(a, b, comparisons, options)
 
 
 def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> dict[str, object]:
     """All results, ready for JSON; null for missing values, and ``why_not``."""
-    runs = {
-        label: {"name": run.name, "folder": str(run.folder), "date": run.date, "notes": run.notes}
-        for label, run in (("a", a), ("b", b))
-    }
     return {
-        **runs,
+        **{
+            label: {"name": run.name, "folder": str(run.folder), "date": run.date, "notes": run.notes}
+            for label, run in (("a", a), ("b", b))
+        },
         "reading": options.score_kind,
         "resamples": options.resamples,
         "correction": options.correction,
@@ -434,8 +430,8 @@ def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
         blocks.append(sentence)
     if comparison.differing:
         rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
-        heading = f"Samples on which they differ most ({a.benchmark.scale.unit}):"
-        blocks += [heading, table(["sample", "A", "B", "B - A"], rows)]
+        blocks.append(f"Samples on which they differ most ({a.benchmark.scale.unit}):")
+        blocks.append(table(["sample", "A", "B", "B - A"], rows))
     return blocks
 
 
@@ -450,11 +446,9 @@ def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Co
     header += ["A alone", "B alone"] if with_alone else []
     rows = []
     for c in metrics:
-        row = [c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)]
-        row += [_interval(c), _p(c.p)]
+        row = [c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference), _interval(c), _p(c.p)]
         row += [_p(c.p_corrected)] if correction != "none" else []
-        counts = (c.wins, c.ties, c.losses)
-        row += [f"{count:,}" if c.p is not None else NO_VALUE for count in counts]
+        row += [f"{count:,}" if c.p is not None else NO_VALUE for count in (c.wins, c.ties, c.losses)]
         row += [f"{c.pairs:,}"]
         row += [percent_cell(c.a_alone), percent_cell(c.b_alone)] if with_alone else []
         rows.append(row)

@@ -24,11 +24,8 @@ from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, L
 from mmie_tasks.runs.log_files import Run, TaskRun, read_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 
-_NOT_LOGGED = "the log does not hold the reply or answer"
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
-_VERSION = re.compile(r"\|pkg:[^|]*")
-_UNSAFE = re.compile(r"[^\w.()+@ -]")
 _T = TypeVar("_T")
 
 _RUNNER_KEYS = (*("doc_id", "target", "resps", "filtered_resps", "token_counts", "doc_hash"), *("input_media", "input"))
@@ -76,28 +73,24 @@ def rescore(task_run: TaskRun) -> RescoredTask:
     before = task_run.by_id
     after: dict[str, LoggedSample] = {}
     not_rescored: dict[str, str] = {}
+    changes: list[VerdictChange] = []
     for logged, line in _sample_lines(task_run):
-        sample_id = logged.id
+        sample = after[logged.id] = before[logged.id]
         try:
-            verdicts, reason = task_run.benchmark.reread(line), _NOT_LOGGED
+            verdicts, reason = task_run.benchmark.reread(line), "the log does not hold the reply or answer"
         except BadRecord as error:
             verdicts, reason = None, str(error)
-        after[sample_id] = before[sample_id]
-        if verdicts:
-            old = {kind: before[sample_id].verdict(kind) for kind in SCORE_KINDS}
-            official, robust = (  # equal verdicts stay as they were logged
-                verdicts[kind] if is_changed(old[kind], verdicts[kind]) else old[kind] for kind in SCORE_KINDS
-            )
-            after[sample_id] = replace(before[sample_id], official=official, robust=robust)
-        else:
-            not_rescored[sample_id] = reason
-    changes = [
-        VerdictChange(id=id_, score_kind=kind, before=sample.verdict(kind), after=verdict)
-        for id_, sample in before.items()
-        if id_ in after
-        for kind in SCORE_KINDS
-        if is_changed(sample.verdict(kind), verdict := after[id_].verdict(kind))
-    ]
+        if not verdicts:
+            not_rescored[sample.id] = reason
+            continue
+        verdict = dict(verdicts)
+        for kind in SCORE_KINDS:
+            old = sample.verdict(kind)
+            if is_changed(old, verdict[kind]):
+                changes.append(VerdictChange(id=sample.id, score_kind=kind, before=old, after=verdict[kind]))
+            else:  # equal verdicts stay as they were logged
+                verdict[kind] = old
+        after[sample.id] = replace(sample, official=verdict["official"], robust=verdict["robust"])
     return RescoredTask(
         task_run=task_run, samples=tuple(after.values()), changes=tuple(changes), not_rescored=not_rescored
     )
@@ -145,8 +138,7 @@ def metric_changes(rescored: RescoredTask) -> list[MetricChange]:
             for samples in (task_run.samples, rescored.samples)
         )
         if before is not None and after is not None:
-            change = MetricChange(metric=metric, score_kind=kind, before=before, after=after)
-            changes.append(change)
+            changes.append(MetricChange(metric=metric, score_kind=kind, before=before, after=after))
     with_value = [c for c in changes if {c.before.percent, c.after.percent} != {None}]
     headlines = [c for c in with_value if c.metric.kind == metrics[0].kind]
     return headlines or [c for c in with_value if c.metric is with_value[0].metric] or changes[:2]
@@ -169,8 +161,8 @@ def _attempt(function: Callable[..., _T], subject: str, *arguments: object) -> _
         return job.result()
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     modules = [frame.f_globals.get("__name__", "?") for frame in frames]
-    index = len(modules) - modules[::-1].index(__name__)  # behind the last frame of this module
-    index = min(index, len(frames) - 1)
+    after_ours = len(modules) - modules[::-1].index(__name__)  # behind the last frame of this module
+    index = min(after_ours, len(frames) - 1)
     sys.stderr.write(
         f"warning: {subject}: `{modules[index]}.{frames[index].f_code.co_name}` failed with "
         f"{type(error).__name__}: {_printable(str(error))}\n"
@@ -225,8 +217,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
     if folder is not None:
         is_complete &= write_logs(folder, runs)
     if options.json:
-        results = [as_json(opened, task) for opened, rescored in runs for task in rescored]
-        output = json.dumps(results, indent=1)
+        output = json.dumps([as_json(opened, task) for opened, rescored in runs for task in rescored], indent=1)
     else:
         written = f"\n\nWritten to `{folder}`." if folder is not None else ""
         output = as_text(runs, options.top) + written
@@ -304,7 +295,13 @@ def _blocks(run: Run, rescored: RescoredTask, top: int) -> Iterator[str]:
         yield _not_rescored(rescored)
     yield _metric_table(rescored)
     if rescored.changes and top:
-        yield _change_table(rescored.changes, top)
+        rows = [
+            [_printable(change.id), change.score_kind, _verdict_text(change.before), _verdict_text(change.after)]
+            for change in rescored.changes[:top]
+        ]
+        hidden = len(rescored.changes) - len(rows)
+        more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
+        yield table(["sample", "score", "before", "after"], rows, text_columns=4) + more
 
 
 def _not_rescored(rescored: RescoredTask) -> str:
@@ -328,16 +325,7 @@ def _metric_table(rescored: RescoredTask) -> str:
         scored = f"{before.scored} -> {after.scored} of {after.total}"
         cells = [percent_cell(before.percent), percent_cell(after.percent), difference, scored]
         rows.append([change.metric.title, change.score_kind, *cells])
-    header = ["metric, percent", "score", "before", "after", "difference", "scored"]
-    return table(header, rows, text_columns=2)
-
-
-def _change_table(changes: Sequence[VerdictChange], top: int) -> str:
-    header = ["sample", "score", "before", "after"]
-    rows = [[_printable(c.id), c.score_kind, _verdict_text(c.before), _verdict_text(c.after)] for c in changes[:top]]
-    hidden = len(changes) - len(rows)
-    more = f"\n\n{hidden} more; `--top` shows them." if hidden else ""
-    return table(header, rows, text_columns=len(header)) + more
+    return table(["metric, percent", "score", "before", "after", "difference", "scored"], rows, text_columns=2)
 
 
 def _verdict_text(verdict: Verdict) -> str:
@@ -384,22 +372,20 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
     is_complete = True
     try:
         for run_, tasks in runs:
-            name = _UNSAFE.sub("_", run_.name).strip(". ") or "run"
+            name = re.sub(r"[^\w.()+@ -]", "_", run_.name).strip(". ") or "run"
             while name in names:
                 name = f"{name}+"
             names.add(name)
             (unfinished / name).mkdir(parents=True)
             for task in tasks:
                 log = unfinished / name / task.task_run.log.name
-                subject = f"{run_.name}: {task.task_run.task} is not written"
-                if _attempt(_write_log, subject, task, log) is None:
+                if _attempt(_write_log, f"{run_.name}: {task.task_run.task} is not written", task, log) is None:
                     log.unlink()
                     is_complete = False
         unfinished.replace(folder)
     except OSError as error:
-        message = f"`{folder}` cannot be written: {error.strerror}."
         hint = "name a folder on a disk with enough space for the logs"
-        raise SettingWrong(message, hint=hint) from error
+        raise SettingWrong(f"`{folder}` cannot be written: {error.strerror}.", hint=hint) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return is_complete
@@ -413,7 +399,7 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
             if sample.id not in rescored.not_rescored:
                 record = _new_record(rescored.task_run.benchmark, line)
                 if isinstance(signature := record.get("signature"), str):
-                    record["signature"] = _VERSION.sub(f"|pkg:{__version__}", signature)
+                    record["signature"] = re.sub(r"\|pkg:[^|]*", f"|pkg:{__version__}", signature)
                 record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}
                 runner_values = {key: line[key] for key in _RUNNER_KEYS if key in line}
                 rewritten = {**runner_values, "coverage": record}

@@ -152,7 +152,7 @@ def study(
             groups[strata_of[name]] = group
         weights = np.array(list(metric.weights.values()))
         means.append(GroupMean(groups=groups[population], weights=weights))
-    percent = 100 / runs.scale.full_marks
+    percent = 100 / runs.benchmark.scale.full_marks
     drawn = {
         size: subset_means(points, strata[population], means, size, draws)
         for size in sizes
@@ -169,7 +169,7 @@ def study(
         samples=len(population),
         unscored=len(runs.ids) - len(population),
         stratify=kind,
-        percent=tuple(tuple(runs.scale.percent(float(mean)) for mean in row) for row in full),
+        percent=tuple(tuple(runs.benchmark.scale.percent(float(mean)) for mean in row) for row in full),
         deviations={
             size: tuple(
                 tuple(
@@ -243,7 +243,7 @@ def _fixed_subset(
     scored = inside[population]
     inside_means = [GroupMean(groups=m.groups[scored], weights=m.weights) for m in means]
     scores = full_means(points[:, scored], inside_means)
-    percent = runs.scale.percent
+    percent = runs.benchmark.scale.percent
     return FixedSubset(
         name=name,
         samples=int(scored.sum()),
@@ -273,8 +273,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         "Is a subset enough? How far the scores of subsets deviate from the score of all samples, "
         "and how often they keep the order of the runs.",
     )
-    default_sizes = ",".join(map(str, _SIZES))
-    parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {default_sizes}")
+    parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {','.join(map(str, _SIZES))}")
     parser.add_argument("--draws", type=int, default=2_000, help="of each size")
     parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids")
     parser.add_argument(
@@ -284,39 +283,25 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         help="a kind of group that subsets hold in proportion, or `none`; default: the categories",
     )
     parsed = parser.parse_args(arguments)
-    hint = f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual"
-    require_range("--draws", parsed.draws, 1, _MAX_DRAWS, hint)
+    require_range("--draws", parsed.draws, 1, _MAX_DRAWS, f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual")
     sizes = _sizes(parsed.sizes) if parsed.sizes else ()
     ids = read_ids(Path(parsed.ids).expanduser()) if parsed.ids else frozenset()
     runs = open_runs(parsed.runs, [parsed.task] if parsed.task else [])
-    tasks = common_tasks({run.name: run for run in runs})
     studies = []
-    for task in tasks:
-        task_runs, names = [run.tasks[task] for run in runs], [run.name for run in runs]
-        aligned = AlignedRuns(task_runs, names, parsed.score_kind)
-        studies.append(
-            study(
-                aligned,
-                _fixed_ids(aligned, ids),
-                sizes=sizes or ((len(ids.intersection(aligned.ids)),) if ids else _SIZES),
-                draws=parsed.draws,
-                stratify=parsed.stratify,
-            )
-        )
+    for task in common_tasks({run.name: run for run in runs}):
+        aligned = AlignedRuns([run.tasks[task] for run in runs], [run.name for run in runs], parsed.score_kind)
+        fixed: dict[str, Collection[str]] = {"given ids": ids} if ids else {}
+        if published := aligned.benchmark.subsets:
+            fixed |= published(task, aligned.task_runs[0].samples)
+        task_sizes = sizes or ((len(ids.intersection(aligned.ids)),) if ids else _SIZES)
+        studies.append(study(aligned, fixed, sizes=task_sizes, draws=parsed.draws, stratify=parsed.stratify))
     if ids and not any(f.samples + f.unscored for s in studies for f in s.fixed[:1]):
-        hint = "ids look like those in the log, under `coverage`"
-        raise AnswersUnusable(f"None of the {len(ids):,} ids is in a run.", hint=hint)
+        message = f"None of the {len(ids):,} ids is in a run."
+        raise AnswersUnusable(message, hint="ids look like those in the log, under `coverage`")
     if parsed.json:
         return json.dumps([as_json(s) for s in studies], indent=1, ensure_ascii=False)
     notes = "\n".join(f"{run.name}: {note}" for run in runs for note in run.notes)
     return "\n\n".join([*([notes] if notes else []), *map(as_text, studies)])
-
-
-def _fixed_ids(runs: AlignedRuns, ids: frozenset[str]) -> dict[str, Collection[str]]:
-    """The ids of ``--ids``, and of the benchmark's published subsets."""
-    published, first = runs.benchmark.subsets, runs.task_runs[0]
-    fixed = published(first.task, first.samples) if published else {}
-    return {**({"given ids": ids} if ids else {}), **fixed}
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -325,8 +310,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     except ValueError:
         sizes = set()
     if not sizes or min(sizes) < 1:
-        hint = "whole numbers from 1, with commas: `100,1000`"
-        raise SettingWrong(f"`--sizes` is {text!r}.", hint=hint)
+        raise SettingWrong(f"`--sizes` is {text!r}.", hint="whole numbers from 1, with commas: `100,1000`")
     return tuple(sorted(sizes))
 
 
@@ -382,9 +366,8 @@ def _head(study: SubsetStudy) -> str:
     runs = study.runs
     in_all = " in all runs" if len(runs.labels) > 1 else ""
     unscored = f"; {study.unscored:,} without are left out" if study.unscored else ""
-    task = f"{runs.task_runs[0].task}: {runs.benchmark.title}"
-    first = f"{task}, {runs.score_kind} score, {', '.join(runs.labels)}."
-    lines = [f"{first} {study.samples:,} samples with points{in_all}{unscored}."]
+    task = f"{runs.task_runs[0].task}: {runs.benchmark.title}, {runs.score_kind} score"
+    lines = [f"{task}, {', '.join(runs.labels)}. {study.samples:,} samples with points{in_all}{unscored}."]
     if study.unlike:
         keys = ", ".join(difference.key for difference in study.unlike)
         lines.append(f"WARNING: the runs were not scored alike ({keys}): their order says little.")
@@ -418,8 +401,8 @@ def _group_table(study: SubsetStudy) -> list[str]:
 
 def _rows(study: SubsetStudy, *, headline: bool) -> list[tuple[int, int]]:
     """Indices of a metric and a run."""
-    of_first_kind = [metric.kind == study.metrics[0].kind for metric in study.metrics]
-    metrics = [index for index, is_first in enumerate(of_first_kind) if is_first == headline]
+    first_kind = study.metrics[0].kind
+    metrics = [index for index, metric in enumerate(study.metrics) if (metric.kind == first_kind) == headline]
     return list(product(metrics, range(len(study.runs.labels))))
 
 
@@ -458,8 +441,7 @@ def _fixed_table(study: SubsetStudy) -> str:
         for metric, count in enumerate(subset.counts):
             for run, full in enumerate(study.percent[metric]):
                 score = subset.percent[metric][run]
-                deviation = signed_cell(None if score is None else score - full)
-                cells = [f"{count:,}", percent_cell(score), deviation]
+                cells = [f"{count:,}", percent_cell(score), signed_cell(None if score is None else score - full)]
                 rows.append([subset.name, *_name_cells(study, metric, run), *cells])
         reasons = {"have no points in some run": subset.unscored, "are in no run": subset.unknown}
         if parts := [f"{count:,} {reason}" for reason, count in reasons.items() if count]:
@@ -490,8 +472,7 @@ def _sentence(study: SubsetStudy) -> str:
 
 
 def _method(study: SubsetStudy) -> str:
-    kind = study.stratify
-    strata = f"each {kind} in proportion" if kind else "from all samples alike"
+    strata = f"each {study.stratify} in proportion" if study.stratify else "from all samples alike"
     return wrapped(
         f"{study.draws:,} draws of each size, without replacement, {strata}. Deviations are "
         "absolute, in percent points, from the run's own score over all samples. They do not "
