@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -112,7 +113,7 @@ def tally(verdicts: Iterable[Verdict]) -> Tally:
                 points.append(verdict.points)
             case Unscored():
                 unscored += 1
-    mean = sum(points) / len(points) if points else None
+    mean = math.fsum(points) / len(points) if points else None  # the same in any order
     return Tally(mean=mean, scored=len(points), unscored=unscored)
 
 
