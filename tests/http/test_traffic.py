@@ -59,5 +59,5 @@ def test_requests_that_are_sent_again_are_counted_and_none_stays_in_flight():
     faults = [Failure(kind="failed", reason="HTTP 500"), Failure(kind="busy", reason="HTTP 429")]
     traffic = Traffic()
     server, _ = simulate(20, fault=lambda _: faults.pop() if faults else None, traffic=traffic)
-    assert server.asked.total() == 22
+    assert server.attempts.total() == 22
     assert (traffic.retries, traffic.in_flight) == (2, 0)
