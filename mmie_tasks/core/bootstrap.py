@@ -116,8 +116,7 @@ def resample_counts(counts: Indices, resamples: int, seed: int = 0) -> Iterator[
     for size in chunk_sizes(resamples, total):
         drawn = row_of_sample[random.integers(total, size=(size, total))]
         drawn += rows * np.arange(size)[:, None]
-        drawn_counts = np.bincount(drawn.ravel(), minlength=size * rows)
-        yield drawn_counts.reshape(size, rows).astype(np.float64)
+        yield np.bincount(drawn.ravel(), minlength=size * rows).reshape(size, rows).astype(np.float64)
 
 
 def chunk_sizes(draws: int, width: int) -> Iterator[int]:
@@ -212,8 +211,7 @@ def subset_means(
             random.multivariate_hypergeometric(stratum, take, size=chunk, method="count")
             for stratum, take in zip(by_stratum, taken, strict=True)
         ]
-        alike_points = alike[:, 1 + len(means) :].T
-        chunks.append(_means_of_counts(np.concatenate(counts, axis=1), alike_points, alike_means))
+        chunks.append(_means_of_counts(np.concatenate(counts, axis=1), alike[:, 1 + len(means) :].T, alike_means))
     return np.concatenate(chunks, axis=2)
 
 
@@ -226,6 +224,5 @@ def _means_of_counts(counts: npt.NDArray[np.generic], points: Floats, means: Seq
         group_sizes = weights @ in_group
         group_sizes[group_sizes == 0] = np.nan
         for run, run_points in enumerate(points):
-            sums = weights @ (in_group * run_points[:, None])
-            values[index, run] = sums / group_sizes @ mean.weights
+            values[index, run] = weights @ (in_group * run_points[:, None]) / group_sizes @ mean.weights
     return values

@@ -24,5 +24,4 @@ def cache_dir(environment: Mapping[str, str]) -> Path:
     """
     if configured := environment.get("MMIE_TASKS_CACHE"):
         return Path(configured).expanduser()
-    base = environment.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "mmie-tasks"
+    return Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "mmie-tasks"

@@ -122,8 +122,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, archiv
         return
     content = tar.extractfile(member) if member.isreg() else None
     if content is None:
-        reason = "it is not a file, and this version of Python unpacks only files safely"
-        raise _unsafe(archive, member.name, reason)
+        raise _unsafe(archive, member.name, "it is not a file, and this version of Python unpacks only files safely")
     target.parent.mkdir(parents=True, exist_ok=True)
     with content, target.open("wb") as file:
         shutil.copyfileobj(content, file)
@@ -195,8 +194,7 @@ def _unsafe(archive: Path, member: str, reason: str) -> DataBroken:
 
 def _disk_error(error: OSError, archive: Path, destination: Path) -> DataMissing:
     if not archive.is_file():
-        message = f"There is no archive `{archive}` to unpack."
-        return DataMissing(message, hint="run again, so that it is downloaded")
+        return DataMissing(f"There is no archive `{archive}` to unpack.", hint="run again, so that it is downloaded")
     size = readable_size(archive.stat().st_size)
     return DataMissing(
         f"The archive `{archive}` could not be unpacked into `{destination}`: {error}.",

@@ -117,8 +117,7 @@ def download_errors() -> tuple[type[BaseException], ...]:
 
 def without_urls(error: BaseException) -> str:
     """The first line of an error, with shortened URLs: a signed URL gives access to a file."""
-    first_line = (str(error).splitlines() or [""])[0]
-    return _URL.sub(r"\1…", first_line)
+    return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
 
 
 def explain(
@@ -321,8 +320,7 @@ def _compare_pins(file: HubFile, name: str, size_bytes: int | None, sha256: str 
 
 
 def _unexpected_content(name: str, expected: str, actual: str, hint: str) -> DataBroken:
-    message = f"{name} is not the expected one: expected {expected}, got {actual}."
-    return DataBroken(message, hint=hint)
+    return DataBroken(f"{name} is not the expected one: expected {expected}, got {actual}.", hint=hint)
 
 
 def _delete_hint(path: Path) -> str:
@@ -397,8 +395,7 @@ def download_lock(file: HubFile, folder: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock_file = folder / f"{_local_name(file)}.lock"
-            stack.enter_context(file_lock(lock_file, f"downloading `{file.filename}`"))
+            stack.enter_context(file_lock(folder / f"{_local_name(file)}.lock", f"downloading `{file.filename}`"))
         except OSError as error:
             raise download_failure(file, error, is_downloading=True) from error
         yield

@@ -43,8 +43,7 @@ def inside(folder: Path, relative: str) -> Path:
     >>> inside(Path("images"), r"left\0.jpg").as_posix()
     'images/left/0.jpg'
     """
-    slashed = relative.replace("\\", "/")
-    name = posixpath.normpath(slashed)
+    name = posixpath.normpath(relative.replace("\\", "/"))
     drive_or_root = PureWindowsPath(relative).anchor
     path = folder / name
     is_inside = False
@@ -230,8 +229,7 @@ def open_file(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        message = f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}."
-        raise DataMissing(message, hint=_HINT) from error
+        raise DataMissing(f"The image `{path}` cannot be read: {os.strerror(error.errno or 0)}.", hint=_HINT) from error
 
 
 def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.Image:
@@ -246,8 +244,7 @@ def _header(file: BinaryIO, path: Path, max_pixels: float = math.inf) -> Image.I
             finally:
                 Image.MAX_IMAGE_PIXELS = limit
     except UnidentifiedImageError as error:
-        reason = "it is not an image, or has a format that Pillow does not support"
-        raise _broken(path, reason) from error
+        raise _broken(path, "it is not an image, or has a format that Pillow does not support") from error
     except _DECODE_ERRORS as error:
         raise _broken(path, str(error)) from error
     if image.width * image.height > max_pixels:

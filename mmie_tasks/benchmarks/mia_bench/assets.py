@@ -98,8 +98,7 @@ def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path |
         DataMissing: There is no folder ``images``, and the files are not elsewhere.
         DataBroken: A name leaves the folder, or several files belong to one row.
     """
-    parsed = {row: _parse_reference(text) for row, text in references.items()}
-    finder = _Finder(folder, parsed)
+    finder = _Finder(folder, {row: _parse_reference(text) for row, text in references.items()})
     paths = {row: finder.path(row) for row in references}
     if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths.values()):
         raise DataMissing(
@@ -184,8 +183,7 @@ class _Finder:
             names = self._names_by_stem.get(reference.name, [])
             candidates = [name for name in names if _has_extension(name)]
         if name := self._single(row, candidates):
-            is_plain = name in self._rows_by_name
-            plain = name if is_plain else name.removesuffix(reference.query)
+            plain = name if name in self._rows_by_name else name.removesuffix(reference.query)
             return None if self._other_rows(plain, row) else inside(self.images, name)
         is_unique = reference.is_file_name and not self._other_rows(reference.name, row)
         return inside(self.images, reference.name) if is_unique else None
@@ -228,8 +226,7 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """
     if cached := _DATASET.cached(environment):
         return cached
-    commit = _download(_DATASET.revision(environment), _DATASET.root(environment))
-    return _DATASET.stored(commit, environment)
+    return _DATASET.stored(_download(_DATASET.revision(environment), _DATASET.root(environment)), environment)
 
 
 def _download(revision: str, root: Path) -> str:
@@ -330,8 +327,7 @@ def _download_failure(revision: str, error: BaseException) -> MmieTasksError:
             hint = f"make `{path}` writable, or set `HF_HOME` or `MMIE_TASKS_CACHE`"
         case _:
             hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
-    message = f"{name} could not be downloaded: {reason}"
-    return DataMissing(message, hint=f"{hint}, or {_ALTERNATIVE}")
+    return DataMissing(f"{name} could not be downloaded: {reason}", hint=f"{hint}, or {_ALTERNATIVE}")
 
 
 # Assets

@@ -158,8 +158,7 @@ def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
     if "image" not in record:
         return (LoggedSegment(problem=NOT_LOGGED), *text)
     image = log_line.optional_text(record, "image")
-    problem = "" if image else "the data names no file"
-    return (LoggedSegment(image=image or None, problem=problem), *text)
+    return (LoggedSegment(image=image or None, problem="" if image else "the data names no file"), *text)
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:

@@ -83,8 +83,7 @@ def certain(sample: Sample) -> tuple[str, ...]:
     names = ["", f"_{sample.type}", *(f"_{name}" for name in dict.fromkeys(sample.categories))]
     if not sample.contradictory:
         names.append("_clean")
-    scores = (f"{kind}{name}" for kind in SCORE_KINDS for name in names)
-    return ("coverage", "robust_coverage", "differ", *scores)
+    return ("coverage", "robust_coverage", "differ", *(f"{kind}{name}" for kind in SCORE_KINDS for name in names))
 
 
 def rows(sample: Sample, grading: Grading, logged: Mapping[str, object]) -> dict[str, MetricRow]:
@@ -162,8 +161,7 @@ def _parts(sample: Sample, grading: Grading) -> dict[str, dict[str, float]]:
         parts["official"] = official.scores(sample.categories, grading.official_text)
         del parts["official"][official.TOTAL]
     if isinstance(grading.robust, Scored):
-        parsed = read_reply(grading.robust_text, sample.weights)
-        parts["robust"] = category_shares(sample, parsed)
+        parts["robust"] = category_shares(sample, read_reply(grading.robust_text, sample.weights))
     return parts
 
 

@@ -162,8 +162,7 @@ def check(make: PromptMaker) -> None:
                 f"The runner's MIA-Bench prompt for {count} components is not that of lmms-eval 0.7.3."
             )
         before, _, after = official(make("I", components, weights, "\0")).partition("\0")
-        quoting = official(make("I", components, weights, _QUOTED_ENDING))
-        if quoting != f"{before}{_QUOTED_ENDING}{after}":
+        if official(make("I", components, weights, _QUOTED_ENDING)) != f"{before}{_QUOTED_ENDING}{after}":
             raise OfficialTextChanged("The runner's MIA-Bench prompt changes the response.")
 
 

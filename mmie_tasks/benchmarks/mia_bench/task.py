@@ -154,8 +154,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
 
     def make_rows(result: JudgeResult) -> MetricRows:
         replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
-        logged_replies = list(map(asdict, replies))
-        return metrics.rows(sample, grade(sample, result), {**logged, "replies": logged_replies})
+        return metrics.rows(sample, grade(sample, result), {**logged, "replies": list(map(asdict, replies))})
 
     pending = PendingSample(
         request=CheckedRequest(
@@ -192,8 +191,7 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
     """The request for an answer: the official text, then the image."""
     sample = Sample.from_doc(doc)
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
-    parts = prompts.parts(prompts.official(text), Path(doc["image"]))
-    return JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS)
+    return JudgeRequest(parts=prompts.parts(prompts.official(text), Path(doc["image"])), max_tokens=prompts.MAX_TOKENS)
 
 
 def _plain_score(rows: MetricRows) -> Mapping[str, object]:

@@ -85,8 +85,7 @@ class Archive:
     @property
     def note(self) -> CommitNote:
         """The note with the commit that was unpacked."""
-        revision = f"revision={self.file.revision.replace('/', '%2F')}"
-        name = "pinned" if self.file.sha256 else revision
+        name = "pinned" if self.file.sha256 else f"revision={self.file.revision.replace('/', '%2F')}"
         return CommitNote(path=self.root / "commits" / name / f"{self.stem}.txt")
 
     def unpacked_commit(self) -> str:
@@ -116,8 +115,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     if not commit:
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
-    folder = _dataset_below(archive.root / commit / archive.stem, dataset)
-    return HubFolder(folder=folder, repo=REPO, commit=commit)
+    return HubFolder(folder=_dataset_below(archive.root / commit / archive.stem, dataset), repo=REPO, commit=commit)
 
 
 def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
@@ -228,8 +226,7 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
     if (path := next(files, None)) is None:
         raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
     content = path.read_bytes()
-    digest = f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    return _parse_annotation(path, content, commit or digest)
+    return _parse_annotation(path, content, commit or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
 
 
 def _letters(name: str) -> str:
@@ -251,8 +248,7 @@ def _local_folder(root: Path, dataset: str) -> Path:
 
 
 def _broken(path: Path, problem: str) -> MmieTasksError:
-    hint = "fetch this annotation file again, or repair it"
-    return DataBroken(f"`{path}`: {problem}.", hint=hint)
+    return DataBroken(f"`{path}`: {problem}.", hint="fetch this annotation file again, or repair it")
 
 
 def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
@@ -312,8 +308,7 @@ def datasets_of(tasks: Iterable[str]) -> tuple[str, ...]:
     for task in tasks:  # named `milebench[_<dataset>][_<variant>]`
         words = task.split("_")[1:]
         variant = words.pop() if words and words[-1] in VARIANTS else "test"
-        all_names = (name for name in DATASETS if has_variant(name, cast("Variant", variant)))
-        datasets += words[:1] or all_names
+        datasets += words[:1] or (name for name in DATASETS if has_variant(name, cast("Variant", variant)))
     return tuple(dict.fromkeys(datasets)) or DATASETS
 
 

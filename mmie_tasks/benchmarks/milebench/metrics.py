@@ -135,8 +135,7 @@ def benchmark_rows(sample: Sample, verdicts: Verdicts, record: MetricRow) -> Met
     means = [name for name, tasks in MEANS_OF_TASKS.items() if TASK_OF[sample.dataset] in tasks]
     means += [name for name, names in MEANS_OF_DATASETS.items() if sample.dataset in names]
     for kind, verdict in (("official", verdicts.official), ("robust", verdicts.robust)):
-        row = as_row(verdict, id=sample.id)
-        rows[f"{kind}_{sample.dataset}"] = rows[f"{kind}_{sample.level}"] = row
+        rows[f"{kind}_{sample.dataset}"] = rows[f"{kind}_{sample.level}"] = as_row(verdict, id=sample.id)
         part: MetricRow = {"dataset": sample.dataset}
         if isinstance(verdict, Scored):
             part["points"] = verdict.points
@@ -227,5 +226,4 @@ def _pair(official_mean: Mean, robust_mean: Mean) -> str:
 
 def _reason(mean: Mean) -> str:
     reason = mean.why_not and f"  ({mean.why_not})"
-    is_short = len(reason) <= _MAX_REASON_CHARACTERS
-    return reason if is_short else f"{reason[: _MAX_REASON_CHARACTERS - 4]}...)"
+    return reason if len(reason) <= _MAX_REASON_CHARACTERS else f"{reason[: _MAX_REASON_CHARACTERS - 4]}...)"

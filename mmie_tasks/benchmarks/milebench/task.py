@@ -106,8 +106,7 @@ def _open_image(doc: Doc, index: int) -> Image.Image:
         files = [Path(path) for path in _published_image(doc) or doc["images"]]
         if doc["variant"] != "combined1" or _published_image(doc):
             return files[index]
-        folder = cache_dir(os.environ) / "milebench" / "combined"
-        _drawn_images[doc["id"]] = data.combined_image(files, folder)
+        _drawn_images[doc["id"]] = data.combined_image(files, cache_dir(os.environ) / "milebench" / "combined")
         return _drawn_images[doc["id"]]
 
     return _OPENER.open(doc["id"], find)
@@ -195,8 +194,7 @@ def task_mean(rows: Sequence[MetricRow]) -> float:
 
 
 def _total(name: str, rows: Sequence[MetricRow]) -> float:
-    verdicts = ((str(row["dataset"]), verdict_of(row)) for row in rows)
-    tallies = metrics.by_dataset(verdicts)
+    tallies = metrics.by_dataset((str(row["dataset"]), verdict_of(row)) for row in rows)
     return _or_nan(metrics.total(name, tallies, coverage_floor(os.environ)))
 
 

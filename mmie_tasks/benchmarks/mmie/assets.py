@@ -188,8 +188,7 @@ def _relative(reference: str) -> str:
     """The reference with slashes, and without ``.`` and ``..``."""
     slashed = reference.replace("\\", "/")
     name = posixpath.normpath(slashed)
-    leaves_folder = _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../")
-    if leaves_folder or "\0" in reference:
+    if _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../") or "\0" in reference:
         raise _OutsideFolder
     return name
 
@@ -211,8 +210,7 @@ class _Finder:
     def guess(self, name: str, *, hub: bool) -> str | None:
         """A file with the end of the name."""
         last = name.rpartition("/")[2]
-        path = self._first(last, f"{IMAGES}/{last}")
-        return path or (self._longest_match(name) if hub else None)
+        return self._first(last, f"{IMAGES}/{last}") or (self._longest_match(name) if hub else None)
 
     def _first(self, *names: str) -> str | None:
         for name in names:

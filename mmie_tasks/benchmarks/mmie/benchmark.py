@@ -173,8 +173,7 @@ def _logs(run: Path) -> list[Path]:
     if not folders:
         raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
     if len(folders) > 1:
-        message = f"Two runs below `{run}`: `{folders[0]}` and `{folders[1]}`."
-        raise AnswersUnusable(message, hint=_HINT)
+        raise AnswersUnusable(f"Two runs below `{run}`: `{folders[0]}` and `{folders[1]}`.", hint=_HINT)
     return by_folder[folders[0]]
 
 

@@ -175,8 +175,7 @@ class _Reader:
             if label and category is None:
                 self._note(_UNKNOWN_LABEL)
             elif category and category != tokens[0]:
-                problem = f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}"
-                self._tolerate(_OTHER_LABEL, problem)
+                self._tolerate(_OTHER_LABEL, f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}")
         return category_of(sample_id)
 
     def _label(self, fields: Fields, key: str) -> str:
@@ -236,14 +235,12 @@ class _Reader:
             if isinstance(content, (int, float)) and not isinstance(content, bool):
                 self._note(_NUMBERS)
             else:
-                problem = f"`{name}.text` is {_kind(content)}, not text"
-                self._tolerate(_GOLD_NOT_TEXT, problem)
+                self._tolerate(_GOLD_NOT_TEXT, f"`{name}.text` is {_kind(content)}, not text")
             content = str(content)
         if gold and not isinstance(image, (str, type(None))):
             self._tolerate(_GOLD_IMAGE, f"`{name}.image` is {_kind(image)}, not text")
             image = None
-        path = self._text(image, f"{name}.image")
-        return Segment(self._text(content, f"{name}.text"), path or None)
+        return Segment(self._text(content, f"{name}.text"), self._text(image, f"{name}.image") or None)
 
     def _text(self, value: object, name: str) -> str | None:
         if value is None:
@@ -317,8 +314,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         SettingWrong: No such selection, or a variable has an invalid value.
     """
     if selection not in SELECTIONS:
-        hint = f"one of {', '.join(SELECTIONS)}"
-        raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=hint)
+        raise SettingWrong(f"MMIE has no selection `{selection}`.", hint=f"one of {', '.join(SELECTIONS)}")
     odd_rows = OddRows("MMIE", _REPAIR, environment)
     if local := environment.get("MMIE_DATA"):
         path, revision = local_file(Path(local).expanduser().absolute()), ""
@@ -392,8 +388,7 @@ def _parsed(path: Path, content: bytes, odd_rows: OddRows) -> list[DataRow]:
         odd_rows.add(path, number, problem)
 
     try:
-        values = json_rows(content.decode("utf-8-sig"))
-        return read_rows(values, None if odd_rows.stop else leave_out)
+        return read_rows(json_rows(content.decode("utf-8-sig")), None if odd_rows.stop else leave_out)
     except BadSample as error:
         raise _broken(path, str(error)) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
@@ -456,8 +451,7 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
         return chosen
     if len(rows) < SMALL_ROWS:
         logger.info(f"MMIE: `mmie_1k` has all samples, as there are only {len(rows):,}.")
-    ids = {name: [row.id for row in rows if row.category == name] for name in CATEGORIES}
-    drawn = ids_of_1k(ids)
+    drawn = ids_of_1k({name: [row.id for row in rows if row.category == name] for name in CATEGORIES})
     return [row for row in rows if row.id in drawn]
 
 
@@ -465,8 +459,7 @@ def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
     import datasets
 
     positions = {row.id: position for position, row in enumerate(rows)}
-    by_category = ([row for row in rows if row.category == name] for name in CATEGORIES)
-    turns = itertools.zip_longest(*by_category)
+    turns = itertools.zip_longest(*([row for row in rows if row.category == name] for name in CATEGORIES))
     rows = [row for turn in turns for row in turn if row is not None]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(("id", "category", "field", "subfield", "data"), text)

@@ -118,8 +118,7 @@ class _Images:
             name = f"{len(self.names)}{Path(image).suffix.lower()}"
             shutil.copyfile(image, self._folder / name)
             self.names[image] = f"images/{name}"
-        named = None if image is None else self.names.get(image, Path(image).name)
-        return {"text": segment.text, "image": named}
+        return {"text": segment.text, "image": None if image is None else self.names.get(image, Path(image).name)}
 
 
 def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> str:

@@ -281,8 +281,7 @@ def templates(environment: Mapping[str, str]) -> Templates:
                 hint="unset `MMIE_OTHER_PROMPTS` to judge with MMIE's own prompts",
             )
         return _other_templates(Path(other).expanduser())
-    texts = parse(prompts_file(environment).decode())
-    return Templates(texts=texts, official=True, name=f"official@{COMMIT[:7]}")
+    return Templates(texts=parse(prompts_file(environment).decode()), official=True, name=f"official@{COMMIT[:7]}")
 
 
 def parse(source: str) -> dict[str, str]:

@@ -197,8 +197,7 @@ def slug(name: str) -> str:
 def _row(sample: Sample, verdict: Verdict) -> MetricRow:
     """A row with a score in percent, and the points it is by_metric of."""
     if isinstance(verdict, Scored):
-        percent = Scored(verdict.points / FULL_MARKS * 100, verdict.reading)
-        return as_row(percent, id=sample.id, points=verdict.points)
+        return as_row(Scored(verdict.points / FULL_MARKS * 100, verdict.reading), id=sample.id, points=verdict.points)
     return as_row(verdict, id=sample.id)
 
 
@@ -378,7 +377,7 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
     yield f"official and robust scores differ: {sum(bool(record['differ']) for record in records)}"
     for kind in ("official", "robust"):
         verdicts = (verdict_in(record, kind) for record in records)
-        reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+        reasons = Counter[str](verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
         yield f"without {kind} score: {_listed(reasons)}" if reasons else ""
     yield describe_replies(records)
 

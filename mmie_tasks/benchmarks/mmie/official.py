@@ -51,8 +51,7 @@ def _on_scale(number: str) -> Verdict:
     try:
         points = round(float(number))
     except OverflowError:
-        size = f"a number of {len(number)} characters, on which the official script ends"
-        return Unscored("off_scale", size)
+        return Unscored("off_scale", f"a number of {len(number)} characters, on which the official script ends")
     if 0 <= points <= FULL_MARKS:
         return Scored(points, number)
     return Unscored("off_scale", f"{number[:_SHOWN]} is not in 0 to {FULL_MARKS}")

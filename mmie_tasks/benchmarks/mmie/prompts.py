@@ -107,9 +107,8 @@ def assemble(sample: Sample, answer: Sequence[Segment], template: str, *, full: 
     if full:
         shown += [f"{segment.text}\n" for segment in cut if segment.text is not None]
     reference: list[_Part] = [_reference(sample, full=full)]
-    values = {"question": question, "answer": shown, "gt_answer": reference}
     return Assembled(
-        parts=tuple(_filled(template, values)),
+        parts=tuple(_filled(template, {"question": question, "answer": shown, "gt_answer": reference})),
         images=tuple(images.present),
         left_out=len(images.present) > _MOST_IMAGES,
         bad_gold=_bad_gold(sample, full=full),

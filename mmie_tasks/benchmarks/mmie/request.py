@@ -55,8 +55,7 @@ class BuiltRequest:
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest:
         """The same answer without a request."""
-        facts = replace(self.facts, shown_images=0)
-        return replace(self, request=None, reason=reason, detail=detail, facts=facts)
+        return replace(self, request=None, reason=reason, detail=detail, facts=replace(self.facts, shown_images=0))
 
 
 def check_setup() -> None:
@@ -152,8 +151,7 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
     try:
         return _built(sample, facts, segments)
     except MmieTasksError as error:  # no templates, and nothing checked before
-        detail = str(error).partition("\n")[0]
-        return BuiltRequest(reason="unavailable", detail=detail, facts=facts)
+        return BuiltRequest(reason="unavailable", detail=str(error).partition("\n")[0], facts=facts)
 
 
 def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
@@ -171,8 +169,7 @@ def _parsed(results: Sequence[object]) -> ParsedAnswer:
             if content == "[]":  # an answer without segments is judged, as official
                 return ParsedAnswer(segments=(), shape="json:parts")
             answer = parse_answer([content])
-            without_text = ("empty", "only thinking", "not text")
-            if answer.shape.startswith("json:") or answer.shape in without_text:
+            if answer.shape.startswith("json:") or answer.shape in ("empty", "only thinking", "not text"):
                 return answer
             return ParsedAnswer(segments=(), shape="not text", failure=content[:80])
     return parse_answer(results, _resolver().is_folder)
@@ -202,8 +199,7 @@ def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegme
         answer=tuple(map(_logged, segments)),
     )
     if assembled.left_out:
-        detail = f"{len(assembled.images)} images: the official script takes up to 4"
-        return built.withdrawn("left_out", detail)
+        return built.withdrawn("left_out", f"{len(assembled.images)} images: the official script takes up to 4")
     if assembled.bad_gold:
         return built.withdrawn("bad_gold", assembled.bad_gold)
     broken = [files[image].detail for image in assembled.images if files[image].problem]
@@ -256,8 +252,7 @@ def _file_name(segment: ResolvedSegment) -> str | None:
         return None
     if segment.file.path is not None:
         return str(segment.file.path)
-    is_file = segment.file.problem in _UNUSABLE and not segment.image.startswith("data:")
-    return segment.image if is_file else None
+    return segment.image if segment.file.problem in _UNUSABLE and not segment.image.startswith("data:") else None
 
 
 def _files(question: Iterable[Segment], segments: Iterable[ResolvedSegment]) -> dict[str, ImageFile]:
