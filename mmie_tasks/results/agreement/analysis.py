@@ -303,8 +303,7 @@ def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOpti
     if options.scale.whole:
         size, rounded = round(options.scale.full_marks) + 1, pairs.rounded
         counts = np.zeros((size, size), dtype=np.intp)
-        positions = (rounded.reference.astype(int), rounded.judge.astype(int))
-        np.add.at(counts, positions, rounded.counts)
+        np.add.at(counts, (rounded.reference.astype(int), rounded.judge.astype(int)), rounded.counts)
         confusion = tuple(map(tuple, counts.tolist()))
     return RaterPair(
         judge=judge.name,
@@ -336,7 +335,17 @@ def _alphas(ratings: Ratings, panel: Panel, options: MeasureOptions) -> list[Rat
 def _group_pairs(
     judges: Sequence[RaterPoints], reference: RaterPoints, panel: Panel, options: MeasureOptions
 ) -> Iterator[RaterPair]:
-    for judge, ((kind, group), indices) in product(judges, _group_indices(panel).items()):
+    """Of each judge and each group; kinds with one group only are left out."""
+    indices_of: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, id_ in enumerate(panel.ids):
+        if sample := panel.samples.get(id_):
+            for kind, names in sample.groups.items():
+                for name in names:
+                    indices_of[kind, name].append(index)
+    group_counts = Counter(kind for kind, _ in indices_of)
+    groups = [key for key in sorted(indices_of) if group_counts[key[0]] > 1]
+    for judge, (kind, group) in product(judges, groups):
+        indices = indices_of[kind, group]
         pairs = rating_rows(judge.points[indices], reference.points[indices])
         yield RaterPair(
             judge=judge.name,
@@ -346,18 +355,6 @@ def _group_pairs(
             kind=kind,
             group=group,
         )
-
-
-def _group_indices(panel: Panel) -> dict[tuple[str, str], list[int]]:
-    """Kind and group to the panel's samples in it; kinds with one group only are left out."""
-    indices: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for index, id_ in enumerate(panel.ids):
-        if sample := panel.samples.get(id_):
-            for kind, names in sample.groups.items():
-                for name in names:
-                    indices[kind, name].append(index)
-    groups = Counter(kind for kind, _ in indices)
-    return {key: indices[key] for key in sorted(indices) if groups[key[0]] > 1}
 
 
 def _disputed(panel: Panel, top: int) -> list[DisputedSample]:

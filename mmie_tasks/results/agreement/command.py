@@ -63,17 +63,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     ratings = read_ratings(options.runs, options.task or None, options.score_kind)
     panel = panel_of(ratings)
     reference = reference_of(panel, ratings, options.reference)
-    measure_options = MeasureOptions(scale=ratings.scale, resamples=options.resamples)
+    measure_options = MeasureOptions(scale=ratings.benchmark.scale, resamples=options.resamples)
     agreement = analyse(ratings, panel, reference, measure_options, options.top)
     if options.output:
         write_text(Path(options.output).expanduser(), as_json(agreement, options.score_kind))
-    form = as_json if options.json else as_text
-    return form(agreement, options.score_kind)
+    return (as_json if options.json else as_text)(agreement, options.score_kind)
 
 
 def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as one object; null for undefined values, with the reason beside it."""
-    scale, panel = agreement.ratings.scale, agreement.panel
+    scale, panel = agreement.options.scale, agreement.panel
     names = [rater.name for rater in agreement.ratings.raters]
     document = {
         "task": agreement.ratings.task,
@@ -149,11 +148,17 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         for rater in agreement.ratings.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
+    alphas = [
+        [a.raters, f"{a.samples:,}", *(_cell(measurement) for measurement in a.measures.values())]
+        for a in agreement.alphas
+    ]
+    reasons = {_missing(measurement) for a in agreement.alphas for measurement in a.measures.values()}
+    alpha_notes = [f"- {reason}" for reason in sorted(reasons - {""})]
     blocks = [
         f"# Agreement on {benchmark.title} (`{agreement.ratings.task}`)",
         f"The {score_kind} score, {benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
-        _alpha_block(agreement),
+        f"## Krippendorff's alpha\n\n{table(['of', 'n', 'interval data', 'ordinal data'], alphas, notes=alpha_notes)}",
         *_confusion_blocks(agreement),
         *_group_blocks(agreement),
         _disputed_block(agreement),
@@ -168,8 +173,7 @@ def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
     yield _rater_block(agreement)
     if agreement.other_pairs:
-        pairs_table = _measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)
-        yield f"## The other pairs\n\n{pairs_table}"
+        yield f"## The other pairs\n\n{_measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)}"
     pairs = [*agreement.with_reference, *agreement.other_pairs]
     yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, RANK_MEASURES)}"
     yield f"## Differences\n\n{_measure_table(agreement, pairs, DIFFERENCE_MEASURES)}"
@@ -186,13 +190,11 @@ def _rater_block(agreement: Agreement) -> str:
     for rater in agreement.ratings.raters:
         points, unscored = rater.points.values(), len(rater.unscored)
         mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
-        counts = [f"{len(points) + unscored:,}", f"{len(points):,}"]
-        rows.append([_short(rater.name), rater.kind, *counts, mean])
+        rows.append([_short(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
         if unscored:
             by_reason = sorted(Counter(rater.unscored.values()).items())
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in by_reason)
-            without = f"{counted(unscored, 'sample')} without points ({reasons})"
-            notes.append(f"- {rater.name}: {without}")
+            notes.append(f"- {rater.name}: {counted(unscored, 'sample')} without points ({reasons})")
         notes += [f"- {rater.name}: {note}" for note in rater.notes]
     header = ["rater", "is a", "samples", "with points", "mean"]
     return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
@@ -218,8 +220,7 @@ def _missing(measurement: Measurement) -> str:
     """Why a value or interval is missing; empty where none is, or none was requested."""
     if not measurement.why_not or measurement.why_not == NO_RESAMPLES:
         return ""
-    missing = NO_VALUE if measurement.value is None else "no interval"
-    return f"{missing}, {measurement.why_not}"
+    return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
 
 
 def _cell(measurement: Measurement) -> str:
@@ -231,14 +232,6 @@ def _cell(measurement: Measurement) -> str:
     return f"{measurement.value:.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _alpha_block(agreement: Agreement) -> str:
-    rows = [[a.raters, f"{a.samples:,}", *(_cell(a.measures[level]) for level in a.measures)] for a in agreement.alphas]
-    reasons = {_missing(m) for a in agreement.alphas for m in a.measures.values()} - {""}
-    notes = [f"- {reason}" for reason in sorted(reasons)]
-    header = ["of", "n", "interval data", "ordinal data"]
-    return f"## Krippendorff's alpha\n\n{table(header, rows, notes=notes)}"
-
-
 def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
     for pair in agreement.with_reference:
         if pair.confusion and pair.samples:
@@ -247,8 +240,7 @@ def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
                 [value, *(f"{count:,}" if count else "·" for count in row)]
                 for value, row in zip(points, pair.confusion, strict=True)
             ]
-            down, across = _short(pair.reference), _short(pair.judge)
-            heading = f"## Points of {down} (down) and {across} (across)"
+            heading = f"## Points of {_short(pair.reference)} (down) and {_short(pair.judge)} (across)"
             yield f"{heading}\n\n{table(['', *points], rows)}"
 
 
@@ -260,8 +252,7 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
         cells = [_cell(group.measures[name]) for name in GROUP_MEASURES]
         judge = [_short(group.judge)] if several else []
-        row = [_short(group.group), *judge, f"{group.samples:,}", *cells]
-        by_kind[group.kind].append(row)
+        by_kind[group.kind].append([_short(group.group), *judge, f"{group.samples:,}", *cells])
     for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):
         heading = f"## By {kind}, against {_short(agreement.reference)}"
         yield f"{heading}\n\n{table(header, by_kind[kind], text_columns=1 + several)}"
@@ -294,8 +285,7 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
     if agreement.options.scale.whole:
         yield ("- Kappa, equal, within 1, table of points: on points rounded to whole numbers, halves to the even one.")
     else:
-        tolerance = agreement.options.tolerance
-        yield f"- Within {tolerance:g}: differences up to a tenth of full marks."
+        yield f"- Within {agreement.options.tolerance:g}: differences up to a tenth of full marks."
     for mean in agreement.panel.means:
         yield f"- The {mean.name}: of those who rated a sample, among {', '.join(mean.members)}."
 

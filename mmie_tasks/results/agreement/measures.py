@@ -82,19 +82,7 @@ class MeasureOptions:
 
 def measure_titles(options: MeasureOptions) -> dict[str, str]:
     """The title of each measure, for table heads."""
-    return {
-        "cosine": "cosine",
-        "mse": "MSE",
-        "mae": "MAE",
-        "pearson": "Pearson",
-        "spearman": "Spearman",
-        "kendall": "Kendall tau-b",
-        "kappa": "quadratic kappa",
-        "exact": "equal",
-        "within": f"within {options.tolerance:g}",
-        "bias": "bias",
-        "sd": "SD of differences",
-    }
+    return {name: title for name, (title, _) in _titles_and_functions(options).items()}
 
 
 def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) -> dict[str, Measurement]:
@@ -109,8 +97,8 @@ def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) ->
     if options.scale.whole:
         subjects |= dict.fromkeys(set(names) & set(_ON_STEPS), pairs.rounded)
     reasons = {name: _undefined(name, subject, options) for name, subject in subjects.items()}
-    measures = _measure_functions(options)
-    defined = {name: measures[name] for name in names if not reasons[name]}
+    measures = _titles_and_functions(options)
+    defined = {name: measures[name][1] for name in names if not reasons[name]}
     resampled = _resampled_measures(subjects, defined, options)
     measurements = {name: Measurement(why_not=why_not) for name, why_not in reasons.items()}
     for name, function in defined.items():
@@ -125,19 +113,19 @@ Measure: TypeAlias = Callable[[RatingRows, Floats], Floats]
 A weight is how often a pair is drawn; the value is NaN where the measure is not defined."""
 
 
-def _measure_functions(options: MeasureOptions) -> dict[str, Measure]:
+def _titles_and_functions(options: MeasureOptions) -> dict[str, tuple[str, Measure]]:
     return {
-        "cosine": cosine,
-        "mse": mse,
-        "mae": mae,
-        "pearson": pearson,
-        "spearman": spearman,
-        "kendall": kendall,
-        "kappa": kappa,
-        "exact": partial(within, points=0),
-        "within": partial(within, points=options.tolerance),
-        "bias": bias,
-        "sd": sd,
+        "cosine": ("cosine", cosine),
+        "mse": ("MSE", mse),
+        "mae": ("MAE", mae),
+        "pearson": ("Pearson", pearson),
+        "spearman": ("Spearman", spearman),
+        "kendall": ("Kendall tau-b", kendall),
+        "kappa": ("quadratic kappa", kappa),
+        "exact": ("equal", partial(within, points=0)),
+        "within": (f"within {options.tolerance:g}", partial(within, points=options.tolerance)),
+        "bias": ("bias", bias),
+        "sd": ("SD of differences", sd),
     }
 
 
@@ -146,9 +134,8 @@ def _value(name: str, pairs: RatingRows, function: Measure, options: MeasureOpti
     if name in ("pearson", "spearman", "kendall"):
         from scipy import stats
 
-        functions = (stats.pearsonr, stats.spearmanr, stats.kendalltau)
-        by_name = dict(zip(("pearson", "spearman", "kendall"), functions, strict=True))
-        return float(by_name[name](*pairs.by_sample).statistic)
+        functions = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+        return float(functions[name](*pairs.by_sample).statistic)
     if name == "kappa":
         from sklearn.metrics import cohen_kappa_score
 
@@ -203,8 +190,7 @@ def _with_interval(value: float, resampled: Floats, samples: int) -> Measurement
     defined = resampled[np.isfinite(resampled)]
     if len(defined) < (1 - _UNDEFINED_SHARE) * len(resampled):
         undefined = 100 * (1 - len(defined) / len(resampled))
-        why_not = f"it is not defined in {undefined:.0f} % of the resamples"
-        return Measurement(value=value, why_not=why_not)
+        return Measurement(value=value, why_not=f"it is not defined in {undefined:.0f} % of the resamples")
     return Measurement(value=value, interval=percentile_interval(defined), resamples=len(resampled))
 
 
@@ -407,8 +393,7 @@ def _alpha_value(rows: RatingRows, level: Level) -> float:
         return float(alphas(rows, rows.counts[np.newaxis].astype(np.float64), level)[0])
     import krippendorff
 
-    ratings = rows.by_sample
-    return float(krippendorff.alpha(reliability_data=ratings, level_of_measurement=level))
+    return float(krippendorff.alpha(reliability_data=rows.by_sample, level_of_measurement=level))
 
 
 def alphas(rows: RatingRows, weights: Floats, level: Level) -> Floats:

@@ -24,19 +24,8 @@ from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, s
 
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_DELIMITERS = (",", ";", "\t")
 _MAX_QUOTED = 40  # characters of a cell, in a message
-_CSV_SUFFIXES = (".csv", ".tsv")
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
-_LEFT_EMPTY = "left empty"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CsvRow:
-    line: int
-    id: str
-    score: str
-    rater: str
 
 
 def read_people(path: Path, scale: Scale) -> dict[str, dict[str, float | None]]:
@@ -54,29 +43,30 @@ def read_people(path: Path, scale: Scale) -> dict[str, dict[str, float | None]]:
             the scale; names the line.
     """
     points_by_rater: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
-    for row in _csv_rows(path):
-        points = points_by_rater[row.rater]
-        if row.id in points:
-            by_rater = f" by {row.rater}" if row.rater else ""
-            raise _csv_error(path, row.line, f"the sample {row.id} has a second score{by_rater}")
-        points[row.id] = None
-        if row.score:
-            if not _NUMBER.fullmatch(row.score):
-                score = f"{_quoted(row.score)} is not a number; leave it empty for not rated"
-                raise _csv_error(path, row.line, f"the score {score}")
-            points[row.id] = number = float(row.score)
+    for line, row in _csv_rows(path):
+        sample_id, score, rater = row["id"], row["score"], row.get("rater", "")
+        points = points_by_rater[rater]
+        if sample_id in points:
+            by_rater = f" by {rater}" if rater else ""
+            raise _csv_error(path, line, f"the sample {sample_id} has a second score{by_rater}")
+        points[sample_id] = None
+        if score:
+            if not _NUMBER.fullmatch(score):
+                problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"
+                raise _csv_error(path, line, problem)
+            points[sample_id] = number = float(score)
             if not 0 <= number <= scale.full_marks:
-                score = f"{row.score} is not on the scale, 0 to {scale.full_marks:g}"
-                raise _csv_error(path, row.line, f"the score {score}")
+                raise _csv_error(path, line, f"the score {score} is not on the scale, 0 to {scale.full_marks:g}")
     if not points_by_rater:
         raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
     return dict(points_by_rater)
 
 
-def _csv_rows(path: Path) -> Iterator[_CsvRow]:
+def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Line number of each row, and its cells by column."""
     text = read_text(path, _CSV_HINT)
     first_line = next((line for line in text.splitlines() if line.strip()), "")
-    delimiter = max(_DELIMITERS, key=first_line.count)
+    delimiter = max((",", ";", "\t"), key=first_line.count)
     lines = _csv_lines(path, text, delimiter)
     number, header = next(lines, (1, []))
     columns = [name.lower() for name in header]
@@ -88,12 +78,13 @@ def _csv_rows(path: Path) -> Iterator[_CsvRow]:
     for line, cells in lines:
         if len(cells) < len(columns):
             raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
-        cell_of = dict(zip(columns, cells, strict=False))
+        row = dict(zip(columns, cells, strict=False))
         for name in ("id", "rater"):
-            if not cell_of.get(name, "-"):
+            if not row.get(name, "-"):
                 raise _csv_error(path, line, f"its `{name}` is empty")
-        score = cell_of["score"] if delimiter == "," else cell_of["score"].replace(",", ".")
-        yield _CsvRow(line=line, id=cell_of["id"], score=score, rater=cell_of.get("rater", ""))
+        if delimiter != ",":
+            row["score"] = row["score"].replace(",", ".")
+        yield line, row
 
 
 def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -158,11 +149,6 @@ class Ratings:
     raters: tuple[Rater, ...]
 
     @property
-    def scale(self) -> Scale:
-        """Of all points."""
-        return self.benchmark.scale
-
-    @property
     def people_by_csv(self) -> dict[str, tuple[Rater, ...]]:
         """The people of each CSV that has several, by the name of the CSV."""
         people: defaultdict[str, tuple[Rater, ...]] = defaultdict(tuple)
@@ -184,7 +170,13 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         AnswersUnusable: A run or CSV cannot be read.
         SettingWrong: There are fewer than two raters, or it is not clear of which task.
     """
-    opened = [_csv_of(source) or open_run(source, [task] if task else []) for source in sources]
+    opened: list[NamedPath | Run] = []
+    for word in sources:
+        named = split_name(word)
+        if named.path.suffix.lower() in (".csv", ".tsv"):
+            opened.append(NamedPath(named.name or named.path.stem, named.path))
+        else:
+            opened.append(open_run(word, [task] if task else []))
     task_runs = _task_runs([source for source in opened if isinstance(source, Run)], task)
     first = next(iter(task_runs.values()), None)
     benchmark = first.benchmark if first else _benchmark_of(task)
@@ -200,7 +192,7 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
                     party=source.name,
                     source=source.path,
                     points={i: round(p, _DIGITS) for i, p in points.items() if p is not None},
-                    unscored={i: _LEFT_EMPTY for i, p in points.items() if p is None},
+                    unscored={i: "left empty" for i, p in points.items() if p is None},
                 )
                 for person, points in read_people(source.path, benchmark.scale).items()
             ]
@@ -209,14 +201,6 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
     task_name = first.task if first else task or ""
     return Ratings(task=task_name, benchmark=benchmark, raters=_with_unique_names(raters))
-
-
-def _csv_of(source: str) -> NamedPath | None:
-    """Name and path of a CSV; None for another source."""
-    named = split_name(source)
-    if named.path.suffix.lower() not in _CSV_SUFFIXES:
-        return None
-    return NamedPath(named.name or named.path.stem, named.path)
 
 
 def _task_runs(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
@@ -243,9 +227,8 @@ def _benchmark_of(task: str | None) -> Benchmark:
     benchmark = benchmark_of_task(task) if task else None
     if benchmark is None:
         unknown = f"`{task}` is not a task of a registered benchmark"
-        reason = unknown if task else "there is no run of a task"
         raise SettingWrong(
-            f"The scale of the scores is not known: {reason}.",
+            f"The scale of the scores is not known: {unknown if task else 'there is no run of a task'}.",
             hint=f"add `--task`; task names begin with {entry_names(entries())}",
         )
     return benchmark
@@ -253,13 +236,12 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
     verdicts = {sample.id: sample.verdict(score_kind) for sample in task_run.samples}
-    points = {i: v.points for i, v in verdicts.items() if isinstance(v, Scored)}
     return Rater(
         name=run.name,
         kind="judge",
         party=run.name,
         source=task_run.log,
-        points={id_: round(float(value), _DIGITS) for id_, value in points.items()},
+        points={i: round(float(v.points), _DIGITS) for i, v in verdicts.items() if isinstance(v, Scored)},
         unscored={i: v.reason for i, v in verdicts.items() if isinstance(v, Unscored)},
         samples=task_run.by_id,
         signatures=task_run.signatures,
@@ -269,15 +251,12 @@ def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
 
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
     """Raters of one name are distinguished by the judge's model, else by a number."""
-    renamed = []
+    names = []
     for rater in raters:
         models = [_model(other) for other in raters if other.name == rater.name]
-        name = rater.name
-        if len(models) > 1 and len(set(models)) == len(models) and _model(rater):
-            name = f"{rater.name} by {_model(rater)}"
-        renamed.append(replace(rater, name=name))
-    names = numbered_names([rater.name for rater in renamed])
-    return tuple(replace(rater, name=name) for rater, name in zip(renamed, names, strict=True))
+        has_own_model = len(models) > 1 and len(set(models)) == len(models) and _model(rater)
+        names.append(f"{rater.name} by {_model(rater)}" if has_own_model else rater.name)
+    return tuple(replace(rater, name=name) for rater, name in zip(raters, numbered_names(names), strict=True))
 
 
 def _model(rater: Rater) -> str:

@@ -6,7 +6,6 @@ import argparse
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -39,23 +38,6 @@ _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions:
-    """Options of the report.
-
-    Attributes:
-        title: Of the page.
-        made: Date and time, for the page's head.
-        samples_with_thumbnails: At most this many of each task.
-        budget_bytes: Of all thumbnails.
-    """
-
-    title: str
-    made: str
-    samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS
-    budget_bytes: int = BUDGET_BYTES
-
-
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
     """Write a report.
 
@@ -73,12 +55,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     options = _parser().parse_args(arguments)
     target = _target(options.output)
     runs = open_runs(options.runs, listed_names(options.tasks))
-    report_options = ReportOptions(
+    content = payload(
+        runs,
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         samples_with_thumbnails=0 if options.no_thumbnails else options.thumbnails,
     )
-    page = render(payload(runs, report_options))
+    page = render(content)
     try:
         with atomic_write(target) as part:
             part.write_text(page, encoding="utf-8")
@@ -88,10 +71,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         ) from error
     tasks = [task for run_ in runs for task in run_.tasks.values()]
     names, samples = {task.task for task in tasks}, sum(len(task.samples) for task in tasks)
-    numbers = {"run": len(runs), "task": len(names), "sample": samples}
-    counts = ", ".join(counted(number, noun) for noun, number in numbers.items())
+    counts = f"{counted(len(runs), 'run')}, {counted(len(names), 'task')}, {counted(samples, 'sample')}"
+    notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
+    notes += [
+        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
+    ]
+    more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
     summary = f"{target}: {readable_size(target.stat().st_size)}; {counts}"
-    return "\n".join([summary, *_first_notes(runs)])
+    return "\n".join([summary, *notes[:_MAX_NOTES], *more])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -130,20 +117,41 @@ def _target(output: str) -> Path:
     return target
 
 
-def _first_notes(runs: Sequence[Run]) -> list[str]:
-    notes = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
-    notes += [
-        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
-    ]
-    more = ["and more notes, in the report"] if len(notes) > _MAX_NOTES else []
-    return [*notes[:_MAX_NOTES], *more]
+def payload(
+    runs: Sequence[Run],
+    *,
+    title: str,
+    made: str,
+    samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
+    budget_bytes: int = BUDGET_BYTES,
+) -> Json:
+    """Everything that the page shows, ready for JSON; `page.render` takes it.
 
-
-def payload(runs: Sequence[Run], options: ReportOptions) -> Json:
-    """Everything that the page shows, ready for JSON; `page.render` takes it."""
+    Args:
+        runs: The runs of the report.
+        title: Of the page.
+        made: Date and time, for the page's head.
+        samples_with_thumbnails: At most this many of each task.
+        budget_bytes: Of all thumbnails; what one task leaves is available to the next.
+    """
+    joined_tasks = join_tasks(runs)
+    tasks = []
+    left_bytes = budget_bytes
+    for index, task in enumerate(joined_tasks):
+        priorities = [thumbnail_priority(row, task.benchmark.scale.full_marks) for row in task.rows]
+        order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
+        samples = ((row, shown_images(task.rows[row])) for row in order)
+        thumbnails = make_thumbnails(samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index))
+        left_bytes -= thumbnails.used_bytes
+        tasks.append(_task_json(task, thumbnails))
+        if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
+            hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
+            limit = f"{counted(samples_with_thumbnails, 'sample')} of a task"
+            note = f"{hidden}: the limit is {limit}, and {readable_size(budget_bytes)} of thumbnails in all"
+            tasks[-1]["notes"].append([None, note])
     return {
-        "title": plain(options.title),
-        "made": options.made,
+        "title": plain(title),
+        "made": made,
         "package": __version__,
         "method": METHOD,
         "runs": [
@@ -155,25 +163,11 @@ def payload(runs: Sequence[Run], options: ReportOptions) -> Json:
             }
             for run_ in runs
         ],
-        "tasks": list(_tasks_json(join_tasks(runs), options)),
+        "tasks": tasks,
     }
 
 
-def _tasks_json(tasks: Sequence[JoinedTask], options: ReportOptions) -> Iterator[Json]:
-    """Each task; the budget that one task leaves is available to the next."""
-    left_bytes = options.budget_bytes
-    for index, task in enumerate(tasks):
-        full_marks = task.benchmark.scale.full_marks
-        priorities = [thumbnail_priority(row, full_marks) for row in task.rows]
-        order = sorted(range(len(task.rows)), key=priorities.__getitem__, reverse=True)
-        samples = ((row, shown_images(task.rows[row])) for row in order)
-        budget_bytes = left_bytes // (len(tasks) - index)
-        thumbnails = make_thumbnails(samples, options.samples_with_thumbnails, budget_bytes)
-        left_bytes -= thumbnails.used_bytes
-        yield _task_json(task, thumbnails, options)
-
-
-def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions) -> Json:
+def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
@@ -189,7 +183,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
         "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
-        "notes": list(_notes(task, thumbnails, options)),
+        "notes": list(_notes(task)),
         "spend": spend(task),
         "tables": tables,
         "charts": charts(task, tables),
@@ -198,21 +192,14 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOpti
     }
 
 
-def _notes(task: JoinedTask, thumbnails: TaskThumbnails, options: ReportOptions) -> Iterator[list[object]]:
-    """Notes on the scores, with the index of the run; on images, unless the user disabled them."""
+def _notes(task: JoinedTask) -> Iterator[list[object]]:
+    """Notes on the scores, with the index of the run."""
     for index, task_run in task.present:
         yield from ([index, plain(note)] for note in task_run.notes)
         if keys := ", ".join(mixed_keys(scored_signatures(task_run))):
             yield [index, f"its samples were not all scored alike: they differ in {plain(keys)}"]
         if absent := len(task.rows) - len(task_run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
-
-    if thumbnails.left_out and options.samples_with_thumbnails:
-        samples = counted(options.samples_with_thumbnails, "sample")
-        budget = readable_size(options.budget_bytes)
-        hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
-        limit = f"the limit is {samples} of a task, and {budget} of thumbnails in all"
-        yield [None, f"{hidden}: {limit}"]
 
 
 def spend(task: JoinedTask) -> list[list[object]]:

@@ -220,8 +220,7 @@ def pack(details: Iterable[Json]) -> Chunks:
     chunk: list[bytes] = []
     chunk_bytes = 0
     for index, detail in enumerate(details):
-        text = json.dumps(detail, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        encoded = text.encode()
+        encoded = json.dumps(detail, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         if chunk and chunk_bytes + len(encoded) > CHUNK_BYTES:
             packed.append(_packed(chunk))
             chunk, chunk_bytes = [], 0
@@ -235,5 +234,4 @@ def pack(details: Iterable[Json]) -> Chunks:
 
 
 def _packed(details: list[bytes]) -> str:
-    json_list = b"[" + b",".join(details) + b"]"
-    return base64.b64encode(gzip.compress(json_list, _GZIP_LEVEL, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(b"[" + b",".join(details) + b"]", _GZIP_LEVEL, mtime=0)).decode()

@@ -54,7 +54,6 @@ _THREADS = 4
 _BATCH = 32  # samples between two checks of the budget
 _MAX_NAME = 80  # characters of a file's name
 _QUALITY = 60
-_SEPARATOR = re.compile(r"[/\\]")
 
 # Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
 _IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
@@ -115,11 +114,6 @@ def join_tasks(runs: Sequence[Run]) -> list[JoinedTask]:
     return joined
 
 
-def first_sample(row: SampleRow) -> LoggedSample:
-    """The sample as the first run that has it logged it."""
-    return next(sample for sample in row if sample is not None)
-
-
 def dispute(row: SampleRow, full_marks: float) -> float:
     """Largest difference between runs or scores, as a fraction of full marks; 0 to 1.
 
@@ -146,7 +140,7 @@ def sample_columns(task: JoinedTask) -> Json:
     """The columns of a task's samples: what the page filters and sorts by."""
     full_marks = task.benchmark.scale.full_marks
     by_run = [[row[run] for row in task.rows] for run in range(len(task.runs))]
-    samples = [first_sample(row) for row in task.rows]
+    samples = [next(filter(None, row)) for row in task.rows]  # as the first run logged them
     kinds = dict.fromkeys(kind for sample in samples for kind in sample.groups)
 
     def columns(cell: Callable[[Verdict | None], object]) -> Json:
@@ -182,8 +176,7 @@ def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample])
     """Groups of a kind: in the order of the benchmark's metrics, then in alphabetical order."""
     present = {name for sample in samples for name in sample.names(kind)}
     single = [m for m in task.benchmark.metrics if m.by == kind and len(m.weights) == 1]
-    metric_names = dict.fromkeys(name for metric in single for name in metric.weights)
-    ordered = [name for name in metric_names if name in present]
+    ordered = list(dict.fromkeys(name for metric in single for name in metric.weights if name in present))
     names = [*ordered, *sorted(present.difference(ordered))]
     index_of = {name: index for index, name in enumerate(names)}
     return {
@@ -276,8 +269,7 @@ def thumbnail(image: str) -> Thumbnail:
             return Thumbnail(None, f"too large for a thumbnail: {width} x {height} pixels")
         file = io.BytesIO()
         _shrunk(path).save(file, "WEBP", quality=_QUALITY, method=2)
-        encoded = base64.b64encode(file.getvalue()).decode()
-        return Thumbnail(f"data:image/webp;base64,{encoded}")
+        return Thumbnail(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
     except (FileNotFoundError, NotADirectoryError, DataMissing):
         return Thumbnail(None, "the file no longer exists")
     except DataBroken:
@@ -310,7 +302,7 @@ def file_name(image: str) -> str:
     >>> file_name("/data/images/kite.png"), file_name("C:\\images\\kite.png")
     ('kite.png', 'kite.png')
     """
-    name = _SEPARATOR.split(image[-4 * _MAX_NAME :])[-1]
+    name = re.split(r"[/\\]", image[-4 * _MAX_NAME :])[-1]
     return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
 
 
@@ -348,14 +340,10 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
     """Question and gold answer, from the run whose log holds most of them."""
 
     def completeness(segments: Sequence[LoggedSegment]) -> tuple[int, bool]:
-        files = sum(bool(s.image) and not s.problem for s in segments)
-        return files, bool(segments)
+        return sum(bool(s.image) and not s.problem for s in segments), bool(segments)
 
-    samples = [sample for sample in row if sample is not None]
-    return (
-        max((sample.question for sample in samples), key=completeness),
-        max((sample.gold for sample in samples), key=completeness),
-    )
+    samples = list(filter(None, row))
+    return max((s.question for s in samples), key=completeness), max((s.gold for s in samples), key=completeness)
 
 
 def _has_image(segment: LoggedSegment) -> bool:
@@ -379,24 +367,20 @@ def _segments_json(segments: Sequence[LoggedSegment], owner: str, find_thumbnail
                 pieces.append(_image_json(segment, f"image {images} of {owner}", find_thumbnail))
             else:
                 hidden += 1
-    parts_left = len(segments) - _MAX_SEGMENTS
-    return [*pieces, *_left_out(hidden, "more image"), *_left_out(parts_left, "more part")]
+    return [*pieces, *_left_out(hidden, "more image"), *_left_out(len(segments) - _MAX_SEGMENTS, "more part")]
 
 
 def _left_out(count: int, noun: str) -> list[Json]:
-    note = f"and {counted(count, noun)}"
-    return [{"image": None, "alt": "", "note": note}] if count > 0 else []
+    return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
 
 
 def _image_json(segment: LoggedSegment, title: str, find_thumbnail: FindThumbnail) -> Json:
-    if segment.problem:
-        reference = f": {segment.image[:_MAX_LABEL]}" if segment.image else ""
-        note = cut(f"{segment.problem}{reference}", _MAX_LABEL)
-        return {"image": None, "alt": title, "note": note}
     file = segment.image or ""
+    if segment.problem:
+        reference = f": {file[:_MAX_LABEL]}" if file else ""
+        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", _MAX_LABEL)}
     thumbnail = find_thumbnail(file)
-    alt = f"{title}: {file_name(file)}"
-    return {"image": thumbnail.address, "alt": alt, "note": thumbnail.note}
+    return {"image": thumbnail.address, "alt": f"{title}: {file_name(file)}", "note": thumbnail.note}
 
 
 def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindThumbnail) -> Json:

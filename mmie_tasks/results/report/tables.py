@@ -16,7 +16,7 @@ from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.log_line import number
-from mmie_tasks.runs.metric_values import RESAMPLES, MetricValue, metric_value, metrics_of
+from mmie_tasks.runs.metric_values import RESAMPLES, metric_value, metrics_of
 
 METHOD = (
     f"Intervals are {LEVEL:.0%} percentile bootstrap intervals over samples, "
@@ -48,8 +48,7 @@ def metric_tables(task: JoinedTask) -> list[Json]:
         cells = [None if run is None else _cell(run, metric) for run in task.runs]
         if any(cells):
             title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
-            empty: Json = {"kind": metric.kind, "title": title, "rows": []}
-            table = tables.setdefault(metric.kind, empty)
+            table = tables.setdefault(metric.kind, {"kind": metric.kind, "title": title, "rows": []})
             table["rows"].append({"name": metric.name, "title": metric.title, "cells": cells})
     return list(tables.values())
 
@@ -62,6 +61,9 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     for kind in SCORE_KINDS:
         name = f"{kind}_{metric.name}" if metric.name else kind
         if (value := metric_value(samples, metric, kind, scale)) is not None:
+            stored = run.stored[name] * 100 / scale.tabled if name in run.stored else None  # by the runner
+            if stored is not None and value.percent is not None and abs(stored - value.percent) <= _HALF_DIGIT:
+                stored = None  # shown only where it differs from the value of the samples
             cell[kind] = {
                 "percent": finite(value.percent),
                 "low": finite(value.interval.low) if value.interval else None,
@@ -69,7 +71,7 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
                 "scored": value.scored,
                 "total": value.total,
                 "why_not": value.why_not,
-                "stored": finite(_stored(run, name, value)),
+                "stored": finite(stored),
             }
     if not cell:
         return None
@@ -77,21 +79,11 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     return {**cell, "differ": sum(differ(*pair) for pair in verdicts)}
 
 
-def _stored(run: TaskRun, name: str, value: MetricValue) -> float | None:
-    """What the runner saved, in percent, where it differs from the value of the samples."""
-    if name not in run.stored:
-        return None
-    percent = run.stored[name] * 100 / run.benchmark.scale.tabled
-    is_equal = value.percent is not None and abs(percent - value.percent) <= _HALF_DIGIT
-    return None if is_equal else percent
-
-
 def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:
     """Every chart of a task, for the page."""
-    charts = [chart for table in tables for chart in _table_charts(table)]
-    if task.benchmark.scale.whole:
-        charts.append(_histogram(task))
-    return [*charts, *needle_charts(task)]
+    metric_charts = [chart for table in tables for chart in _table_charts(table)]
+    histograms = [_histogram(task)] if task.benchmark.scale.whole else []
+    return [*metric_charts, *histograms, *needle_charts(task)]
 
 
 def _table_charts(table: Json) -> Iterator[Json]:
@@ -102,6 +94,12 @@ def _table_charts(table: Json) -> Iterator[Json]:
     titles = {"lines" if kind in _ORDERED_KINDS else "bars": title}
     if kind in _RADAR_KINDS and len(rows) > 2:
         titles["radar"] = f"{title}, radar"
+    series = []
+    for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
+        for score_kind in SCORE_KINDS if any(cells) else ():
+            values = [cell[score_kind] if cell else {} for cell in cells]
+            columns = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
+            series.append(_series(run, score_kind, *columns))
     for shape, shape_title in titles.items():
         yield {
             "id": f"{kind}-{shape}",
@@ -109,16 +107,8 @@ def _table_charts(table: Json) -> Iterator[Json]:
             "type": shape,
             "unit": "percent",
             "x": [row["title"] for row in rows],
-            "series": list(_metric_series(rows)),
+            "series": series,
         }
-
-
-def _metric_series(rows: Sequence[Json]) -> Iterator[Json]:
-    for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
-        for kind in SCORE_KINDS if any(cells) else ():
-            values = [cell[kind] if cell else {} for cell in cells]
-            columns = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
-            yield _series(run, kind, *columns)
 
 
 def _series(

@@ -15,21 +15,19 @@ from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.report.command import ReportOptions, payload
+from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
 
-SETTINGS = ReportOptions(title="Made up", made="2026-11-21 14:00 UTC")
 
-
-def payload_of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
-    content = payload(runs, settings)
+def payload_of(*runs: Run, **settings: Any) -> Any:
+    content = payload(runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", **settings})
     json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     return content
 
 
-def task_of(*runs: Run, settings: ReportOptions = SETTINGS) -> Any:
-    (only_task,) = payload_of(*runs, settings=settings)["tasks"]
+def task_of(*runs: Run, **settings: Any) -> Any:
+    (only_task,) = payload_of(*runs, **settings)["tasks"]
     return only_task
 
 
@@ -110,7 +108,7 @@ def test_hostile_text_anywhere_becomes_json() -> None:
         facts={bad: bad},
     )
     bad_run = replace(run(bad, [hostile], notes=(bad,)), notes=(bad,), folder=Path(bad))
-    content = payload_of(bad_run, settings=replace(SETTINGS, title=bad))
+    content = payload_of(bad_run, title=bad)
     assert content["title"] == "</script>␀�\u202e" * 3
 
 
@@ -146,7 +144,7 @@ def pictured(folder: Path, points: Iterable[float]) -> list[LoggedSample]:
 def test_a_small_budget_shows_the_worst_samples_and_is_noted(tmp_path: Path) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3, 1]))
     size = len(json.dumps(details_of(task_of(one))[0])) * 3 // 4
-    content = task_of(one, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    content = task_of(one, budget_bytes=int(2.2 * size))
     assert shown_samples(content) == [1, 3]
     assert [run for run, note in content["notes"] if "images of 2 samples" in note] == [None]
 
@@ -157,7 +155,7 @@ def test_all_tasks_share_one_budget(tmp_path: Path) -> None:
         run("one", samples), tasks={**run("one", samples).tasks, **run("one", samples, task="sketch_x").tasks}
     )
     size = len(json.dumps(details_of(task_of(run("one", samples)))[0])) * 3 // 4
-    content = payload_of(two, settings=replace(SETTINGS, budget_bytes=int(2.2 * size)))
+    content = payload_of(two, budget_bytes=int(2.2 * size))
     assert [len(shown_samples(task_payload)) for task_payload in content["tasks"]] == [1, 1]
 
 
@@ -169,7 +167,7 @@ def test_an_option_limits_the_samples_with_thumbnails(
     tmp_path: Path, most: int, expected: list[int], notes: list[str]
 ) -> None:
     one = run("one", pictured(tmp_path, [4, 0, 3]))
-    content = task_of(one, settings=replace(SETTINGS, samples_with_thumbnails=most))
+    content = task_of(one, samples_with_thumbnails=most)
     assert shown_samples(content) == expected
     assert [note for _, note in content["notes"]] == notes
 
