@@ -164,8 +164,7 @@ def _add_query(url_query: str, request: Request) -> None:
     if url_query:
         target = request.url.raw_path
         separator = b"&" if b"?" in target else b"?"
-        encoded = quote(url_query, safe=string.punctuation).encode("ascii")
-        request.extensions["target"] = target + separator + encoded
+        request.extensions["target"] = target + separator + quote(url_query, safe=string.punctuation).encode("ascii")
 
 
 async def _read_body(response: Response) -> bytes:
@@ -178,8 +177,7 @@ async def _read_body(response: Response) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_raw():
         try:
-            room = MAX_BODY_BYTES + 1 - len(body)
-            body += inflater.decompress(chunk, room) if inflater else chunk
+            body += inflater.decompress(chunk, MAX_BODY_BYTES + 1 - len(body)) if inflater else chunk
         except zlib.error as error:
             raise UnusableBody("the server sent a body that cannot be decompressed") from error
         if len(body) > MAX_BODY_BYTES:
@@ -254,8 +252,7 @@ def read_server_error(status: int, body: object, secrets: Sequence[str] = ()) ->
             body = text
     fields = _mapping(body, "message")
     fields = {**fields, **_mapping(fields.get("error"), "message")}
-    inner = _mapping(fields.get("innererror"), "code")
-    codes = (fields.get("code"), fields.get("type"), inner.get("code"))
+    codes = (fields.get("code"), fields.get("type"), _mapping(fields.get("innererror"), "code").get("code"))
     code, error_type, inner_code = (text.lower() if isinstance(text, str) else "" for text in codes)
     message = fields.get("message") or fields.get("detail") or ""
     text = message if isinstance(message, str) else json.dumps(message, default=str)
@@ -346,5 +343,4 @@ def _kind(error: ServerError) -> FailureKind:
         return "denied"
     if error.status == 429:
         return "busy"
-    retried = error.status in _RETRIED or error.status >= 500 or error.status < 400
-    return "failed" if retried else "rejected"
+    return "failed" if error.status in _RETRIED or error.status >= 500 or error.status < 400 else "rejected"

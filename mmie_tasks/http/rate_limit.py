@@ -96,11 +96,9 @@ class Limiter:
         those and the ones served since this one was sent, up to the number in flight at that time.
         """
         self._was_throttled = True
-        served = self._served - ticket.served
-        capacity = max(self.in_flight, min(ticket.others, self.in_flight + served))
+        capacity = max(self.in_flight, min(ticket.others, self.in_flight + self._served - ticket.served))
         self._limit = max(1.0, min(self._limit, float(capacity)))
-        until = self._clock() + max(retry_after_s or 0.0, self._no_growth_s)
-        self._growth_from = max(self._growth_from, until)
+        self._growth_from = max(self._growth_from, self._clock() + max(retry_after_s or 0.0, self._no_growth_s))
         if capacity == 0 and retry_after_s is not None:
             self.pause(retry_after_s)
 

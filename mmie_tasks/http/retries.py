@@ -364,8 +364,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         """
         while True:
             now = self._policy.clock()
-            free_at = min(endpoint.free_at() for endpoint in self._endpoints)
-            wake_at = max(self._queue.next_at(), free_at)
+            wake_at = max(self._queue.next_at(), min(endpoint.free_at() for endpoint in self._endpoints))
             if wake_at > now:
                 return wake_at
             if not self._policy.budget.allows(len(self._tasks)):
@@ -373,8 +372,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                     self._stop_spending()
                 return inf  # the requests in flight may turn out cheaper than assumed
             free = [endpoint for endpoint in self._endpoints if endpoint.free_at() <= now]
-            as_probe = all(endpoint.health.on_probation for endpoint in free)
-            job = self._queue.take(now, as_probe=as_probe)
+            job = self._queue.take(now, as_probe=all(endpoint.health.on_probation for endpoint in free))
             if job is None or self._is_answered_elsewhere(job, now):
                 continue
             endpoint = min(
@@ -441,8 +439,7 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 else:
                     self._note_reply(endpoint)
                     job.last_reply, job.last_endpoint = success.reply, endpoint
-                    wait_s = self._policy.pace.wait_s(job.replies)
-                    self._queue.put_back(job, self._policy.clock() + wait_s)
+                    self._queue.put_back(job, self._policy.clock() + self._policy.pace.wait_s(job.replies))
             case Failure() as failure:
                 self._handle_failure(job, endpoint, ticket, failure)
 
@@ -495,16 +492,14 @@ class Dispatcher(Generic[RequestT, ReplyT]):
             self._report(job.index, Undelivered(cause="unavailable", reason=message))
             return
         job.last_endpoint = endpoint
-        by_chance = endpoint.health.explains(job.attempts)
-        wait_s = self._policy.pace.wait_s(job.attempts, by_chance=by_chance)
+        wait_s = self._policy.pace.wait_s(job.attempts, by_chance=endpoint.health.explains(job.attempts))
         self._queue.put_back(job, now + max(wait_s, failure.wait_s or 0.0))
 
     async def _wait_until(self, time: float) -> None:
         """Wait for a result, at most until this time on the clock."""
         timer = None
         if time < inf:
-            delay_s = max(0.0, time - self._policy.clock())
-            timer = asyncio.get_running_loop().call_later(delay_s, self._changed.set)
+            timer = asyncio.get_running_loop().call_later(max(0.0, time - self._policy.clock()), self._changed.set)
         await self._changed.wait()
         if timer is not None:
             timer.cancel()

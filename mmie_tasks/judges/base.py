@@ -214,8 +214,7 @@ def image_bytes(path: Path) -> bytes:
     except OSError as error:
         raise RequestBroken(f"the image `{path}` cannot be read: {error.strerror}") from error
     if not content:
-        limit = MAX_IMAGE_BYTES // 2**20
-        raise RequestBroken(f"the image `{path}` is empty or larger than {limit} MiB")
+        raise RequestBroken(f"the image `{path}` is empty or larger than {MAX_IMAGE_BYTES // 2**20} MiB")
     return content
 
 

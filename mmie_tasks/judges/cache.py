@@ -208,7 +208,6 @@ class _Store:
     def finish(self, index: int, reply: Outcome | None) -> None:
         key = self.keys[index]
         if self._replies is not None and isinstance(reply, JudgeReply) and not reply.cached:
-            cached = CachedReply(self._signature, key, reply, int(time.time()))
-            self._access(self._replies.put, cached)
+            self._access(self._replies.put, CachedReply(self._signature, key, reply, int(time.time())))
         if self._reservations is not None:
             self._reservations.remove(self._signature, key)

@@ -146,8 +146,7 @@ def _output(target: str) -> Iterator[IO[str]]:
             with unfinished.open("w", encoding="ascii") as file:
                 yield file
     except OSError as error:
-        message = f"`{path}` cannot be written: {error.strerror}."
-        raise SettingWrong(message, hint="name another file") from error
+        raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint="name another file") from error
 
 
 def _import(path: Path, source: Path) -> None:
@@ -173,8 +172,7 @@ def _prune(path: Path, parsed: argparse.Namespace) -> None:
     if not path.exists():
         _print(f"There is no cache at {path}.")
         return
-    before_s = None if age_s is None else int(time.time()) - age_s
-    selection = ReplyFilter(before_s=before_s, judge=parsed.judge)
+    selection = ReplyFilter(before_s=None if age_s is None else int(time.time()) - age_s, judge=parsed.judge)
     if parsed.yes:
         with CacheFile(path).open() as replies, named_errors(path):
             _print(f"Deleted {_replies(replies.delete(selection))}.")

@@ -122,8 +122,7 @@ class ReplyFilter:
 
     def parameters(self) -> dict[str, int | bytes | None]:
         """The parameters of the SQL statements that filter."""
-        judge = None if self.judge is None else _encoded(self.judge)
-        return {"before_s": self.before_s, "judge": judge}
+        return {"before_s": self.before_s, "judge": None if self.judge is None else _encoded(self.judge)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +196,7 @@ class ReplyTable:
 
     def totals(self, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
         """The sums of each judge, in the order of their signatures."""
-        rows = self._connection.execute(_TOTALS, selection.parameters())
-        return tuple(JudgeTotals(*row) for row in rows)
+        return tuple(JudgeTotals(*row) for row in self._connection.execute(_TOTALS, selection.parameters()))
 
     def delete(self, selection: ReplyFilter) -> int:
         """Delete replies, shrink the file, and return their number."""
@@ -238,8 +236,7 @@ class ReplyTable:
             DataBroken: It is damaged.
         """
         if problem := self.damage(limit_s):
-            message = f"The cache `{self._path}` is damaged: {problem}."
-            raise DataBroken(message, hint=_DAMAGE_HINT)
+            raise DataBroken(f"The cache `{self._path}` is damaged: {problem}.", hint=_DAMAGE_HINT)
 
     def read_undamaged(self) -> Iterator[CachedReply]:
         """The replies that can still be read of a damaged file, in the order of their arrival."""
@@ -338,8 +335,7 @@ class CacheFile:
                     raise DataBroken(f"The cache `{self.path}` is empty.", hint=READ_HINT)
             yield ReplyTable(connection, self.path)
             if state is not None and _state(self.path) != state:
-                message = f"The cache `{self.path}` was changed while it was read."
-                raise DataBroken(message, hint="try again")
+                raise DataBroken(f"The cache `{self.path}` was changed while it was read.", hint="try again")
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -384,8 +380,7 @@ class Reservations:
 
             digest = hashlib.sha256(_encoded(signature) + request_key.encode()).digest()
             position = int.from_bytes(digest[:7], "big")  # of a byte that need not exist
-            command = fcntl.LOCK_UN if ends else fcntl.LOCK_EX | fcntl.LOCK_NB
-            fcntl.lockf(self._descriptor, command, 1, position)
+            fcntl.lockf(self._descriptor, fcntl.LOCK_UN if ends else fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
 
     def close(self) -> None:
         """End all reservations."""
@@ -473,8 +468,7 @@ def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedR
             with CacheFile(path).open_read_only() as replies:
                 yield from replies.read_all(signature)
         else:
-            exported = read_export(path)
-            yield from (reply for reply in exported if signature in (None, reply.signature))
+            yield from (reply for reply in read_export(path) if signature in (None, reply.signature))
 
 
 def export_line(cached: CachedReply) -> str:

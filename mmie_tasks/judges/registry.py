@@ -89,8 +89,7 @@ def factory_of(name: str) -> JudgeFactory:
         return factory
     entry = _installed().get(name)
     if entry is None:
-        hint = f"one of {_listed(names(), name)}"
-        raise SettingWrong(f"There is no judge `{name}`.", hint=hint)
+        raise SettingWrong(f"There is no judge `{name}`.", hint=f"one of {_listed(names(), name)}")
     try:
         loaded: JudgeFactory = entry.load()
     except (ImportError, AttributeError) as error:

@@ -98,8 +98,7 @@ class ReplayJudge:
     def _recording(self) -> tuple[str, Mapping[str, JudgeReply]]:
         """The recorded judge's signature, and its replies by the request's key."""
         path = "; ".join(map(str, self._recordings))
-        counts = Counter((cached.signature, cached.reply.model) for cached in self._read())
-        signature = self._select(counts, path)
+        signature = self._select(Counter((cached.signature, cached.reply.model) for cached in self._read()), path)
         replies: dict[str, JudgeReply] = {}
         for cached in self._read(signature):
             if not self._matches(signature, cached.reply.model):
@@ -127,8 +126,7 @@ class ReplayJudge:
         """
         signatures = {signature for signature, model in counts if self._matches(signature, model)}
         if (part := self._signature) is not None:
-            exact = signatures & {part}
-            signatures = exact or {signature for signature in signatures if part in signature}
+            signatures = (signatures & {part}) or {signature for signature in signatures if part in signature}
         if len(signatures) == 1:
             return signatures.pop()
         listed = "\n".join(

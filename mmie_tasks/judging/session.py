@@ -135,8 +135,7 @@ def judge_all(
         else:
             yield index, JudgeResult(reply=outcome)
     indices = list(first_replies)
-    second_requests = [replace(requests[index].request, attempt=1) for index in indices]
-    for position, outcome in _outcomes(judge, second_requests):
+    for position, outcome in _outcomes(judge, [replace(requests[index].request, attempt=1) for index in indices]):
         on_outcome(outcome)
         index = indices[position]
         second_reply = outcome if isinstance(outcome, JudgeReply) else None
@@ -207,8 +206,7 @@ class Progress:
             self._earlier_retries = counts.retries
         if self._title:
             is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
-            title = f"Judging {self._title}"
-            self._bar = tqdm(total=self._total, desc=title, unit="sample", disable=is_other_rank)
+            self._bar = tqdm(total=self._total, desc=f"Judging {self._title}", unit="sample", disable=is_other_rank)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -249,8 +247,7 @@ class Progress:
             f"{counts['requests']} requests, {counts['cached']} of them answered from the cache, "
             f"{counts['failed']} failed; {counts['input']} tokens in, {counts['output']} out"
         )
-        failures = self._failures.most_common(5)
-        return text + "".join(f"\n  {count} x {failure}" for failure, count in failures)
+        return text + "".join(f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5))
 
     def _request_counts(self) -> RequestCounts | None:
         judge = self._judge

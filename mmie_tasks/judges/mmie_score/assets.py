@@ -54,8 +54,7 @@ def _describe_packages() -> str:
         check_transformers(version("transformers"))
         return ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     except PackageNotFoundError as error:
-        hint = f"`pip install {error.name}`"
-        raise JudgeMisconfigured(f"{error.name} is not installed.", hint=hint) from error
+        raise JudgeMisconfigured(f"{error.name} is not installed.", hint=f"`pip install {error.name}`") from error
 
 
 # The checkpoint on the Hub

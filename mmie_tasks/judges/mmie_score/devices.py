@@ -231,8 +231,7 @@ def container_free_bytes(root: Path) -> int | None:
         limit, usage = _number(folder / limit_name), _number(folder / usage_name)
         if limit is not None and usage is not None:
             # Version 1 counts the group alone first, and with the groups below it last.
-            stat = _text(folder / "memory.stat")
-            droppable = re.findall(r"^(?:total_)?inactive_file (\d+)", stat, re.MULTILINE)
+            droppable = re.findall(r"^(?:total_)?inactive_file (\d+)", _text(folder / "memory.stat"), re.MULTILINE)
             free.append(max(0, limit - usage + int(droppable[-1] if droppable else 0)))
     return min(free, default=None)
 

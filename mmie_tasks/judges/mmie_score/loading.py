@@ -63,8 +63,7 @@ class LoadedJudge:
         longest = max(lengths)
         if self._engine is not None:
             schedule = self._engine.schedule
-            enough_rows = schedule.max_rows >= min(rows, self._engine.full_budget.rows)
-            if enough_rows and schedule.max_tokens >= longest:
+            if schedule.max_rows >= min(rows, self._engine.full_budget.rows) and schedule.max_tokens >= longest:
                 return self._engine
             self._engine = None
             release_memory()

@@ -170,8 +170,7 @@ def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_to
             plain=not on_gpu or dtype_bytes > 2,
         )
         vision = vision_bytes(config, dtype_bytes, tiles=step.vision_tiles)
-        sized = replace(step, step_bytes=text + vision + reserve)
-        candidates.append(_fill_pages(sized, free_bytes, on_gpu=on_gpu))
+        candidates.append(_fill_pages(replace(step, step_bytes=text + vision + reserve), free_bytes, on_gpu=on_gpu))
         step = shrink(step, min_rows=max_rows)
     best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
     best = best or max(candidates, key=lambda budget: budget.longest_rows)

@@ -118,8 +118,7 @@ class BatchJudge:
             return
         waiting = {key: requests[indices[0]] for key, indices in indices_by_key.items()}
         with closing(Provider(self.settings, self._pace)) as provider:
-            default = dialect_of(self.settings.model)
-            dialect = self._adaptations.dialects.get(provider.address, default)
+            dialect = self._adaptations.dialects.get(provider.address, dialect_of(self.settings.model))
             run = BatchRun(waiting, self.settings, self._limits, self._pace, provider, dialect)
             try:
                 for key, outcome in run.outcomes():
@@ -310,8 +309,7 @@ class BatchRun:
         """
         if not self.running:
             if request_count == 1:
-                reason = f"no batch is taken: {error.message}; {_AGAIN}"
-                self._fail([*self._waiting], JudgeUnavailable(reason))
+                self._fail([*self._waiting], JudgeUnavailable(f"no batch is taken: {error.message}; {_AGAIN}"))
                 return
             self._limits = replace(self._limits, requests=request_count // 2)
         self._one_batch_at_a_time = True
@@ -323,8 +321,7 @@ class BatchRun:
         if not entries:
             return
         if time.monotonic() > self._end:
-            hours = self._pace.longest_wait_s / 3600
-            raise JudgeUnavailable(f"the batch is not over after {hours:.0f} h; {_AGAIN}")
+            raise JudgeUnavailable(f"the batch is not over after {self._pace.longest_wait_s / 3600:.0f} h; {_AGAIN}")
         time.sleep(self._poll_s)
         self._poll_s = min(self._poll_s * 1.5, self._pace.longest_poll_s)
         for entry in entries:
@@ -332,8 +329,7 @@ class BatchRun:
         batches = [self._states[entry.batch] for entry in self.running]
         total = sum(len(entry.submission.keys) for entry in self.running)
         completed = sum(batch.completed for batch in batches)
-        failed = sum(batch.failed for batch in batches)
-        progress = f"{completed} of {total} requests done, {failed} failed"
+        progress = f"{completed} of {total} requests done, {sum(batch.failed for batch in batches)} failed"
         if batches and progress != self._progress:
             logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
             self._progress = progress

@@ -116,8 +116,7 @@ class SubmissionStore:
 
     def __init__(self, root: Path, *, server: str, signature: str) -> None:
         self._header = {"version": 1, "server": server, "signature": signature}
-        name = hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
-        self.folder = root / name
+        self.folder = root / hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
 
     def lock(self) -> AbstractContextManager[None]:
         """Hold the right to submit: one process at a time.
@@ -408,8 +407,7 @@ class Provider:
         def call() -> str:
             with path.open("rb") as file:
                 files = self._client.files.with_raw_response
-                response = files.create(file=("requests.jsonl", file), purpose="batch")
-                return _name(parse_json(response.content))
+                return _name(parse_json(files.create(file=("requests.jsonl", file), purpose="batch").content))
 
         return self._retry(call, self._settings.patience_s)
 
@@ -445,8 +443,7 @@ class Provider:
         client, query = self._client.batches.with_raw_response, dict[str, str]()
 
         def page_of_batches() -> Mapping[str, object]:
-            response = client.list(limit=100, extra_query=query)
-            return json_object(parse_json(response.content))
+            return json_object(parse_json(client.list(limit=100, extra_query=query).content))
 
         for _ in range(_MAX_PAGES):
             try:

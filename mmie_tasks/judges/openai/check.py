@@ -91,8 +91,7 @@ async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adapta
         if failure.kind == "busy":
             logger.warning(f"The judge at {address} is busy: {failure.reason}")
             return None
-        is_unknown_model = failure.error is not None and failure.error.is_model
-        models = await _models(client) if is_unknown_model else []
+        models = await _models(client) if failure.error is not None and failure.error.is_model else []
     return _describe(settings, address, failure, models)
 
 
@@ -128,11 +127,9 @@ def _hint(error: ServerError, settings: Settings) -> str:
 async def _models(client: openai.AsyncOpenAI) -> list[str]:
     """The models that a server lists; none if it has no list that this key may read."""
     try:
-        request = client.models.with_raw_response.list()
-        response = await asyncio.wait_for(request, _LIST_TIMEOUT_S)
+        response = await asyncio.wait_for(client.models.with_raw_response.list(), _LIST_TIMEOUT_S)
         page = parse_json(response.content)
     except ATTEMPT_ERRORS:
         return []
-    entries = json_list(json_object(page).get("data"))
-    names = (json_object(entry).get("id") for entry in entries)
+    names = (json_object(entry).get("id") for entry in json_list(json_object(page).get("data")))
     return [name for name in names if isinstance(name, str)]

@@ -83,8 +83,7 @@ def open_judge(
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
     # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
-    is_azure = (api_type or environment.get("API_TYPE")) == "azure"
-    service: ApiType = "azure" if is_azure else "openai"
+    service: ApiType = "azure" if (api_type or environment.get("API_TYPE")) == "azure" else "openai"
     key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
     version = api_version or _first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
     token_price = _price(price, model)
@@ -221,8 +220,7 @@ def _api_key(option: str | None, variables: Sequence[str], environment: Mapping[
     api_key = _first_of(environment, variables)
     if option is not None and api_key is None:
         # The option may be the key itself: only what looks like a variable's name is repeated.
-        is_name = re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option)
-        named = f"`{option}`" if is_name else "a variable"
+        named = f"`{option}`" if re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option) else "a variable"
         raise SettingWrong(
             f"The judge option `api_key_env` names {named} that is not set or empty.",
             hint="give the name of the environment variable that holds the key, and export it",
@@ -282,5 +280,4 @@ def _price(option: str | None, model: str) -> Price | None:
 
 def _first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
     """The first of the variables that is set and not empty."""
-    texts = (environment.get(name, "").strip() for name in names)
-    return next((text for text in texts if text), None)
+    return next((text for name in names if (text := environment.get(name, "").strip())), None)

@@ -132,8 +132,7 @@ class ChatServer:
                 self._out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
-        cost_usd = cost_of(request, completion, settings)
-        return Success(reply=reply, is_final=is_final, cost_usd=cost_usd, pause_s=pause_s)
+        return Success(reply=reply, is_final=is_final, cost_usd=cost_of(request, completion, settings), pause_s=pause_s)
 
 
 def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:

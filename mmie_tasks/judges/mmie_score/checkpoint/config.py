@@ -255,8 +255,7 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
         case [fields]:
             _check_layout(path, fields)
             message = fields.get(_MESSAGE_KEY)
-            where = f"`{_MESSAGE_KEY}` in `{path}`"
-            return "" if message is None else _message_text(_literal(message), where)
+            return "" if message is None else _message_text(_literal(message), f"`{_MESSAGE_KEY}` in `{path}`")
     raise unusable(f"`{path}` defines the template `{TEMPLATE}` {len(calls)} times.")
 
 

@@ -131,16 +131,14 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
 
 def checkpoint_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
     """The note with the commit of a branch or tag."""
-    root = cache_dir(environment).absolute() / "mmie_score"
-    return commit_note(root, f"{repo.replace('/', '--')}@{revision}")
+    return commit_note(cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}")
 
 
 def _downloaded(repo: str, revision: str) -> CheckpointLocation:
     """The Hub's snapshot of a revision, complete."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    others = (EntryNotFoundError, ValueError)
-    failures: tuple[type[BaseException], ...] = (*download_errors(), *others)
+    failures: tuple[type[BaseException], ...] = (*download_errors(), EntryNotFoundError, ValueError)
     try:
         return _snapshot(repo, revision, local_files_only=False)
     except failures as error:
@@ -162,8 +160,7 @@ def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
 def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> CheckpointLocation:
     from huggingface_hub import snapshot_download
 
-    options = {**_SELECTION, "local_files_only": local_files_only}
-    folder = Path(snapshot_download(repo, revision=revision, **options))
+    folder = Path(snapshot_download(repo, revision=revision, local_files_only=local_files_only, **_SELECTION))
     return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 

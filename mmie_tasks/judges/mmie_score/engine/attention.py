@@ -91,8 +91,7 @@ class SdpaAttention:
 
         def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
             outputs = []
-            by_row = zip(torch.split(queries, counts), rows, strict=True)
-            for own, (length, index, mask) in by_row:
+            for own, (length, index, mask) in zip(torch.split(queries, counts), rows, strict=True):
                 own_keys, own_values = (
                     states[index].flatten(0, 1)[:length].transpose(0, 1)[None] for states in (keys, values)
                 )

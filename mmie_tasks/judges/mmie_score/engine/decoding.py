@@ -60,8 +60,7 @@ def _last_tokens(rows: Sequence[Row], page_tokens: int, long_after: int) -> NDAr
 def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tensor:
     """Logits behind the last tokens, (rows, vocabulary)."""
     ids, positions, slots, is_long = tokens
-    hidden = text.forward(text.embed(ids), positions, is_long.bool(), slots, attend)
-    return text.logits(hidden)
+    return text.logits(text.forward(text.embed(ids), positions, is_long.bool(), slots, attend))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,7 @@ class PlainDecoder:
         layout = BatchLayout(
             starts=list(range(len(rows) + 1)), lengths=(tokens[1] + 1).tolist(), tables=[row.pages for row in rows]
         )
-        attend = self.attention.plan(layout, text.device)
-        return _logits(text, torch.from_numpy(tokens).to(text.device), attend)
+        return _logits(text, torch.from_numpy(tokens).to(text.device), self.attention.plan(layout, text.device))
 
 
 class DecodeInputs:
@@ -156,8 +154,7 @@ class StaticDecoder:
     def __init__(
         self, text: TextModel, attention: FlashAttention, *, rows: int, max_tokens: int, capture: Capture | None
     ) -> None:
-        width = -(-max_tokens // attention.page_tokens)
-        self.inputs = DecodeInputs(text, rows=rows, width=width)
+        self.inputs = DecodeInputs(text, rows=rows, width=-(-max_tokens // attention.page_tokens))
         attend = attention.plan_decoding(self.inputs)
         self.compute: Compute = lambda: _logits(text, self.inputs.longs, attend)
         self._capture = capture

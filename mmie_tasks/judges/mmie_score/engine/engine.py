@@ -121,8 +121,7 @@ class Engine:
         chunks = self._next_chunks(bool(decoding))
         rows = [chunk.row for chunk in chunks if chunk.ends_prompt] if chunks else decoding
         if chunks:
-            involved = [chunk.row for chunk in chunks]
-            logits = self._within_memory(lambda: self._prefilled(chunks), involved)
+            logits = self._within_memory(lambda: self._prefilled(chunks), [chunk.row for chunk in chunks])
         else:
             self.steps["decode"] += 1
             logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)

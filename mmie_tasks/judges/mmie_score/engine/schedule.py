@@ -325,8 +325,7 @@ class Schedule:
                 row.pages[: len(pages)] = pages
                 row.stored = len(pages) * self.page_tokens
             if row.unstored:
-                stop = row.stored + min(max_tokens, row.unstored)
-                chunks.append(Chunk(row=row, start=row.stored, stop=stop))
+                chunks.append(Chunk(row=row, start=row.stored, stop=row.stored + min(max_tokens, row.unstored)))
                 max_tokens -= chunks[-1].size
         return chunks
 
@@ -338,8 +337,7 @@ class Schedule:
         row = chunk.row
         row.stored = chunk.stop
         if self.prefixes is not None:
-            is_long = self._is_long(row)
-            self.prefixes.add(row.prompt.ids, row.pages, row.stored, is_long=is_long)
+            self.prefixes.add(row.prompt.ids, row.pages, row.stored, is_long=self._is_long(row))
 
     def decoding(self) -> list[Row]:
         """The rows with a complete prompt: they have generated at least one token."""

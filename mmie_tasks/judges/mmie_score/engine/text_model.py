@@ -45,8 +45,7 @@ class TextModel:
         weight = self._head.weight
         self.device, self.dtype = weight.device, weight.dtype
         self.rotary = Rotary(config, self.device)
-        layers = config.num_hidden_layers
-        shape = (layers, pages, page_tokens, self._kv_heads, self._head_dim)
+        shape = (config.num_hidden_layers, pages, page_tokens, self._kv_heads, self._head_dim)
         self.keys = torch.zeros(shape, dtype=self.dtype, device=self.device)
         self.values = torch.zeros_like(self.keys)
 
@@ -83,8 +82,7 @@ class TextModel:
             query, key, value = (states.unflatten(-1, (-1, self._head_dim)) for states in fused.split(sizes, dim=-1))
             keys.flatten(0, 1).index_copy_(0, slots, rotated(key, cos, sin))
             values.flatten(0, 1).index_copy_(0, slots, value)
-            attended = attend(rotated(query, cos, sin), keys, values)
-            hidden = hidden + layer.self_attn.o_proj(attended.flatten(1))
+            hidden = hidden + layer.self_attn.o_proj(attend(rotated(query, cos, sin), keys, values).flatten(1))
             hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
         return hidden
 

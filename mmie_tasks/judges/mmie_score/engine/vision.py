@@ -104,8 +104,7 @@ class Vision:
         features = self._forward(tiles, batch_tiles)
         offset = 0
         for pending, start, stop in stretches:
-            own = features[offset : offset + stop - start]
-            pending.features.append(own.flatten(0, 1))
+            pending.features.append(features[offset : offset + stop - start].flatten(0, 1))
             pending.computed = stop
             offset += stop - start
 
