@@ -104,8 +104,7 @@ def _options(access: Access, url: str) -> dict[str, Any]:
     parts, headers = urlsplit(url), {}
     if parts.username is not None:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        encoded = base64.b64encode(credentials.encode()).decode("ascii")
-        headers["Authorization"] = f"Basic {encoded}"
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
     # Without user, password and query, which the HTTP library would log.
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
     azure = {"azure_endpoint": address, "api_version": access.api_version}

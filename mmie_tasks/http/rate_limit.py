@@ -154,11 +154,10 @@ class Pace:
 class Health:
     """Whether a server is working: a circuit breaker.
 
-    After more failures in a row than chance explains, the server gets no requests for a cooldown,
-    then one probe at a time; every failed probe begins a longer cooldown. A server that fails often
-    and still replies to some requests gets no cooldown. A denial (wrong key, unknown model, no
-    credit left) begins a cooldown at once; after `DENIALS_BEFORE_CLOSING` in a row the server is
-    closed for good.
+    After more failures in a row than chance explains, the server gets no requests for a cooldown, then one probe at a
+    time; every failed probe begins a longer cooldown. A server that fails often and still replies to some requests gets
+    no cooldown. A denial (wrong key, unknown model, no credit left) begins a cooldown at once; after
+    `DENIALS_BEFORE_CLOSING` in a row the server is closed for good.
 
     Attributes:
         closed: The server's words if it is closed, else None.
@@ -203,8 +202,7 @@ class Health:
             return False
         self._failures += 1
         self._failed_recently.append(True)
-        is_chance = self._failures < _WINDOW and self.explains(self._failures)
-        if not self.on_probation and is_chance:
+        if not self.on_probation and self._failures < _WINDOW and self.explains(self._failures):
             return False
         return self._cool_down() == 1
 

@@ -1,9 +1,8 @@
 """Sends many requests to one or several servers, and retries those that fail.
 
-`send_all` is the entry. One loop decides which request goes where and when; every request in flight
-is a task of its own, so a request's body is built only when it is sent. A failed request waits and
-is sent again, to another server if possible. All remaining requests are given up if every server
-denies access, or if no server replies for too long.
+`send_all` is the entry. One loop decides which request goes where and when; every request in flight is a task of its
+own, so a request's body is built only when it is sent. A failed request waits and is sent again, to another server if
+possible. All remaining requests are given up if every server denies access, or if no server replies for too long.
 """
 
 from __future__ import annotations
@@ -177,8 +176,7 @@ def send_all(
         requests: Not changed and not copied.
         connect: Opens the servers in the event loop that uses them, and closes them.
         policy: How requests are sent and retried.
-        store: Where replies are looked up before a request is sent, and stored before they are
-            yielded.
+        store: Where replies are looked up before a request is sent, and stored before they are yielded.
     """
     results: SimpleQueue[tuple[int, ReplyT | Undelivered] | Future[None]] = SimpleQueue()
     cancellation: Future[Callable[[], object]] = Future()
@@ -279,8 +277,7 @@ class Queue:
 
         Args:
             now: On the clock.
-            as_probe: It tests whether a server denies everything: prefer a request that was not
-                denied itself.
+            as_probe: It tests whether a server denies everything: prefer a request that was not denied itself.
         """
         if as_probe:
             for entry in self._retries:
@@ -433,19 +430,15 @@ class Dispatcher(Generic[RequestT, ReplyT]):
                 if success.pause_s is not None:
                     endpoint.limiter.pause(success.pause_s)
                 self._policy.budget.pay(success.cost_usd)
+                self._note_reply(endpoint)
                 job.replies += 1
                 if success.is_final or job.replies == MAX_REPLIES:
-                    self._deliver(job, endpoint, success.reply)
+                    self._report(job.index, success.reply)
                 else:
-                    self._note_reply(endpoint)
                     job.last_reply, job.last_endpoint = success.reply, endpoint
                     self._queue.put_back(job, self._policy.clock() + self._policy.pace.wait_s(job.replies))
             case Failure() as failure:
                 self._handle_failure(job, endpoint, ticket, failure)
-
-    def _deliver(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], result: ReplyT | Undelivered) -> None:
-        self._note_reply(endpoint)
-        self._report(job.index, result)
 
     def _note_reply(self, endpoint: Endpoint[RequestT, ReplyT]) -> None:
         if endpoint.health.on_probation:
@@ -455,11 +448,10 @@ class Dispatcher(Generic[RequestT, ReplyT]):
         self._silence_start = inf
 
     def _handle_failure(self, job: Job, endpoint: Endpoint[RequestT, ReplyT], ticket: Ticket, failure: Failure) -> None:
-        if failure.kind == "invalid":
-            self._report(job.index, Undelivered(cause="invalid", reason=failure.reason))
-            return
         if failure.kind == "rejected":
-            self._deliver(job, endpoint, Undelivered(cause="rejected", reason=failure.reason))
+            self._note_reply(endpoint)
+        if failure.kind == "rejected" or failure.kind == "invalid":
+            self._report(job.index, Undelivered(cause=failure.kind, reason=failure.reason))
             return
         if failure.kind == "busy":
             endpoint.limiter.throttle(ticket, failure.wait_s)
@@ -530,6 +522,5 @@ class Dispatcher(Generic[RequestT, ReplyT]):
     def _stop_spending(self) -> None:
         budget = self._policy.budget
         reason = f"{budget.spent_usd:.4f} of {budget.max_cost_usd:.4f} US dollars are spent"
-        line = f"{self._policy.service} gets no more requests: {reason} (`max_cost`)."
-        self._policy.traffic.log_trouble("", line)
+        self._policy.traffic.log_trouble("", f"{self._policy.service} gets no more requests: {reason} (`max_cost`).")
         self._give_up(Undelivered(cause="over_budget", reason=reason))

@@ -113,8 +113,7 @@ class Judge(Protocol):
     def signature(self) -> str:
         """Everything of the judge that can move a score, as ``key:value|key:value``.
 
-        Replies are cached under it. It holds no key or limit, which move no score, and of an
-        address at most the host.
+        Replies are cached under it. It holds no key or limit, which move no score, and of an address at most the host.
         """
         ...
 
@@ -179,8 +178,7 @@ class HasAssets(Protocol):
     def assets(self) -> Sequence[Asset]:
         """What ``doctor`` checks and ``prefetch`` downloads; empty if nothing. Does not connect.
 
-        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which
-        may download them.
+        A judge that lists assets is checked by their checks in place of `SelfChecking.check`, which may download them.
 
         Raises:
             JudgeMisconfigured: Its options name no asset that can exist.

@@ -99,10 +99,9 @@ class CachedJudge:
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield cached replies at once, then send all other requests together.
 
-        Of requests with the same content one is sent; the others get its outcome, as cached. A
-        judge that uses a store stores replies on arrival, and sends nothing that another process
-        is sending or has sent meanwhile; replies of other judges are stored before they are
-        yielded.
+        Of requests with the same content one is sent; the others get its outcome, as cached. A judge that uses a store
+        stores replies on arrival, and sends nothing that another process is sending or has sent meanwhile; replies of
+        other judges are stored before they are yielded.
         """
         with ExitStack() as stack:
             replies = self._access(stack.enter_context, self._file.open())

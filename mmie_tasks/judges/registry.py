@@ -1,12 +1,10 @@
 """Judges by name, and their options: built-in ones, and those of other packages.
 
-A judge is registered as a callable with keyword parameters that returns a `Judge`. The parameters
-are its options, and their annotations the types. A parameter ``environment`` is not an option: it
-receives the environment. To add a built-in judge: a module here and an entry in `BUILT_IN`. To add
-one from another package:
+A judge is registered as a callable with keyword parameters that returns a `Judge`. The parameters are its options, and
+their annotations the types. A parameter ``environment`` is not an option: it receives the environment. To add a
+built-in judge: a module here and an entry in `BUILT_IN`. To add one from another package:
 
-    [project.entry-points."mmie_tasks.judges"]
-    my_judge = "my_package:MyJudge"
+    [project.entry-points."mmie_tasks.judges"] my_judge = "my_package:MyJudge"
 """
 
 from __future__ import annotations

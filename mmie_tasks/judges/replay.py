@@ -26,8 +26,7 @@ def open_judge(
 
     Args:
         environment: Names the folder of the default cache.
-        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default,
-            the default cache.
+        path: The recording: a cache file or a JSONL file, or several joined by ``;``; by default, the default cache.
         signature: Signature of the judge to replay, or a part of it that no other judge has.
         model: Model to replay: the one in the replies, or the one in the signature.
 

@@ -1,9 +1,8 @@
 """Metric rows that are filled in later, so that all samples of a process are judged together.
 
-The runner calls ``process_results`` for every document, several at a time, and copies the result
-into the log. Only then does it read the rows, in its main thread and before it stops a launcher,
-gathers or averages (lmms-eval 0.7.3, ``evaluator.py:1378-1394``). So a row can be returned empty
-and filled in place when it is read.
+The runner calls ``process_results`` for every document, several at a time, and copies the result into the log. Only
+then does it read the rows, in its main thread and before it stops a launcher, gathers or averages (lmms-eval 0.7.3,
+``evaluator.py:1378-1394``). So a row can be returned empty and filled in place when it is read.
 """
 
 from __future__ import annotations

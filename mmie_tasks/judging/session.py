@@ -1,8 +1,7 @@
 """A judging session: a benchmark's judge, the samples that wait for it, verdicts and progress.
 
-A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one
-object of it, and so its budget and its check. `judge_all` is the only function that turns the
-failure of a judge into `Unscored`.
+A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one object of it, and so its
+budget and its check. `judge_all` is the only function that turns the failure of a judge into `Unscored`.
 """
 
 from __future__ import annotations
@@ -163,14 +162,12 @@ def unscored(error: JudgeError) -> Unscored:
 class Progress:
     """A progress bar, and a final log line.
 
-    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per
-    second, and the cost with a forecast of the total: the mean of the replies that were paid for,
-    for every sample that is left.
+    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per second, and the cost
+    with a forecast of the total: the mean of the replies that were paid for, for every sample that is left.
 
-    The rate counts the input and output tokens of replies that arrived since judging began, over
-    the time since then; replies from the cache do not count. The remaining time is tqdm's, from
-    samples per second. A judge that computes its longest samples first becomes faster, so the
-    remaining time is then over- rather than underestimated.
+    The rate counts the input and output tokens of replies that arrived since judging began, over the time since then;
+    replies from the cache do not count. The remaining time is tqdm's, from samples per second. A judge that computes
+    its longest samples first becomes faster, so the remaining time is then over- rather than underestimated.
 
     Args:
         title: Name of the benchmark; with an empty title nothing is shown or logged.
@@ -227,8 +224,7 @@ class Progress:
                 self._counts["input"] += usage.input_tokens
                 self._counts["output"] += usage.output_tokens
                 if self._cost_usd is not None:
-                    cost_usd = usage.cost_usd
-                    self._cost_usd = None if cost_usd is None else self._cost_usd + cost_usd
+                    self._cost_usd = None if usage.cost_usd is None else self._cost_usd + usage.cost_usd
             case JudgeError():
                 self._counts["failed"] += 1
                 self._failures[str(outcome).partition("\n")[0]] += 1
@@ -338,8 +334,7 @@ class BenchmarkJudge:
     Args:
         title: Names the benchmark in the progress bar.
         default: See below.
-        check_setup: Checks what else judging needs, such as the official prompts; raises a
-            `MmieTasksError`.
+        check_setup: Checks what else judging needs, such as the official prompts; raises a `MmieTasksError`.
 
     Attributes:
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.

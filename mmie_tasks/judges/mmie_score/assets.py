@@ -57,9 +57,6 @@ def _describe_packages() -> str:
         raise JudgeMisconfigured(f"{error.name} is not installed.", hint=f"`pip install {error.name}`") from error
 
 
-# The checkpoint on the Hub
-
-
 def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Asset:
     repo, requested = judge.model, judge.revision or "main"
     revision = checkpoint_note(repo, requested, environment).read() or requested
@@ -67,7 +64,6 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
     checks = _checkpoint_checks(
         lambda: cached_snapshot(repo, revision) or locate(repo, judge.revision, environment), judge
     )
-    comparison = Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision))
     return Asset(
         name=_CHECKPOINT,
         source=cached.name if cached else f"{repo}@{revision}",
@@ -76,7 +72,7 @@ def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> As
         plan=lambda: download_plan(repo, revision),
         fetch=lambda: locate(repo, judge.revision, environment).name,
         copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
-        checks=(comparison, *checks),
+        checks=(Check(subject=_CHECKPOINT, describe=lambda: _compare_with_hub(repo, revision)), *checks),
     )
 
 
@@ -98,9 +94,6 @@ def _compare_with_hub(repo: str, revision: str) -> str:
     return message
 
 
-# Checks of a checkpoint that is here
-
-
 def _checkpoint_checks(location: Callable[[], CheckpointLocation], judge: MmieScoreJudge) -> tuple[Check, ...]:
     @cache
     def checkpoint() -> Checkpoint:
@@ -119,12 +112,10 @@ def _describe_files(checkpoint: Checkpoint) -> str:
     description = (
         f"InternVL2 with Phi-3, {readable_size(checkpoint.weight_bytes)} of {checkpoint.dtype}, "
         f"{text.num_hidden_layers} layers, vocabulary {text.vocab_size:,}, "
-        f"tiles of {checkpoint.config.vision_config.image_size} px; "
-        f"rope {text.rope_scaling.type}, long above {text.original_max_position_embeddings:,} of "
-        f"{text.max_position_embeddings:,} tokens; "
-        f"tokenizer legacy={str(tokenizer.legacy).lower()}, "
-        f"{len(tokenizer.added)} added tokens, {stripping} with rstrip; system message of "
-        f"{len(checkpoint.system_message)} characters in `{checkpoint.message_file}`; "
+        f"tiles of {checkpoint.config.vision_config.image_size} px; rope {text.rope_scaling.type}, long above "
+        f"{text.original_max_position_embeddings:,} of {text.max_position_embeddings:,} tokens; "
+        f"tokenizer legacy={str(tokenizer.legacy).lower()}, {len(tokenizer.added)} added tokens, {stripping} with "
+        f"rstrip; system message of {len(checkpoint.system_message)} characters in `{checkpoint.message_file}`; "
         f"digest {checkpoint.digest}"
     )
     return "; ".join([description, *checkpoint.notes])
@@ -145,7 +136,6 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     longest = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
     budget = plan(checkpoint, placement, judge.max_rows, longest, free)
     return (
-        f"{readable_size(free)} free on {placement.device}: "
-        f"{min(budget.rows, budget.longest_rows)} requests of {longest:,} tokens fit at once, "
-        f"in {placement.dtype_name}, attention {placement.attention.name}"
+        f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
+        f"{longest:,} tokens fit at once, in {placement.dtype_name}, attention {placement.attention.name}"
     )

@@ -26,8 +26,7 @@ _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a ti
 def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX) -> tuple[int, int]:
     """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
-    Of equally close grids the one with more tiles wins, if the image has more than half as many
-    pixels as that grid.
+    Of equally close grids the one with more tiles wins, if the image has more than half as many pixels as that grid.
 
     Args:
         width_px: Of the image.
@@ -81,9 +80,8 @@ def _grids(max_tiles: int) -> list[tuple[int, int]]:
 def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:
     """Cut an image into tiles, row by row, then a thumbnail of the whole if there is more than one.
 
-    The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more
-    than 8 bits are clipped. No rotation from EXIF, no colour profile; of an animation, the first
-    frame.
+    The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more than 8 bits are
+    clipped. No rotation from EXIF, no colour profile; of an animation, the first frame.
 
     Args:
         path: The image file.

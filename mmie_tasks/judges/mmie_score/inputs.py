@@ -38,8 +38,7 @@ class InputBuilder:
 
         Raises:
             RequestBroken: An image cannot be used.
-            RequestUnfit: The prompt is too long, or control strings in the text do not match the
-                images.
+            RequestUnfit: The prompt is too long, or control strings in the text do not match the images.
         """
         image_tiles = [read_tiles(path, self._tile_px) for path in _images(request)]
         counts = [len(image) for image in image_tiles]
@@ -53,8 +52,7 @@ class InputBuilder:
     def length(self, request: JudgeRequest) -> int:
         """Tokens of the prompt, by the headers of its images; 0 if it cannot be prepared."""
         try:
-            sizes = [size_px(path) for path in _images(request)]
-            counts = [tiles(*size, tile_px=self._tile_px) for size in sizes]
+            counts = [tiles(*size_px(path), tile_px=self._tile_px) for path in _images(request)]
             text_tokens = len(self.checkpoint.tokenizer.encode(self._query(request, [0] * len(counts))))
         except (DataMissing, DataBroken, ValueError):
             return 0

@@ -101,9 +101,8 @@ class MmieScoreJudge:
         with self._open_lock:
             placement = self._placement
             return (
-                f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}"
-                f"|dtype:{placement.dtype_name}|device:{placement.device.type}"
-                f"|attention:{placement.attention.name}|stop:end"
+                f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}|dtype:{placement.dtype_name}"
+                f"|device:{placement.device.type}|attention:{placement.attention.name}|stop:end"
             )
 
     @cached_property

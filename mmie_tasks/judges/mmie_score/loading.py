@@ -57,8 +57,7 @@ class LoadedJudge:
                 unscored if memory does not hold them.
 
         Raises:
-            JudgeMisconfigured: Not even the shortest request fits into memory, or the weights
-                cannot be loaded.
+            JudgeMisconfigured: Not even the shortest request fits into memory, or the weights cannot be loaded.
         """
         longest = max(lengths)
         if self._engine is not None:
@@ -93,9 +92,8 @@ class LoadedJudge:
     def _load(self) -> InternVLForConditionalGeneration:
         checkpoint, placement = self._checkpoint, self._placement
         logger.info(
-            f"Loading MMIE-Score, {checkpoint.location.name}: "
-            f"{readable_size(checkpoint.weight_bytes)}, as {placement.dtype_name} on "
-            f"{placement.device}."
+            f"Loading MMIE-Score, {checkpoint.location.name}: {readable_size(checkpoint.weight_bytes)}, "
+            f"as {placement.dtype_name} on {placement.device}."
         )
         try:
             return load_model(checkpoint, device=placement.device, dtype=placement.dtype)

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.devices import Placement
 
 TWO_STEPS = (
-    "judge in a second command, which has the memory to itself: run the model with "
-    "`--predict_only --output_path OUT`, then score its answers with `--model predictions "
-    "--model_args path=OUT` and the same `--tasks`"
+    "judge in a second command, which has the memory to itself: run the model with `--predict_only --output_path "
+    "OUT`, then score its answers with `--model predictions --model_args path=OUT` and the same `--tasks`"
 )
 """Hint for a judge and a tested model that do not fit into memory together."""
 
@@ -103,8 +102,7 @@ def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, long
         dtype_bytes: Of a number.
         chunk_tokens: Tokens in the step.
         longest_tokens: Of the longest sequence.
-        plain: Whether attention has no kernel for pages, so that a row's keys are gathered and
-            masked.
+        plain: Whether attention has no kernel for pages, so that a row's keys are gathered and masked.
     """
     text = config.llm_config
     numbers = 4 * text.hidden_size + 4 * text.intermediate_size
@@ -129,10 +127,9 @@ def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
 def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int) -> Budget:
     """The best budget that fits.
 
-    On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose
-    memory other programs use too, they take half of it, or what one request needs. Chunks of
-    prompts and vision batches get smaller before fewer than `GOOD_ROWS` of the longest requests
-    fit.
+    On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose memory other programs use
+    too, they take half of it, or what one request needs. Chunks of prompts and vision batches get smaller before fewer
+    than `GOOD_ROWS` of the longest requests fit.
 
     Args:
         checkpoint: The model.
@@ -206,10 +203,9 @@ def _too_little(smallest: Budget, free_bytes: int, longest_tokens: int, device: 
     pages = (smallest.longest_pages + 1) * smallest.page_bytes
     work = smallest.step_bytes
     return JudgeMisconfigured(
-        f"MMIE-Score needs {readable_size(smallest.weight_bytes + pages + work)} free on "
-        f"`{device}` for its weights ({readable_size(smallest.weight_bytes)}), one request of "
-        f"{longest_tokens:,} tokens ({readable_size(pages)}) and its work ({readable_size(work)}), "
-        f"and {readable_size(free_bytes)} are free.",
+        f"MMIE-Score needs {readable_size(smallest.weight_bytes + pages + work)} free on `{device}` for its weights "
+        f"({readable_size(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens ({readable_size(pages)}) "
+        f"and its work ({readable_size(work)}), and {readable_size(free_bytes)} are free.",
         hint=f"{TWO_STEPS}; or choose another device with `device=`; or, where `max_memory=` "
         "says less than the device has, allow more",
     )

@@ -40,10 +40,9 @@ def question_of(parts: Sequence[str | Path]) -> str:
 def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
     """The whole text that the model reads.
 
-    Each image replaces the first ``<image>`` that is left in the whole text, system message
-    included. So if the judged text contains one, later images move forward and the last ``<image>``
-    stays text, as in the official code. If there are images and no ``<image>``, one is put in
-    front.
+    Each image replaces the first ``<image>`` that is left in the whole text, system message included. So if the judged
+    text contains one, later images move forward and the last ``<image>`` stays text, as in the official code. If there
+    are images and no ``<image>``, one is put in front.
 
     Args:
         question: With an ``<image>`` for every image.
@@ -79,9 +78,8 @@ def finish(text: str) -> str:
 def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
     """The control strings of the judge that occur in a request's text.
 
-    An ``<image>`` in the text takes the position of an image, and an added token is read as that
-    token: a judged answer could end its turn and write its own score. The official code reads both
-    so.
+    An ``<image>`` in the text takes the position of an image, and an added token is read as that token: a judged answer
+    could end its turn and write its own score. The official code reads both so.
 
     Args:
         texts: The text parts of a request.

@@ -122,9 +122,8 @@ def _added_tokens(path: Path, decoder: Mapping[str, AddedToken]) -> dict[int, Ad
 def _special_tokens(config: TokenizerConfig, listed: Mapping[str, AddedToken]) -> tuple[AddedToken, ...]:
     """The special tokens, each with the flags that take precedence.
 
-    For a role these are the list's, unless the file does not name the role: then it is the class's
-    default token, which has no flags. For other tokens the list's flags take precedence over a
-    string, and not over an object.
+    For a role these are the list's, unless the file does not name the role: then it is the class's default token, which
+    has no flags. For other tokens the list's flags take precedence over a string, and not over an object.
     """
     special: dict[str, AddedToken] = {}
     for role in _ROLES:
@@ -160,9 +159,8 @@ class SlowLlamaTokenizer:
     def __init__(self, folder: Path) -> None:
         """Read what the slow ``LlamaTokenizer`` of transformers 4.37.2 reads of a checkpoint.
 
-        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has
-        ``added_tokens_decoder``, ``added_tokens.json`` and ``special_tokens_map.json`` are not
-        read.
+        These are ``tokenizer.model`` and ``tokenizer_config.json`` only: if the latter has ``added_tokens_decoder``,
+        ``added_tokens.json`` and ``special_tokens_map.json`` are not read.
 
         Raises:
             JudgeMisconfigured: A file is missing, broken or of another tokenizer, has a setting

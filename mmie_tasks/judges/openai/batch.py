@@ -202,8 +202,7 @@ class BatchRun:
             for submission in self._store.load():
                 if submission.batch is None or self._waiting.keys().isdisjoint(submission.keys):
                     continue
-                name = f"`{submission.batch}`"
-                logger.info(f"mmie-tasks: the batch {name} of an earlier run is used.")
+                logger.info(f"mmie-tasks: the batch `{submission.batch}` of an earlier run is used.")
                 yield from self._inspect(self._start(submission), is_earlier=True)
             while self._waiting or self.running:
                 if self._may_submit():
@@ -231,8 +230,7 @@ class BatchRun:
 
     def _start(self, submission: Submission) -> RunningBatch:
         """Wait for a batch, which has some of the waiting requests."""
-        keys = [key for key in submission.keys if key in self._waiting]
-        requests = {key: self._waiting.pop(key) for key in keys}
+        requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
         entry = RunningBatch(submission=submission, requests=requests, dialect=self._dialect)
         self.running.append(entry)
         self._tried_dialects.add(self._dialect)
@@ -339,8 +337,7 @@ class BatchRun:
 
         Args:
             entry: The batch.
-            is_earlier: It was submitted by an earlier run: requests without a reply are submitted
-                again, not given up.
+            is_earlier: It was submitted by an earlier run: requests without a reply are submitted again, not given up.
         """
         try:
             batch = self._provider.retrieve(entry.batch)
@@ -407,24 +404,19 @@ class BatchRun:
 
     def _judge_error(self, error: JudgeUnavailable | Rejected | OSError) -> JudgeError:
         """The judge error of every request that a fault concerns."""
-        match error:
-            case JudgeUnavailable():
-                return error
-            case Rejected():
-                match error.error.status:
-                    case 401 | 403:
-                        hint = "check the key and its permissions"
-                    case 404 | 405 | 501:
-                        hint = "leave `batch=true` out: not every server has a Batch API"
-                    case _:
-                        hint = "check the account, or leave `batch=true` out"
-                server = f"The judge's server {self._provider.address}"
-                return JudgeMisconfigured(f"{server} accepts no batch: {error}.", hint=hint)
-            case OSError():
-                return JudgeMisconfigured(
-                    f"The folder `{self._store.folder}` for batches cannot be used: {error.strerror}.",
-                    hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
-                )
+        if isinstance(error, JudgeUnavailable):
+            return error
+        if isinstance(error, OSError):
+            return JudgeMisconfigured(
+                f"The folder `{self._store.folder}` for batches cannot be used: {error.strerror}.",
+                hint="make room on the disk, or name another with `MMIE_TASKS_CACHE`",
+            )
+        hint = "check the account, or leave `batch=true` out"
+        if error.error.status in (401, 403):
+            hint = "check the key and its permissions"
+        elif error.error.status in (404, 405, 501):
+            hint = "leave `batch=true` out: not every server has a Batch API"
+        return JudgeMisconfigured(f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint)
 
 
 def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[ResultLine]:

@@ -1,8 +1,7 @@
 """Batches on disk and at the provider: submission records, request and result files, API calls.
 
-A submission record is a small JSON file, written before anything is sent, so that a run that was
-killed finds its batch again. It holds hashes of requests and the provider's names for the batch and
-its files; no request, reply or key.
+A submission record is a small JSON file, written before anything is sent, so that a run that was killed finds its batch
+again. It holds hashes of requests and the provider's names for the batch and its files; no request, reply or key.
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ def digest_of(signature: str, keys: Iterable[str]) -> str:
     >>> digest_of("judge:x", ["b", "a"]) == digest_of("judge:x", ["a", "b"])
     True
     """
-    text = "\n".join([signature, *sorted(keys)])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256("\n".join([signature, *sorted(keys)]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -488,8 +486,7 @@ class Provider:
                 else failure.kind in ("denied", "rejected") or is_too_much(failure.error)
             ):
                 raise Rejected(failure.error)
-            demanded_s = max(failure.wait_s or 0.0, failure.pause_s or 0.0)
-            wait_s = max(self._pace.retries.wait_s(attempts), demanded_s)
+            wait_s = max(self._pace.retries.wait_s(attempts), failure.wait_s or 0.0, failure.pause_s or 0.0)
             if time.monotonic() + wait_s > end:
                 raise JudgeUnavailable(f"{self.address} gave no usable answer in {patience_s:g} s: {failure.reason}")
             time.sleep(wait_s)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from difflib import get_close_matches
-from typing import Any, TypeVar
 
 import openai
 from loguru import logger
@@ -24,7 +22,6 @@ from mmie_tasks.judges.openai.wire import ChatServer
 _LIST_TIMEOUT_S = 10.0
 _MAX_NAMES = 5
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
-_T = TypeVar("_T")
 
 
 def check(
@@ -32,8 +29,7 @@ def check(
 ) -> None:
     """Check every server by a chat request with the run's parameters, for a few tokens.
 
-    One server that works is enough; the log warns about the others, and about a model that will
-    be shut down soon.
+    One server that works is enough; the log warns about the others, and about a model that will be shut down soon.
 
     Args:
         settings: The judge's.
@@ -52,24 +48,20 @@ def check(
 
     async def results() -> list[JudgeMisconfigured | None]:
         shared = (pace or Pace(), adaptations or Adaptations())
-        return await asyncio.gather(*(_problem(settings, url, *shared) for url in urls))
+        return await asyncio.gather(*(_problem(settings, url, *shared) for url in settings.base_urls))
 
-    urls = settings.base_urls
-    problems = [problem for problem in _run(results) if problem is not None]
-    if len(problems) == len(urls):
-        raise problems[0]
-    for problem in problems:
-        logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
-
-
-def _run(main: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine, also where a loop is running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(main())
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(lambda: asyncio.run(main())).result()
+        outcomes = asyncio.run(results())
+    else:  # in a notebook, whose loop is running
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            outcomes = pool.submit(lambda: asyncio.run(results())).result()
+    problems = [problem for problem in outcomes if problem is not None]
+    if len(problems) == len(outcomes):
+        raise problems[0]
+    for problem in problems:
+        logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
 
 
 async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adaptations) -> JudgeMisconfigured | None:

@@ -79,8 +79,7 @@ class OpenAIJudge:
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as they arrive.
 
-        Nothing is sent before the first `next`; closing the iterator cancels the requests in
-        flight.
+        Nothing is sent before the first `next`; closing the iterator cancels the requests in flight.
         """
         return self.ask_with_store(requests)
 

@@ -63,8 +63,7 @@ class Adaptations:
 
     Attributes:
         dialects: The parameters that a server accepts, by its address.
-        out_of_tokens: Requests that got a reply without text at the token limit; they are sent
-            again with headroom.
+        out_of_tokens: Requests that got a reply without text at the token limit; they are sent again with headroom.
     """
 
     dialects: dict[str, Dialect] = field(default_factory=dict)

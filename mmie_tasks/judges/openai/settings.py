@@ -33,6 +33,7 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
 _DEFAULT_URL = "https://api.openai.com/v1"
+_PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
 _SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
 
 
@@ -126,8 +127,7 @@ class Settings:
     """The options of `open_judge`, completed from the environment.
 
     Attributes:
-        base_urls: Servers that all serve this model; without ``/chat/completions``. A query is
-            sent with every request.
+        base_urls: Servers that all serve this model; without ``/chat/completions``. A query is sent with every request.
         api_key: None if no variable holds one.
         key_variables: The environment variables that may hold the key, in order of precedence.
         temperature: None for the server's default.
@@ -169,7 +169,7 @@ class Settings:
         if dialect.headroom:
             parts.append(f"reasoning:+{dialect.headroom}")
         hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
-        if foreign_hosts := sorted(host for host in hosts if not _is_provider(host)):
+        if foreign_hosts := sorted(host for host in hosts if not f".{host}".endswith(_PROVIDER_DOMAINS)):
             parts.append(f"host:{'+'.join(foreign_hosts)}")
         return "|".join(parts)
 
@@ -193,16 +193,10 @@ class Settings:
         if self.api_key is not None or not self.needs_key:
             return None
         names = ", ".join(f"`{name}`" for name in self.key_variables)
-        address = public_address(self.base_urls[0])
-        hint = f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server"
         return JudgeMisconfigured(
-            f"The judge `{self.model}` at {address} needs a key, and none is set in {names}.", hint=hint
+            f"The judge `{self.model}` at {public_address(self.base_urls[0])} needs a key, and none is set in {names}.",
+            hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
         )
-
-
-def _is_provider(host: str) -> bool:
-    """Whether a host is OpenAI's own, or OpenAI at Azure."""
-    return f".{host}".endswith((".api.openai.com", ".openai.azure.com"))
 
 
 def public_address(url: str) -> str:

@@ -101,9 +101,8 @@ class ChatServer:
             self._dialects[self._address] = other
             has_temperature = other.takes_temperature or self._settings.temperature is None
             logger.warning(
-                f"The judge `{self._settings.model}` at {self._address} now gets "
-                f"`{other.max_tokens_name}`{'' if has_temperature else ', no temperature'}, "
-                f"because it answered {failure.error}"
+                f"The judge `{self._settings.model}` at {self._address} now gets `{other.max_tokens_name}`"
+                f"{'' if has_temperature else ', no temperature'}, because it answered {failure.error}"
             )
 
     async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
@@ -171,8 +170,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
             content.append({"type": "text", "text": text})
             continue
         data = image_bytes(part)
-        encoded = base64.b64encode(data).decode("ascii")
-        image = {"url": f"data:{mime_type(data, part)};base64,{encoded}"}
+        image = {"url": f"data:{mime_type(data, part)};base64,{base64.b64encode(data).decode()}"}
         if settings.detail:
             image["detail"] = settings.detail
         content.append({"type": "image_url", "image_url": image})

@@ -95,8 +95,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     if len(tokenizer) > config.llm_config.vocab_size:
         raise unusable(
             f"The tokenizer in `{folder}` has {len(tokenizer)} tokens, and `llm_config.vocab_size` "
-            f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same "
-            "model."
+            f"in `{files.CONFIG}` is {config.llm_config.vocab_size}: they are not of the same model."
         )
     small_files = dict.fromkeys((files.CONFIG, *files.TOKENIZER_FILES, message_file(content)))
     existing = [folder / name for name in small_files if (folder / name).is_file()]

@@ -5,9 +5,8 @@ those of the file, and all other fields are ignored. Fixed values are those of I
 Phi-3 text model; other values would need other code.
 
 The default system message belongs to the checkpoint and is not in our code. As in the official
-``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in
-``config.json`` takes precedence over the template's in ``conversation.py``. That file is parsed,
-never run.
+``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in ``config.json`` takes
+precedence over the template's in ``conversation.py``. That file is parsed, never run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The files of a checkpoint: JSON, safetensors headers, and a digest of their content.
 
-Weights are not read here. A safetensors file is 8 bytes (the length of the header), the header
-(JSON: data type, shape and offsets of every tensor), and the data, without gaps. Format:
-https://github.com/huggingface/safetensors.
+Weights are not read here. A safetensors file is 8 bytes (the length of the header), the header (JSON: data type, shape
+and offsets of every tensor), and the data, without gaps. Format: https://github.com/huggingface/safetensors.
 """
 
 from __future__ import annotations
@@ -131,8 +130,7 @@ def find_shards(folder: Path) -> Shards:
     cache; its name in the index must be that of a file in the folder.
 
     Raises:
-        JudgeMisconfigured: There are none, only pickled ones, the index is unusable, or one of its
-            shards is missing.
+        JudgeMisconfigured: There are none, only pickled ones, the index is unusable, or one of its shards is missing.
     """
     existing = sorted(path.name for path in folder.glob("*.safetensors"))
     index: dict[str, str] | None = None

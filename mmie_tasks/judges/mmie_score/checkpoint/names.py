@@ -1,9 +1,8 @@
 """Names and shapes of the checkpoint's weights, and the update of an unmerged LoRA fine-tune.
 
-Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of
-transformers' ``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision
-tower's fused ``qkv`` are queries, keys and values in equal thirds; all other weights keep their
-shape.
+Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of transformers'
+``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision tower's fused ``qkv`` are queries,
+keys and values in equal thirds; all other weights keep their shape.
 
 A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
 ``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice

@@ -60,8 +60,7 @@ class CheckpointLocation:
 def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> CheckpointLocation:
     """Find the checkpoint; download it if it is on the Hub and not on this machine.
 
-    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and
-    ``HF_HUB_OFFLINE``.
+    `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
 
     Args:
         model: A folder, or a repository on the Hub. A text that begins with ``/``, ``.`` or ``~``

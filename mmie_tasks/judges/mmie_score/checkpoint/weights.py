@@ -22,9 +22,8 @@ from mmie_tasks.judges.mmie_score.checkpoint.names import LORA_SCALE, native_nam
 def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dtype) -> InternVLForConditionalGeneration:
     """Build the model and load its weights one at a time, so that none is in memory twice.
 
-    The model is built without memory, and each weight is rounded once from the stored one (a
-    fine-tune's update is added in fp32 before). It has no rotary embedding: the engine computes
-    positions itself, with `Rotary`.
+    The model is built without memory, and each weight is rounded once from the stored one (a fine-tune's update is
+    added in fp32 before). It has no rotary embedding: the engine computes positions itself, with `Rotary`.
 
     Args:
         checkpoint: A checkpoint that `open_checkpoint` returned.

@@ -1,11 +1,10 @@
 """Attention over pages, with an implementation for any device, and the rotary positions.
 
-Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``, one
-token at a time. The official code looks at the highest position of a call: above 4,096 tokens
-(``original_max_position_embeddings``) every token of that call gets the long factors, else the
-short ones, and keys in the cache stay as they were rotated. For one sample a call that means: a
-prompt token follows the length of the prompt, a generated token its own position. Applied to each
-token, the rule holds whatever else is in the batch.
+Rotary positions follow ``Phi3SuScaledRotaryEmbedding`` of InternVL's ``modeling_phi3.py``, one token at a time. The
+official code looks at the highest position of a call: above 4,096 tokens (``original_max_position_embeddings``) every
+token of that call gets the long factors, else the short ones, and keys in the cache stay as they were rotated. For one
+sample a call that means: a prompt token follows the length of the prompt, a generated token its own position. Applied
+to each token, the rule holds whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ class BatchLayout:
     before all but the last key, and so on.
 
     Attributes:
-        starts: Index of each row's first query in the flat batch, and at the end the number of
-            queries.
+        starts: Index of each row's first query in the flat batch, and at the end the number of queries.
         lengths: Keys of each row, those of this step included.
         tables: Pages of each row, in order.
     """

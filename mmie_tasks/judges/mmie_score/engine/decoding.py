@@ -1,10 +1,9 @@
 """Decoding steps: the next token of every row whose prompt is complete.
 
-`PlainDecoder` computes as many tokens as there are rows. `StaticDecoder`, for GPUs, always computes
-the same number of rows, so that the step can be captured once in a CUDA graph and replayed. A step
-is hundreds of small kernels, which take longer to launch one by one than to compute; a graph
-launches all of them at once. Absent rows are computed on a page that belongs to no row. The shapes
-of matrices never change, so a row does not depend on how many rows are alive.
+`PlainDecoder` computes as many tokens as there are rows. `StaticDecoder`, for GPUs, always computes the same number of
+rows, so that the step can be captured once in a CUDA graph and replayed. A step is hundreds of small kernels, which
+take longer to launch one by one than to compute; a graph launches all of them at once. Absent rows are computed on a
+page that belongs to no row. The shapes of matrices never change, so a row does not depend on how many rows are alive.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class DecodeInputs:
         width: The most pages of a row.
 
     Attributes:
-        longs: Token ids, positions, slots, and whether tokens have the long rotary factors,
-            (4, rows), int64.
+        longs: Token ids, positions, slots, and whether tokens have the long rotary factors, (4, rows), int64.
         lengths: Keys that each row sees, (rows,), int32.
         table: Pages of each row, (rows, width), int32.
     """

@@ -38,10 +38,9 @@ _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
 class Engine:
     """Computes rows of different lengths together; none changes the result of another.
 
-    A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row).
-    Prefill comes first, so that decoding steps have as many rows as possible. When memory runs out,
-    the step is repeated with less of everything, in the end with a single row; a prompt fails only
-    if even that is too much.
+    A step is either a prefill step (chunks of prompts) or a decoding step (a token for each row). Prefill comes first,
+    so that decoding steps have as many rows as possible. When memory runs out, the step is repeated with less of
+    everything, in the end with a single row; a prompt fails only if even that is too much.
 
     Attributes:
         schedule: Decides what is computed when.

@@ -1,10 +1,9 @@
 """Attention over pages with torch's flash kernel, for GPUs and half precision, and its self-check.
 
-Requirements of the kernel (torch 2.15, ``torch.nn.attention.varlen`` and ``flash_api.cpp``): pages
-of a multiple of 256 tokens; starts, lengths and page tables in int32; starts of keys although the
-lengths decide. Keys are never split (``num_splits=1``): a row's result then does not depend on its
-neighbours, and cuDNN, which torch would prefer, is excluded. `self_check` tries all this on the GPU
-itself when the judge is loaded.
+Requirements of the kernel (torch 2.15, ``torch.nn.attention.varlen`` and ``flash_api.cpp``): pages of a multiple of 256
+tokens; starts, lengths and page tables in int32; starts of keys although the lengths decide. Keys are never split
+(``num_splits=1``): a row's result then does not depend on its neighbours, and cuDNN, which torch would prefer, is
+excluded. `self_check` tries all this on the GPU itself when the judge is loaded.
 """
 
 from __future__ import annotations

@@ -114,8 +114,7 @@ class Prefill:
 
         Args:
             chunks: At least one, of different rows.
-            fixed_tokens: Tokens that go through every layer, padded behind the chunks; None: as
-                many as there are.
+            fixed_tokens: Tokens that go through every layer, padded behind the chunks; None: as many as there are.
 
         Returns:
             Logits (chunks that end a prompt, vocabulary).
