@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from mmie_tasks.answers.objects import answer_of_object
 from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.core.errors import AnswersUnusable
 
@@ -239,7 +240,8 @@ def as_answer(value: object) -> Answer:
 
     MMIE's list of ``{text, image}`` parts (``data.json`` of Lillianwei-h/MMIE at eb0fd6e), which
     may have further keys, becomes the JSON text ``{"content": [...]}``; a list of texts becomes one
-    text per round; null becomes `MISSING`; anything else becomes `NOT_TEXT` and its JSON.
+    text per round; null becomes `MISSING`; an object with parts or images becomes its JSON, and
+    anything else `NOT_TEXT` and its JSON.
 
     >>> as_answer([{"text": "Cut.", "image": None}, {"text": "", "image": "images/7.png"}])
     '{"content": [{"text": "Cut.", "image": null}, {"text": "", "image": "images/7.png"}]}'
@@ -259,10 +261,8 @@ def as_answer(value: object) -> Answer:
         if all(_is_part(part) for part in value):
             value = {"content": value}
     text = replace_surrogates(json.dumps(value, ensure_ascii=False))
-    match value:  # parts, or text and images
-        case {"content": list()} | {"text": str(), "images": [*_]}:
-            return text
-    return f"{NOT_TEXT} {text}"
+    answer = answer_of_object(value) if isinstance(value, Mapping) else None
+    return f"{NOT_TEXT} {text}" if answer is None or answer.shape == "part" else text
 
 
 def _is_part(value: object) -> bool:

@@ -218,7 +218,7 @@ def test_image_paths_beside_the_answers_file_become_absolute(tmp_path: Path) -> 
         pytest.param("Image saved to: images/0.png", "Image saved to: {0}", id="saved to"),
         pytest.param(["a", "images/0.png"], ["a", "{0}"], id="rounds"),
         pytest.param({"response": "a", "images": ["images/0.png"]},
-                     '[PREDICTIONS_NOT_TEXT] {"response": "a", "images": ["{0}"]}', id="object"),
+                     '{"response": "a", "images": ["{0}"]}', id="object"),
         pytest.param('He said "images/0.png".', None, id="quoted in prose"),
         pytest.param("![](no.png) ![](../secret.png) ![](https://h/0.png)", None, id="other"),
         pytest.param("0.png", None, id="a word"),
