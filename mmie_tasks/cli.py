@@ -77,7 +77,8 @@ All other subcommands are those of lmms-eval, with our tasks and launchers:
 def main() -> None:
     """Run ``sys.argv``.
 
-    The exit status of lmms-eval's subcommands is its own: 0 even for an evaluation that failed (0.7.3).
+    The exit status of lmms-eval's subcommands is its own: 0 even for an evaluation that failed
+    (0.7.3).
     """
     match sys.argv[1:]:
         case [] | ["-h" | "--help"]:

@@ -305,7 +305,8 @@ def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[F
     """Check the judge and what else judging needs.
 
     Raises:
-        MmieTasksError: The judge cannot be used, or something else is missing that `benchmark_findings` do not report.
+        MmieTasksError: The judge cannot be used, or something else is missing that
+            `benchmark_findings` do not report.
     """
     try:
         benchmark_judge.check()

@@ -23,7 +23,8 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run fails.
+        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
+            fails.
         subject: What was checked: ``mmie: data``.
         message: The result, one sentence without a full stop.
         hint: What to do; empty if nothing.

@@ -31,7 +31,8 @@ class RunPoints:
     Attributes:
         points: On the benchmark's own scale; NaN where there are none.
         present: Whether the run has the sample.
-        counted: Whether the sample counts for the mean: not where the official script leaves it out.
+        counted: Whether the sample counts for the mean: not where the official script leaves it
+            out.
     """
 
     points: Floats

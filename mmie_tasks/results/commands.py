@@ -110,7 +110,8 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
 
     Raises:
         AnswersUnusable: The run cannot be read, or has none of the tasks.
-        SettingWrong: The path holds several runs, or a task does not belong to a registered benchmark.
+        SettingWrong: The path holds several runs, or a task does not belong to a registered
+            benchmark.
     """
     runs = open_runs([source], tasks)
     if len(runs) > 1:

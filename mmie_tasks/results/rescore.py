@@ -178,7 +178,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         environment: Not read.
 
     Returns:
-        Tables, or JSON; or, if a benchmark's function failed, the exit status 1 after printing the other tasks.
+        Tables, or JSON; or, if a benchmark's function failed, the exit status 1 after printing the
+        other tasks.
 
     Raises:
         AnswersUnusable: A run cannot be read.

@@ -1,8 +1,9 @@
 """What the package does to a run of lmms-eval: check data and judge early, sign the results.
 
-Two hooks, both installed by `mmie_tasks.runner.registration` when the runner builds its index of tasks.
-`wrap_evaluator` checks the judges before a model is loaded, and notes which model is tested. `wrap_task_loader`
-prepares each loaded task that belongs to a benchmark; the benchmark is known through its `Benchmark` object only.
+Two hooks, both installed by `mmie_tasks.runner.registration` when the runner builds its index of
+tasks. `wrap_evaluator` checks the judges before a model is loaded, and notes which model is
+tested. `wrap_task_loader` prepares each loaded task that belongs to a benchmark; the benchmark is
+known through its `Benchmark` object only.
 """
 
 from __future__ import annotations
@@ -219,9 +220,10 @@ _STANDARD_ERRORS = "calculate_clt_aggregate_metric"
 def wrap_evaluator() -> None:
     """Wrap functions of the runner's evaluator, if it is imported.
 
-    The command line looks up ``simple_evaluate`` after the index of tasks is built (``__main__.py:735``), so a wrong
-    API key ends a run in seconds, before a model is loaded. Code that imported the function by name is checked when
-    requests are built. ``simple_evaluate`` calls ``evaluate`` with the loaded model.
+    The command line looks up ``simple_evaluate`` after the index of tasks is built
+    (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
+    that imported the function by name is checked when requests are built. ``simple_evaluate``
+    calls ``evaluate`` with the loaded model.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     if isinstance(evaluator, ModuleType):
@@ -236,8 +238,9 @@ def wrap_evaluator() -> None:
 def without_errors_of_nan(calculate: Method) -> Method:
     """Wrap the calculation of standard errors so that no mean of ours without a value has one.
 
-    The runner computes them from all rows with a ``score``, whatever the mean (a method of ``TaskOutput`` in
-    ``evaluator_utils.py``): below the floor of coverage, it would print an error beside NaN.
+    The runner computes them from all rows with a ``score``, whatever the mean (a method of
+    ``TaskOutput`` in ``evaluator_utils.py``): below the floor of coverage, it would print an error
+    beside NaN.
     """
 
     @functools.wraps(calculate)

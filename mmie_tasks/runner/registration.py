@@ -1,9 +1,10 @@
 """Registers our tasks in ``lmms_eval.tasks``, so that they win over built-in tasks.
 
-In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two of our names are
-taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never sees the image. The precedence here is:
-built-in < benchmarks of other packages < ours < the user's own ``--include_path``. Installing another package does not
-change the meaning of our names: a task of it whose name is taken is left out, with a warning.
+In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
+of our names are taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never
+sees the image. The precedence here is: built-in < benchmarks of other packages < ours < the user's
+own ``--include_path``. Installing another package does not change the meaning of our names: a task
+of it whose name is taken is left out, with a warning.
 """
 
 from __future__ import annotations

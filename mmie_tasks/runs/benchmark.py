@@ -46,8 +46,10 @@ class LoggedSegment:
 
     Attributes:
         text: Empty if there is none. Untrusted: it comes from a dataset or a model.
-        image: Path of the image file as the run logged it; the file may be gone. None if there is no image.
-        problem: Why the image could not be used. `image` then holds the original reference, which must not be opened.
+        image: Path of the image file as the run logged it; the file may be gone. None if there is
+            no image.
+        problem: Why the image could not be used. `image` then holds the original reference, which
+            must not be opened.
     """
 
     text: str = ""
@@ -108,7 +110,8 @@ class Scale:
         full_marks: The maximum: 6, 1 or 100.
         unit: For headings: ``points, 0 to 6``.
         whole: Whether points are whole numbers, so that a histogram can count them.
-        percent: Converts a mean of points to a score in percent, rounded as in the benchmark's official table.
+        percent: Converts a mean of points to a score in percent, rounded as in the benchmark's
+            official table.
         tabled: The runner's table value for full marks: 100, or 1 for fractions.
     """
 
@@ -124,11 +127,13 @@ class Metric:
     """A mean over samples, or a weighted mean of group means, that a benchmark reports.
 
     Attributes:
-        name: Suffix behind ``official_`` and ``robust_`` in the runner's table; empty for a headline without suffix.
+        name: Suffix behind ``official_`` and ``robust_`` in the runner's table; empty for a
+            headline without suffix.
         title: For display: ``Situational analysis``.
         kind: Metrics of one kind are shown together: ``headline``, ``category``, ``field``, ...
         by: The kind of group whose means are averaged.
-        weights: Group to its weight; weights add up to 1. If a group has no samples, the metric has no value.
+        weights: Group to its weight; weights add up to 1. If a group has no samples, the metric
+            has no value.
         part: Name of a component; its fraction of full marks is averaged instead of the sample's
             points. Empty for whole samples.
     """
@@ -169,22 +174,27 @@ class Benchmark:
         name: Prefix of its task names: ``mmie`` for ``mmie``, ``mmie_sa``, ...
         title: For display: ``MMIE``.
         scale: Of its verdicts.
-        metrics: What it reports, the headline first. A run that lacks a metric's groups is shown without that metric.
-        read_line: Reads a line of a sample log, also one of an older version that logged less. Raises `BadRecord`.
-        reread: Applies the current readers to a line's saved replies (or, if scored by rule, to the saved answer):
-            score kind to verdict. Verdicts without a reply (the judge failed or was not asked) are returned unchanged.
-            None if the line lacks what is needed. Raises `BadRecord`.
+        metrics: What it reports, the headline first. A run that lacks a metric's groups is shown
+            without that metric.
+        read_line: Reads a line of a sample log, also one of an older version that logged less.
+            Raises `BadRecord`.
+        reread: Applies the current readers to a line's saved replies (or, if scored by rule, to
+            the saved answer): score kind to verdict. Verdicts without a reply (the judge failed
+            or was not asked) are returned unchanged. None if the line lacks what is needed.
+            Raises `BadRecord`.
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
         subsets: Given a task and its samples, the published subsets: name to sample ids.
         judge: Selects and calls the judge; None for a benchmark that is scored by rule.
         assets: What the named tasks (all if none is named) need on this machine.
-        check_data: Checks the samples of a run before anything is generated. Raises a `MmieTasksError`.
+        check_data: Checks the samples of a run before anything is generated. Raises a
+            `MmieTasksError`.
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
         add_answer_folder: Adds a folder to search for images that answers refer to.
         datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers
             with bare ids in a folder of such a name belong to that dataset.
-        export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a `MmieTasksError`.
+        export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a
+            `MmieTasksError`.
     """
 
     name: str

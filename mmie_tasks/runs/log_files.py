@@ -210,7 +210,8 @@ class TaskRun:
         log: The file that was read.
         samples: In the order of the log; ids are unique.
         notes: Remarks for readers of the scores: lines cut off, duplicate samples.
-        stored: The scores in the results file beside the log, metric to value; empty if there is no such file.
+        stored: The scores in the results file beside the log, metric to value; empty if there is
+            no such file.
     """
 
     task: str
@@ -355,7 +356,8 @@ def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Pa
 def _without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
     """The sample, its verdicts unscored where points are not finite or not on a whole scale.
 
-    Points that are not whole numbers are only checked for being finite: some official scripts do not clamp.
+    Points that are not whole numbers are only checked for being finite: some official scripts do
+    not clamp.
     """
 
     def checked(verdict: Verdict) -> Verdict:

@@ -189,8 +189,9 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
 
     Args:
         line: Has the question's text under ``input``.
-        images: Image paths in order; None if the log has none. If their number differs from that of the placeholders (a
-            question may contain the placeholder's text), all images follow the text.
+        images: Image paths in order; None if the log has none. If their number differs from that
+            of the placeholders (a question may contain the placeholder's text), all images follow
+            the text.
 
     Raises:
         BadRecord: ``input`` is not a text.

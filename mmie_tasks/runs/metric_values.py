@@ -26,7 +26,8 @@ class MetricValue:
     """The value of one metric for one run.
 
     Attributes:
-        percent: The score in percent, rounded as in the benchmark's own table; None if there is none.
+        percent: The score in percent, rounded as in the benchmark's own table; None if there is
+            none.
         interval: 95 % percentile bootstrap interval over samples, in percent; resampled within
             groups if the metric is a mean of groups. None without a score, or with one sample.
         scored: Number of samples with points.

@@ -1,7 +1,8 @@
 """Measures of agreement between raters: the paper's four, rank measures, differences, alpha.
 
-Reported values are those of scipy, scikit-learn and krippendorff where these have the measure. The functions of this
-module compute the same measures for many resamples at once, for the intervals; tests compare them with the libraries.
+Reported values are those of scipy, scikit-learn and krippendorff where these have the measure. The
+functions of this module compute the same measures for many resamples at once, for the intervals;
+tests compare them with the libraries.
 """
 
 from __future__ import annotations

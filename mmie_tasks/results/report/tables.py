@@ -27,7 +27,8 @@ NEEDLE_LENGTH = "needle_length"
 """The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
 
 NEEDLE_DEPTH = "needle_depth"
-"""The fact of a sample that holds the depth of the needle, if known; 0 is the beginning, 1 the end."""
+"""The fact of a sample that holds the depth of the needle, if known; 0 is the beginning, 1 the
+end."""
 
 NO_SCORE = "no score"  # the last bar of a histogram
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
