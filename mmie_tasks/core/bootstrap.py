@@ -158,7 +158,7 @@ def allocation(stratum_sizes: Sequence[int], subset_size: int) -> list[int]:
     >>> allocation([5005, 11482, 3616], 1000)
     [249, 571, 180]
     """
-    total = sum(stratum_sizes)
+    total = sum(stratum_sizes) or 1
     shares = [divmod(subset_size * size, total) for size in stratum_sizes]
     taken = [quotient for quotient, _ in shares]
     by_remainder = sorted(range(len(shares)), key=lambda stratum: -shares[stratum][1])

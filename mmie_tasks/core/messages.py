@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL import Image
 
-Content = dict[str, object]
-
 
 def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
     """One user message with text and images in their order, for the runner's chat models.
@@ -21,7 +19,7 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
     >>> user_turn(["a ", "b"])
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'a b'}]}]
     """
-    content: list[Content] = []
+    content: list[dict[str, object]] = []
     for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
         if not is_text:
             content += [{"type": "image", "url": image} for image in group]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
@@ -36,18 +37,10 @@ SCORE_KINDS = ("official", "robust")
 SUFFIXES = ("", "_clean", *(f"_{name}" for name in (*CATEGORIES, *TYPES)))
 """What follows ``official`` and ``robust`` in the names of the metrics."""
 
-REASONS: tuple[UnscoredReason, ...] = (
-    "no_answer",
-    "not_text",
-    "bad_image",
-    "unavailable",
-    "unfit",
-    "refused",
-    "cut_off",
-    "unparsed",
-    "off_scale",
-    "budget",
+REASONS: tuple[UnscoredReason, ...] = tuple(
+    reason for reason in get_args(UnscoredReason) if reason not in ("bad_gold", "not_scorable", "left_out")
 )
+"""Without those of gold answers, which no sample has, and of samples that the script leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

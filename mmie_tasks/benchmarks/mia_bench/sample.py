@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 CATEGORIES = (
@@ -87,7 +88,7 @@ class Sample:
             type=_one_of(TYPES, doc.get("type"), f"{where}: `type`"),
             components=_all(_text, doc.get("components"), f"{where}: `components`"),
             weights=_all(_weight, doc.get("component_weight"), f"{where}: `component_weight`"),
-            categories=_all(_category, doc.get("component_type"), f"{where}: `component_type`"),
+            categories=_all(partial(_one_of, CATEGORIES), doc.get("component_type"), f"{where}: `component_type`"),
         )
         n = len(sample.components)
         if not 1 <= n <= MAX_COMPONENTS:
@@ -130,10 +131,6 @@ def _weight(value: object, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise BadSample(f"{where} is {value!r}, not a number of points from 1")
     return value
-
-
-def _category(value: object, where: str) -> str:
-    return _one_of(CATEGORIES, value, where)
 
 
 def _one_of(allowed: tuple[str, ...], value: object, where: str) -> str:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from loguru import logger
-
-from mmie_tasks.benchmarks.mmie import assets, data, metrics, request, task
+from mmie_tasks.benchmarks.mmie import assets, data, export, metrics, request, task
 from mmie_tasks.benchmarks.mmie.metrics import FIELDS, slug
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Environment, Line, LoggedSample, Metric, Record, Scale
-from mmie_tasks.runs.log_files import find_runs, read_lines
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, Metric, Record, Scale
 
 _TITLES = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
 _FACTS = {
@@ -131,58 +126,6 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
     return shown
 
 
-_TASKS = ("mmie", "mmie_sa", "mmie_pbl", "mmie_msr", "mmie_1k")
-_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
-
-
-def records_of(run: Path) -> list[Record]:
-    """The record of each sample of a run, in the order of the logs.
-
-    Args:
-        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
-            is taken.
-
-    Raises:
-        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
-    """
-    records: dict[str, Record] = {}
-    for log in _logs(run):
-        for numbered in read_lines(log):
-            if numbered.line is None:
-                logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
-                continue
-            location = f"{log}, line {numbered.number}"
-            record = numbered.line.get("coverage")
-            if not isinstance(record, Mapping) or not {"id", "category", "official"} <= set(record):
-                message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
-                raise AnswersUnusable(message, hint=_HINT)
-            previous = records.setdefault(str(record["id"]), record)
-            if previous.get("answer") != record.get("answer"):
-                message = f"{location}: the second, different answer to {record['id']}."
-                raise AnswersUnusable(message, hint=_HINT)
-    if not records:
-        raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_HINT)
-    return list(records.values())
-
-
-def _logs(run: Path) -> list[Path]:
-    by_folder = {
-        folder.folder: [log.path for log in folder.logs if log.task in _TASKS] for folder in find_runs(str(run))
-    }
-    folders = [folder for folder, logs in by_folder.items() if logs]
-    if not folders:
-        raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
-    if len(folders) > 1:
-        raise AnswersUnusable(f"Two runs below `{run}`: `{folders[0]}` and `{folders[1]}`.", hint=_HINT)
-    return by_folder[folders[0]]
-
-
-def _export(arguments: Sequence[str], environment: Environment) -> str:
-    from mmie_tasks.benchmarks.mmie import export
-
-    return export.run(arguments, environment)
-
-
 BENCHMARK = Benchmark(
     name="mmie",
     title="MMIE",
@@ -198,5 +141,5 @@ BENCHMARK = Benchmark(
     provenance=task.provenance,
     signature=task.signature,
     add_answer_folder=request.add_answer_folder,
-    export=_export,
+    export=export.run,
 )

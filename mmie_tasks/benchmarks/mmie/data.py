@@ -364,18 +364,15 @@ def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     >>> len(ids_of_1k({"SA": ["SA-1", "SA-2"], "PBL": [], "MSR": ["MSR-1"]}))
     3
     """
-    counts = {category: len(ids) for category, ids in ids_by_category.items()}
-    total = sum(counts.values())
-    shares = {category: divmod(SMALL_ROWS * n, total or 1) for category, n in counts.items()}
-    sizes = {category: whole for category, (whole, _) in shares.items()}
-    by_remainder = sorted(shares, key=lambda category: -shares[category][1])
-    for category in by_remainder[: SMALL_ROWS - sum(sizes.values())]:
-        sizes[category] += 1
+    from mmie_tasks.core.bootstrap import allocation  # numpy, which few commands need
+
+    counts = [len(ids) for ids in ids_by_category.values()]
+    sizes = allocation(counts, min(SMALL_ROWS, sum(counts)))
 
     def lot(sample_id: str) -> bytes:
         return hashlib.sha256(f"mmie_1k:{sample_id}".encode()).digest()
 
-    drawn = (sorted(ids, key=lot)[: sizes[name]] for name, ids in ids_by_category.items())
+    drawn = (sorted(ids, key=lot)[:size] for ids, size in zip(ids_by_category.values(), sizes, strict=True))
     return frozenset(sample_id for ids in drawn for sample_id in ids)
 
 

@@ -16,15 +16,17 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data
-from mmie_tasks.benchmarks.mmie.benchmark import records_of
 from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.benchmarks.mmie.task import TASKS
+from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.runs.benchmark import Record
+from mmie_tasks.runs.log_files import find_runs, read_lines
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
 _TYPES = {"interleaved": "Interleaved LVLM", "integrated": "Integrated LVLM"}
+_HINT = "name the folder of one run with `--log_samples`, or its `*_samples_mmie*.jsonl`"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
@@ -83,6 +85,45 @@ def _judge_input(run: Path, model: str, folder: Path, environment: Mapping[str, 
     left_out = len(records) - len(with_answer)
     more = f"; {left_out} without an answer were left out" if left_out else ""
     return f"{len(rows)} samples and {len(images.names)} images written to `{folder}`{more}."
+
+
+def records_of(run: Path) -> list[Record]:
+    """The record of each sample of a run, in the order of the logs.
+
+    Args:
+        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
+            is taken.
+
+    Raises:
+        AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.
+    """
+    records: dict[str, Record] = {}
+    for log in _logs(run):
+        for numbered in read_lines(log):
+            if numbered.line is None:
+                logger.warning(f"{log}: line {numbered.number}, the last, is cut off; left out.")
+                continue
+            location = f"{log}, line {numbered.number}"
+            record = numbered.line.get("coverage")
+            if not isinstance(record, Mapping) or not {"id", "category", "official"} <= set(record):
+                message = f"{location}: not a scored sample of MMIE (`--predict_only` scores none)."
+                raise AnswersUnusable(message, hint=_HINT)
+            previous = records.setdefault(str(record["id"]), record)
+            if previous.get("answer") != record.get("answer"):
+                raise AnswersUnusable(f"{location}: the second, different answer to {record['id']}.", hint=_HINT)
+    if not records:
+        raise AnswersUnusable(f"`{run}` holds no samples of MMIE.", hint=_HINT)
+    return list(records.values())
+
+
+def _logs(run: Path) -> list[Path]:
+    folders = [folder for folder in find_runs(str(run)) if any(log.task in TASKS.values() for log in folder.logs)]
+    if not folders:
+        raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
+    if len(folders) > 1:
+        message = f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`."
+        raise AnswersUnusable(message, hint=_HINT)
+    return [log.path for log in folders[0].logs if log.task in TASKS.values()]
 
 
 def _row(sample: Sample, record: Record, model: str, images: _Images) -> dict[str, object]:

@@ -8,7 +8,7 @@ import pytest
 from support.mmie_data import conversations_folder, draw
 
 from mmie_tasks.benchmarks.mmie import export
-from mmie_tasks.benchmarks.mmie.benchmark import records_of
+from mmie_tasks.benchmarks.mmie.export import records_of
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
 
