@@ -73,8 +73,7 @@ class CachedJudge:
             JudgeMisconfigured: The wrapped judge cannot be used.
         """
         with self._file.open() as replies, named_errors(self.path):
-            replies.check_writable()
-            replies.check_undamaged(MAX_CHECK_S)
+            replies.check(MAX_CHECK_S)
         if isinstance(self._judge, SelfChecking):
             self._judge.check()
 

@@ -82,8 +82,7 @@ def _stats(path: Path) -> None:
         return
     totals = _totals(path, ReplyFilter())
     size = sum(file.stat().st_size for file in (path, log_path(path)) if file.exists())
-    count = sum(judge.replies for judge in totals)
-    _print(f"{path}: {_replies(count)}, {readable_size(size)} on disk")
+    _print(f"{path}: {_replies(sum(judge.replies for judge in totals))}, {readable_size(size)} on disk")
     for judge in totals:
         is_safe = judge.signature.isprintable()  # an imported file may hold control characters
         signature = judge.signature if is_safe else ascii(judge.signature)

@@ -229,12 +229,17 @@ class ReplyTable:
             timer.join()
         return None if problem == "ok" or is_over.is_set() else problem.splitlines()[-1]
 
-    def check_undamaged(self, limit_s: float) -> None:
-        """Search the file for damage, for so many seconds at most.
+    def check(self, limit_s: float) -> None:
+        """Return if the file can be written now and has no damage; changes nothing.
+
+        Args:
+            limit_s: How many seconds to search for damage at most.
 
         Raises:
             DataBroken: It is damaged.
         """
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute("ROLLBACK")
         if problem := self.damage(limit_s):
             raise DataBroken(f"The cache `{self._path}` is damaged: {problem}.", hint=_DAMAGE_HINT)
 
@@ -242,14 +247,8 @@ class ReplyTable:
         """The replies that can still be read of a damaged file, in the order of their arrival."""
         for rowid in range(1, self._path.stat().st_size // _ROW_BYTES + 1):
             with suppress(sqlite3.DatabaseError):
-                select = "SELECT * FROM replies NOT INDEXED WHERE rowid = ?"
-                for row in self._connection.execute(select, (rowid,)).fetchall():
-                    yield _from_row(row)
-
-    def check_writable(self) -> None:
-        """Return if the file can be written now; changes nothing."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute("ROLLBACK")
+                rows = self._connection.execute("SELECT * FROM replies NOT INDEXED WHERE rowid = ?", (rowid,))
+                yield from map(_from_row, rows.fetchall())
 
 
 def _encoded(text: str) -> bytes:

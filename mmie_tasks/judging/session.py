@@ -246,8 +246,7 @@ class Progress:
         return text + "".join(f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5))
 
     def _request_counts(self) -> RequestCounts | None:
-        judge = self._judge
-        return judge.request_counts() if isinstance(judge, CountsRequests) else None
+        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
 
     def _joined(self, *parts: str) -> str:
         """The parts, and of retries, the tokens per second and the cost those that are not 0."""
@@ -374,8 +373,7 @@ class BenchmarkJudge:
         Raises:
             SettingWrong: No such judge or option, or an unusable value.
         """
-        judge = self.judge()
-        if isinstance(judge, InProcess):
+        if isinstance(judge := self.judge(), InProcess):
             judge.before_loading(callback)
 
     def signature(self) -> str:

@@ -58,8 +58,7 @@ def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_pe
     if tiles and IMAGE not in question:
         question = f"{IMAGE}\n{question}"
     turn = f"{USER}\n{question}{END}" if question else f"{USER}\n"
-    whole = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n"
-    texts = whole.split(IMAGE, maxsplit=len(tiles))
+    texts = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n".split(IMAGE, maxsplit=len(tiles))
     pieces = [texts[0]]
     for count, text in zip(tiles, texts[1:], strict=False):  # surplus images are dropped
         pieces += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]

@@ -55,8 +55,7 @@ def _weights(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
             names, weight = native_names(official), checkpoint.weights[official]
             merged = _tensor(weight.stored)
             if weight.down is not None and weight.up is not None:
-                update = _tensor(weight.up).float() @ _tensor(weight.down).float()
-                merged = merged.float() + LORA_SCALE * update
+                merged = merged.float() + LORA_SCALE * (_tensor(weight.up).float() @ _tensor(weight.down).float())
             yield from zip(names, merged.chunk(len(names)), strict=True)
 
 

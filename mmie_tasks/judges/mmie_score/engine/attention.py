@@ -83,8 +83,7 @@ class SdpaAttention:
             index = slice(stretch.start, stretch.stop) if is_stretch else torch.tensor(pages, device=device)
             mask = None
             if count not in (1, length):  # the last query sees every key
-                mask = torch.ones(count, length, dtype=torch.bool, device=device)
-                mask = mask.tril(length - count)
+                mask = torch.ones(count, length, dtype=torch.bool, device=device).tril(length - count)
             rows.append((length, index, mask))
 
         def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -134,8 +133,7 @@ class Rotary:
             is_long: Whether a token has the long factors, (tokens,).
             dtype: Of the result.
         """
-        frequencies = torch.where(is_long[:, None], self._long, self._short)
-        angles = positions.to(torch.float32)[:, None] * frequencies
+        angles = positions.to(torch.float32)[:, None] * torch.where(is_long[:, None], self._long, self._short)
         angles = torch.cat((angles, angles), dim=-1)[:, None]
         return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
 

@@ -102,11 +102,10 @@ class Vision:
                 left -= stop - pending.computed
         tiles = np.concatenate([pending.tiles[start:stop] for pending, start, stop in stretches])
         features = self._forward(tiles, batch_tiles)
-        offset = 0
-        for pending, start, stop in stretches:
-            pending.features.append(features[offset : offset + stop - start].flatten(0, 1))
+        sizes = [stop - start for _, start, stop in stretches]
+        for (pending, _, stop), own in zip(stretches, torch.split(features, sizes), strict=True):
+            pending.features.append(own.flatten(0, 1))
             pending.computed = stop
-            offset += stop - start
 
     @torch.inference_mode()
     def _forward(self, tiles: NDArray[np.uint8], batch_tiles: int) -> torch.Tensor:
