@@ -119,9 +119,7 @@ def as_text(findings: Sequence[Finding]) -> str:
         indent = " " * len(start)
         lines += _wrap(finding.message, initial_indent=start, subsequent_indent=indent)
         if finding.hint:
-            first_indent = f"{indent}hint: "
-            indent += " " * 6
-            lines += _wrap(finding.hint, initial_indent=first_indent, subsequent_indent=indent)
+            lines += _wrap(finding.hint, initial_indent=f"{indent}hint: ", subsequent_indent=f"{indent}      ")
     counts = Counter(finding.status for finding in findings)
     warnings = f" Warnings: {counts['warning']}."
     if counts["problem"]:
@@ -158,8 +156,7 @@ def _check_package(name: str) -> Finding:
         return Finding("problem", name, "is not installed", f"`pip install {name}`")
     numbers = version_numbers(installed)
     if name == "lmms-eval" and numbers < MIN_LMMS_EVAL:
-        message = f"{installed}, and 0.7.3 or later is needed"
-        return Finding("problem", name, message, "`pip install -U lmms-eval`")
+        return Finding("problem", name, f"{installed}, and 0.7.3 or later is needed", "`pip install -U lmms-eval`")
     if name == "transformers" and numbers < MIN_TRANSFORMERS:
         hint = "`pip install -U transformers`, or choose another judge"
         return Finding("warning", name, f"{installed}, and the judge `mmie_score` needs 5.x", hint)
@@ -208,8 +205,7 @@ def _check_gpu(index: int) -> Finding:
     message = f"{name}, {readable_size(free)} of {readable_size(total)} free, {dtype}"
     if has_bfloat16:
         return Finding("ok", subject, message)
-    hint = "a judge in process computes in float32 here, which is slow"
-    return Finding("warning", subject, message, hint)
+    return Finding("warning", subject, message, "a judge in process computes in float32 here, which is slow")
 
 
 # Benchmarks and judges
@@ -293,12 +289,11 @@ def _check_judge(
         yield from check_assets(assets)
     else:
         yield from run_check(Check(subject=subject, describe=describe))
-    subject, path = "replies' cache", cache_path(choice, environment)
+    path = cache_path(choice, environment)
     if path is not None and path.is_dir():
-        yield Finding("problem", subject, f"`{path}` is a folder", "name a file: `cache=PATH`")
+        yield Finding("problem", "replies' cache", f"`{path}` is a folder", "name a file: `cache=PATH`")
     elif path is not None:
-        hint = "name another file: `cache=PATH`, or `cache=off`"
-        yield folder_finding(subject, path.parent, hint)
+        yield folder_finding("replies' cache", path.parent, "name another file: `cache=PATH`, or `cache=off`")
 
 
 def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding]) -> None:

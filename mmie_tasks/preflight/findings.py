@@ -98,8 +98,7 @@ def _download_finding(asset: Asset) -> Finding:
     except MmieTasksError as error:
         return problem_from(asset.name, error)
     if plan.size_bytes == 0:
-        message = f"{plan.source} is in the Hub's cache; the first run unpacks it"
-        return Finding("ok", asset.name, message)
+        return Finding("ok", asset.name, f"{plan.source} is in the Hub's cache; the first run unpacks it")
     size = readable_size(plan.known_bytes) if plan.known_bytes else "size unknown"
     if plan.known_bytes and plan.size_bytes is None:
         size += " or more"

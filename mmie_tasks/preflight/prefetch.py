@@ -35,8 +35,6 @@ SETTINGS = (
     *("MMIE_SCORE_MODEL", "MMIE_TASKS_JUDGE"),
 )
 
-_FULL_COMMIT = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28}\b")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetList:
@@ -104,8 +102,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one")
     help_text = "the judge too; without a name, the default judge of each benchmark"
-    metavar = "NAME[:OPTIONS]"
-    parser.add_argument("--judge", nargs="?", const=DEFAULT, metavar=metavar, help=help_text)
+    parser.add_argument("--judge", nargs="?", const=DEFAULT, metavar="NAME[:OPTIONS]", help=help_text)
     parser.add_argument("--dry_run", "--dry-run", action="store_true", help="print the sizes only")
     options = parser.parse_intermixed_args(arguments)
     judge = (options.judge or "").partition(":")[0]
@@ -155,8 +152,12 @@ def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], enviro
         choice = choose_judge(benchmark_judge.default, environment, explicit)
         if judge is not None:
             choices.setdefault((choice.name, tuple(sorted(choice.options.items()))), choice)
-        else:
-            notes += _note_on_skipped_judge(entry, choice, environment)
+            continue
+        subject = f"{entry.name}: its judge `{choice.name}`"
+        try:
+            notes += [f"{subject} is not fetched; add `--judge` for that."] if _assets_of(choice, environment) else []
+        except MmieTasksError as error:
+            notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
         choices["", ()] = explicit
     assets: list[Asset] = []
@@ -164,15 +165,6 @@ def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], enviro
         assets += (new := _assets_of(choice, environment))
         notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
     return AssetList(assets=tuple(assets), notes=tuple(notes))
-
-
-def _note_on_skipped_judge(entry: BenchmarkEntry, choice: JudgeChoice, environment: Mapping[str, str]) -> list[str]:
-    judge = f"{entry.name}: its judge `{choice.name}`"
-    try:
-        has_assets = bool(_assets_of(choice, environment))
-    except MmieTasksError as error:
-        return [f"{judge} cannot be used: {problem_from('', error).message}."]
-    return [f"{judge} is not fetched; add `--judge` for that."] if has_assets else []
 
 
 def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asset]:
@@ -277,7 +269,7 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) ->
             size_bytes = entry.plan.size_bytes
             size = "unknown" if size_bytes is None else readable_size(size_bytes)
             state = "yes" if entry.is_here else "?" if entry.error else "no"
-            source = _FULL_COMMIT.sub(r"\1", entry.plan.source)
+            source = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", entry.plan.source)  # commits are shortened
             here = (entry.asset.name, source, state, str(entry.asset.folder))
             rows.append((*here, "-" if entry.is_here else size))
         lines = [table(HEADER, rows, text_columns=4), "", total]

@@ -78,8 +78,7 @@ def benchmark_of(task: Task) -> Benchmark | None:
     config = getattr(task, "config", None)
     for key in ("process_docs", "process_results"):
         module = getattr(getattr(config, key, None), "__module__", None)
-        entry = entry_of_module(module) if module else None
-        if entry is not None:
+        if module and (entry := entry_of_module(module)):
             return entry.load()
     return None
 
@@ -129,8 +128,7 @@ def _check_data_and_judge(benchmark: Benchmark, task: Task, options: Mapping[str
         limit = int(options.get("limit") or 0)
         stop = min(len(docs), start + limit) if limit > 0 else len(docs)
         indices = range(min(start, stop), stop)
-        is_list = isinstance(docs, list)
-        benchmark.check_data([docs[i] for i in indices] if is_list else docs.select(indices))
+        benchmark.check_data([docs[i] for i in indices] if isinstance(docs, list) else docs.select(indices))
     if judge is not None:
         judge.sync = bool(getattr(_command_line(task), "baseline", None))
         check_judge(judge, options.get("rank") or 0)

@@ -153,11 +153,15 @@ def free_model(model: object) -> FreedModel:
 
 def _weights_behind(value: object) -> object | None:
     """The first module, engine or tensor on a device that is reachable through a value."""
+    # The search stops at code, classes, and other models of the runner. They are recognised by exact type: asking a
+    # lazy proxy for an attribute may load what it stands for.
+    runner_model = getattr(sys.modules.get("lmms_eval.api.model"), "lmms", types.ModuleType)
+    boundaries = (runner_model, *_NOT_SEARCHED)
     seen: set[int] = set()
     waiting = [value]
     while waiting and len(seen) < _MAX_OBJECTS:
         candidate = waiting.pop()
-        if id(candidate) in seen or _is_boundary(candidate):
+        if id(candidate) in seen or any(base in boundaries for base in type(candidate).__mro__):
             continue
         seen.add(id(candidate))
         if _is_engine(candidate) or _is_torch(candidate):
@@ -167,16 +171,6 @@ def _weights_behind(value: object) -> object | None:
         else:  # untracked: text, numbers
             waiting.extend(filter(gc.is_tracked, gc.get_referents(candidate)))
     return None
-
-
-def _is_boundary(candidate: object) -> bool:
-    """Whether the search stops here: at code, classes, and other models of the runner.
-
-    By exact type: asking a lazy proxy for an attribute may load what it stands for.
-    """
-    module = sys.modules.get("lmms_eval.api.model")
-    runner_model = getattr(module, "lmms", types.ModuleType)
-    return any(base is runner_model or base in _NOT_SEARCHED for base in type(candidate).__mro__)
 
 
 def _is_torch(candidate: object) -> bool:

@@ -16,7 +16,7 @@ from lmms_eval.api.model import lmms
 from loguru import logger
 
 from mmie_tasks.answers.files import read_answers
-from mmie_tasks.answers.matching import AnswerMatcher, MatchedAnswers, RequestedSample, no_match_error
+from mmie_tasks.answers.matching import AnswerMatcher, RequestedSample, no_match_error
 from mmie_tasks.answers.saved import MISSING, Answer
 from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
@@ -126,6 +126,14 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         raise _unsupported(requests, "requests the images between its steps")
 
     def _answers(self, task: str, requests: Sequence[_ParsedRequest]) -> dict[int, Answer]:
+        """Match the samples of a task to saved answers, and log one line about it.
+
+        Where several ranks share the samples, one rank may have no answer to any of its own. That is an error only if
+        no rank has any.
+
+        Raises:
+            AnswersUnusable: No sample has an answer, or two answers belong to one sample.
+        """
         docs = getattr(requests[0].task_object, "eval_docs_no_media", None)
         columns = _id_columns(docs)
         targets = any(answer.target is not None for answer in self._matcher.saved)
@@ -140,28 +148,15 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
             for request in requests
         ]
         all_ids = [sample_id for column in columns for sample_id in column]
-        matches = zip(samples, self._match(samples, all_ids).answers, strict=True)
-        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
-
-    def _match(self, samples: Sequence[RequestedSample], all_ids: Sequence[str]) -> MatchedAnswers:
-        """Match samples to saved answers, and log one line about it.
-
-        Where several ranks share the samples, one rank may have no answer to any of its own. That
-        is an error only if no rank has any.
-
-        Raises:
-            AnswersUnusable: No sample has an answer, or two answers belong to one sample.
-        """
-        task = samples[0].task
         logged_as = self._rename.get(task, task)
         matched = self._matcher.match(samples, logged_as=logged_as, all_ids=all_ids)
         shared = self.world_size > 1 and self._matcher.has_answers(all_ids, logged_as=logged_as)
         if not matched.report.matched and not shared:
             raise no_match_error(samples, self._matcher.saved)
         level = "WARNING" if matched.report.doubtful else "INFO"
-        rank = f"rank {self.rank} of {self.world_size}"
-        logger.log(level, "predictions ({}): {}", rank, matched.report.text())
-        return matched
+        logger.log(level, "predictions (rank {} of {}): {}", self.rank, self.world_size, matched.report.text())
+        matches = zip(samples, matched.answers, strict=True)
+        return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
 
 
 def _renames(text: str) -> dict[str, str]:

@@ -77,8 +77,7 @@ def register_tasks(tasks: ModuleType) -> None:
         )
         return
     for name in _WRAPPED_METHODS:
-        wrap = _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader
-        wrap_once(manager, name, wrap)
+        wrap_once(manager, name, _wrap_index_builder if name == "initialize_tasks" else wrap_task_loader)
 
 
 def _wrap_index_builder(initialize_tasks: Method) -> Method:
@@ -110,8 +109,7 @@ def _wrap_index_builder(initialize_tasks: Method) -> Method:
             for warning in added.warnings:
                 logger.warning(f"mmie-tasks: {warning}")
             if overridden:
-                message = added.override_message(overridden)
-                logger.info(f"mmie-tasks: {message}; {OVERRIDE}=0 keeps the built-in")
+                logger.info(f"mmie-tasks: {added.override_message(overridden)}; {OVERRIDE}=0 keeps the built-in")
         return index
 
     return initialize_all_tasks

@@ -84,13 +84,11 @@ def find_runs(word: str) -> list[RunLogs]:
         runs = []
         for folder, logs in sorted(_by_folder(path).items()):
             newest = {log.task: log for log in sorted(logs, key=lambda log: (log.task, log.date))}
-            older, resolved = len(logs) - len(newest), folder.resolve()  # `.` has no name
-            run_logs = tuple(newest.values())
-            runs.append(RunLogs(name or resolved.name, folder, run_logs, older))
+            run_name = name or folder.resolve().name  # `.` has no name
+            runs.append(RunLogs(run_name, folder, tuple(newest.values()), len(logs) - len(newest)))
     except (OSError, RuntimeError) as error:  # no permission, name too long, unknown `~user`
         reason = error.strerror if isinstance(error, OSError) else error
-        message = f"`{word[:200]}` cannot be opened: {reason}."
-        raise AnswersUnusable(message, hint=HINT) from error
+        raise AnswersUnusable(f"`{word[:200]}` cannot be opened: {reason}.", hint=HINT) from error
     if not runs:
         raise AnswersUnusable(f"`{path}` contains no log of samples.", hint=HINT)
     if name and len(runs) > 1:
@@ -313,8 +311,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
             try:
                 logged = benchmark.read_line(numbered.line)
             except BadRecord as error:
-                message = f"`{log.path}`, line {numbered.number}: {error}."
-                raise AnswersUnusable(message, hint=HINT) from error
+                raise AnswersUnusable(f"`{log.path}`, line {numbered.number}: {error}.", hint=HINT) from error
             sample = _without_off_scale_points(logged, benchmark.scale)
             off_scale += sample is not logged
             repeated += _is_repeated(samples, sample, log.path)

@@ -62,8 +62,7 @@ def metrics_of(runs: Sequence[TaskRun]) -> tuple[Metric, ...]:
     headline = metrics[0].kind
     if any(metric.kind == headline for metric in covered):
         return tuple(covered)
-    complete = (m for m in covered if all(m.stratum(sample) is not None for sample in samples))
-    first = next(complete, None)
+    first = next((m for m in covered if all(m.stratum(sample) is not None for sample in samples)), None)
     if first is None:
         return metrics
     return (replace(first, kind=headline), *(metric for metric in covered if metric is not first))
@@ -103,10 +102,9 @@ def metric_value(
         return None
     floor = floor_of(next(iter(members_by_stratum.values()))[0])
     mean = _weighted_mean(strata, metric.weights, floor)
-    has_mean = mean.value is not None
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
-        interval=_interval(strata, metric.weights, scale, resamples) if has_mean else None,
+        interval=None if mean.value is None else _interval(strata, metric.weights, scale, resamples),
         scored=tally(verdicts).scored,
         total=len(verdicts),
         why_not=mean.why_not,
@@ -126,8 +124,7 @@ def floor_of(sample: LoggedSample) -> float:
 def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float) -> Mean:
     """The weighted mean of the strata's means, in points, or the reason there is none."""
     if absent := [name for name in weights if name not in strata]:
-        parts = f"{len(absent)} of {len(weights)} parts"
-        return Mean(None, f"{parts} not in this run: {absent[0]}, ...")
+        return Mean(None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}, ...")
     total, reasons = 0.0, []
     for name, weight in weights.items():
         counted = (v for v in strata[name] if isinstance(v, Scored) or v.reason != "left_out")
