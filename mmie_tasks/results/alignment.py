@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, Verdict, mean_of
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mean_of
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import floor_of, metrics_of
@@ -118,10 +118,17 @@ class AlignedRuns:
         """The points that count for a metric, one entry per run."""
         if metric.part not in self._run_points:
             scale = self.benchmark.scale
-            self._run_points[metric.part] = [
-                _run_points([metric.verdict(s, self.score_kind, scale) if s else None for s in run])
-                for run in self._samples
-            ]
+            self._run_points[metric.part] = []
+            for run in self._samples:
+                verdicts = [metric.verdict(s, self.score_kind, scale) if s else None for s in run]
+                points = [v.points if isinstance(v, Scored) else np.nan for v in verdicts]
+                left_out = [isinstance(v, Unscored) and v.reason == "left_out" for v in verdicts]
+                run_points = RunPoints(
+                    points=np.array(points, dtype=np.float64),
+                    present=np.array([v is not None for v in verdicts], dtype=np.bool_),
+                    counted=~np.array(left_out, dtype=np.bool_),
+                )
+                self._run_points[metric.part].append(run_points)
         return self._run_points[metric.part]
 
     def groups(self, kind: str) -> dict[tuple[str, ...], Indices]:
@@ -187,16 +194,6 @@ class AlignedRuns:
                 reasons.append(f"{prefix}no sample has a score in all runs")
         more = f"; {len(reasons) - 2} more reasons" if len(reasons) > 2 else ""
         return "; ".join(reasons[:2]) + more
-
-
-def _run_points(verdicts: Sequence[Verdict | None]) -> RunPoints:
-    points = [v.points if isinstance(v, Scored) else np.nan for v in verdicts]
-    left_out = [isinstance(v, Unscored) and v.reason == "left_out" for v in verdicts]
-    return RunPoints(
-        points=np.array(points, dtype=np.float64),
-        present=np.array([v is not None for v in verdicts], dtype=np.bool_),
-        counted=~np.array(left_out, dtype=np.bool_),
-    )
 
 
 HARMLESS_KEYS = frozenset({"pkg", "replayed"})

@@ -16,7 +16,6 @@ from mmie_tasks.runs.log_files import Run
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 _IDS_HINT = "one id per line, or a JSON list of ids"
-_CSV = "; or a CSV with the columns `id, score` (and `rater`, for several people)"
 
 
 def result_parser(
@@ -42,7 +41,8 @@ def result_parser(
     parser = argparse.ArgumentParser(prog=f"mmie-tasks {command}", description=description)
     name_hint = "; NAME=PATH gives it a name"
     if isinstance(runs, str):
-        help_text = f"{_RUN}{_CSV if runs == 'RUN_OR_CSV' else ''}{name_hint}"
+        csv_hint = "; or a CSV with the columns `id, score` (and `rater`, for several people)"
+        help_text = f"{_RUN}{csv_hint if runs == 'RUN_OR_CSV' else ''}{name_hint}"
         parser.add_argument("runs", nargs="+", metavar=runs, help=help_text)
     else:
         for name in runs:
@@ -167,8 +167,7 @@ def read_ids(path: Path) -> frozenset[str]:
         AnswersUnusable: The file cannot be read, or holds no ids.
     """
     text = read_text(path, _IDS_HINT)
-    is_json = text.lstrip().startswith("[")
-    lines = _ids_from_json(path, text) if is_json else text.splitlines()
+    lines = _ids_from_json(path, text) if text.lstrip().startswith("[") else text.splitlines()
     ids = frozenset(line.strip() for line in lines if line.strip())
     if not ids:
         raise AnswersUnusable(f"`{path}` holds no ids.", hint=_IDS_HINT)
@@ -197,5 +196,4 @@ def write_text(path: Path, text: str) -> None:
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        message = f"`{path}` cannot be written: {error.strerror}."
-        raise SettingWrong(message, hint="name another file") from error
+        raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint="name another file") from error

@@ -329,9 +329,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     """
     parser = result_parser(
         "compare",
-        "Compare two tested models over the same samples: paired differences, their intervals, and "
-        "whether they could be chance. Runs that were not scored alike (another judge, prompt, "
-        "task version or data) are refused.",
+        "Compare two tested models over the same samples: paired differences, their intervals, and whether they could "
+        "be chance. Runs that were not scored alike (another judge, prompt, task version or data) are refused.",
         runs=("a", "b"),
         top=10,
     )
@@ -489,11 +488,9 @@ def _method(options: CompareOptions, floors: Collection[float]) -> str:
     families = f", {correction}-corrected among the metrics of one table" if correction else ""
     draws = f"{options.resamples:,}"
     return wrapped(
-        "A and B: percent of full marks over the pairs, the samples that both have points for. "
-        "B - A: percent points, before the two are rounded. 95 % interval: percentile bootstrap of "
-        f"the pairs, within the groups that are averaged ({draws} resamples). p: two-sided paired "
-        f"permutation test with random signs of the differences ({draws} draws; all choices of "
-        f"signs where {EXACT_PAIRS} pairs or fewer differ){families}. Wins: pairs with more points "
-        "in B. A metric has no value where either run has points for less than "
-        f"{floor} of the samples."
+        "A and B: percent of full marks over the pairs, the samples that both have points for. B - A: percent points, "
+        "before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the groups that are "
+        f"averaged ({draws} resamples). p: two-sided paired permutation test with random signs of the differences "
+        f"({draws} draws; all choices of signs where {EXACT_PAIRS} pairs or fewer differ){families}. Wins: pairs with "
+        f"more points in B. A metric has no value where either run has points for less than {floor} of the samples."
     )

@@ -474,8 +474,7 @@ def _sentence(study: SubsetStudy) -> str:
 def _method(study: SubsetStudy) -> str:
     strata = f"each {study.stratify} in proportion" if study.stratify else "from all samples alike"
     return wrapped(
-        f"{study.draws:,} draws of each size, without replacement, {strata}. Deviations are "
-        "absolute, in percent points, from the run's own score over all samples. They do not "
-        "include the judge's noise: another judge, or a second call of the same one, may score "
-        "differently."
+        f"{study.draws:,} draws of each size, without replacement, {strata}. Deviations are absolute, in percent "
+        "points, from the run's own score over all samples. They do not include the judge's noise: another judge, or a "
+        "second call of the same one, may score differently."
     )

@@ -13,7 +13,6 @@ launchers, which start a server, in the group ``mmie_tasks.launchers``:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from importlib.metadata import entry_points
 from types import ModuleType
 
@@ -49,8 +48,16 @@ def add_launchers(launcher: ModuleType) -> None:
         logger.warning("mmie-tasks: this lmms-eval has no AVAILABLE_LAUNCHERS; none was added.")
         return
     registry.warn_about_name_conflicts()
-    judges = ((name, f"{__name__}.{name}") for name in registry.names())
-    for name, class_path in (*judges, *_installed_launchers()):
+    launchers = [(name, f"{__name__}.{name}") for name in registry.names()]
+    for entry in entry_points(group=ENTRY_POINTS):
+        if match := re.fullmatch(r"([\w.]+)\s*:\s*(\w+)", entry.value):
+            launchers.append((entry.name, ".".join(match.groups())))
+        else:
+            logger.warning(
+                f"mmie-tasks: the launcher `{entry.name}` = `{entry.value}` was not added. "
+                f"hint: write it as `package.module:Class` in `{ENTRY_POINTS}`"
+            )
+    for name, class_path in launchers:
         first_class_path = available.setdefault(name, class_path)
         if first_class_path != class_path:
             logger.warning(
@@ -58,17 +65,6 @@ def add_launchers(launcher: ModuleType) -> None:
                 f"`{name}` is `{first_class_path}`. hint: give it another name in `{ENTRY_POINTS}`"
             )
     launcher.AVAILABLE_LAUNCHERS = Launchers(available)  # type: ignore[attr-defined]
-
-
-def _installed_launchers() -> Iterator[tuple[str, str]]:
-    for entry in entry_points(group=ENTRY_POINTS):
-        if match := re.fullmatch(r"([\w.]+)\s*:\s*(\w+)", entry.value):
-            yield entry.name, ".".join(match.groups())
-        else:
-            logger.warning(
-                f"mmie-tasks: the launcher `{entry.name}` = `{entry.value}` was not added. "
-                f"hint: write it as `package.module:Class` in `{ENTRY_POINTS}`"
-            )
 
 
 class JudgeLauncher:

@@ -334,11 +334,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
 
 
 def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
-    """Add the sample; whether an equal sample with this id was there before.
-
-    Raises:
-        AnswersUnusable: A sample with this id and another result was there.
-    """
+    """Add the sample; whether an equal sample with this id was there before. Another result of it is an error."""
     first = samples.setdefault(sample.id, sample)
     if first is sample:
         return False

@@ -145,10 +145,16 @@ def reference_of(panel: Panel, ratings: Ratings, name: str | None) -> RaterPoint
 
 
 def _means(ratings: Ratings, columns: Sequence[RaterPoints]) -> tuple[RaterPoints, ...]:
-    by_name = {column.name: column.points for column in columns}
+    """The mean of each CSV that has several people."""
+    people_by_csv: defaultdict[str, list[RaterPoints]] = defaultdict(list)
+    for rater, column in zip(ratings.raters, columns, strict=True):
+        if rater.kind == "person":
+            people_by_csv[rater.party].append(column)
     means = []
-    for party, people in ratings.people_by_csv.items():
-        points = np.column_stack([by_name[person.name] for person in people])
+    for party, people in people_by_csv.items():
+        if len(people) == 1:
+            continue
+        points = np.column_stack([person.points for person in people])
         rated = np.isfinite(points).sum(axis=1)
         mean = np.full(len(points), np.nan)
         np.divide(np.nansum(points, axis=1), rated, out=mean, where=rated > 0)

@@ -148,15 +148,6 @@ class Ratings:
     benchmark: Benchmark
     raters: tuple[Rater, ...]
 
-    @property
-    def people_by_csv(self) -> dict[str, tuple[Rater, ...]]:
-        """The people of each CSV that has several, by the name of the CSV."""
-        people: defaultdict[str, tuple[Rater, ...]] = defaultdict(tuple)
-        for rater in self.raters:
-            if rater.kind == "person":
-                people[rater.party] = (*people[rater.party], rater)
-        return {name: raters for name, raters in people.items() if len(raters) > 1}
-
 
 def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind) -> Ratings:
     """Read every rater that the command line names.
