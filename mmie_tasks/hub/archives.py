@@ -52,8 +52,7 @@ def unpack_once(archive: Path, destination: Path, check: Callable[[Path], None] 
         return destination
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
-        lock_file = destination.with_name(f"{destination.name}.lock")
-        with file_lock(lock_file, f"unpacking `{destination}`"):
+        with file_lock(destination.with_name(f"{destination.name}.lock"), f"unpacking `{destination}`"):
             if not destination.is_dir():
                 if check is not None:
                     check(archive)

@@ -191,8 +191,7 @@ class _Finder:
     def _other_rows(self, name: str, row: int) -> list[int]:
         """The rows with other images that have this name too."""
         text = self._references[row].text
-        rows = self._rows_by_name.get(name, ())
-        return [other for other in rows if self._references[other].text != text]
+        return [other for other in self._rows_by_name.get(name, ()) if self._references[other].text != text]
 
     def _single(self, row: int, names: Sequence[str]) -> str | None:
         if len(names) > 1:
@@ -281,8 +280,7 @@ def _write_images(rows: datasets.Dataset, folder: Path) -> Iterator[dict[str, ob
         raise _other_dataset(f"no column {', '.join(absent)}")
     if len(rows) > MAX_ROWS:
         raise _other_dataset(f"{len(rows):,} rows")
-    as_bytes = rows.cast_column("image", datasets.Image(decode=False))
-    for row, fields in enumerate(as_bytes):
+    for row, fields in enumerate(rows.cast_column("image", datasets.Image(decode=False))):
         content = (fields["image"] or {}).get("bytes") or b""
         if not 0 < len(content) <= MAX_IMAGE_BYTES:
             raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")

@@ -148,8 +148,7 @@ def _weights(record: Record) -> tuple[int, ...]:
 
 def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
     shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
-    numbers = {name: log_line.number(share) for name, share in shares.items()}
-    return {name: share for name, share in numbers.items() if share is not None}
+    return {name: number for name, share in shares.items() if (number := log_line.number(share)) is not None}
 
 
 def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:

@@ -61,8 +61,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     odd_rows = OddRows("MileBench", _REPAIR, environment)
     per_dataset = _load_rows(names, variant, environment, odd_rows)
     odd_rows.log()
-    turns = itertools.zip_longest(*per_dataset)
-    rows = [row for turn in turns for row in turn if row is not None]
+    rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
     revisions = {str(row["dataset"]): str(row["data"]) for row in rows}
     if len(set(revisions.values())) > 1:  # local files have one each: a digest of all of them
         digest = _digest([f"{name} {revisions[name]}" for name in sorted(revisions)])

@@ -166,8 +166,7 @@ def total(name: str, tallies: Mapping[str, Tally], floor: float = COVERAGE_FLOOR
     """
     if name in MEANS_OF_DATASETS:
         return _mean_of_datasets(MEANS_OF_DATASETS[name], tallies, floor)
-    tasks = MEANS_OF_TASKS[name]
-    return _average([_mean_of_datasets(DATASETS_OF[task], tallies, floor) for task in tasks])
+    return _average([_mean_of_datasets(DATASETS_OF[task], tallies, floor) for task in MEANS_OF_TASKS[name]])
 
 
 def _mean_of_datasets(names: Sequence[str], tallies: Mapping[str, Tally], floor: float) -> Mean:

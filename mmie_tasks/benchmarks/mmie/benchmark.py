@@ -120,8 +120,7 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
         fact = value if isinstance(value, (str, bool)) else log_line.number(value)
         if fact:
             shown[title] = fact
-    typed = log_line.mapping(facts, "typed")
-    if marks := ", ".join(mark for mark, count in typed.items() if count):
+    if marks := ", ".join(mark for mark, count in log_line.mapping(facts, "typed").items() if count):
         shown["typed control marks"] = marks
     return shown
 

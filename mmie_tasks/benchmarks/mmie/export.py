@@ -121,8 +121,7 @@ def _logs(run: Path) -> list[Path]:
     if not folders:
         raise AnswersUnusable(f"`{run}` holds no log of MMIE's samples.", hint=_HINT)
     if len(folders) > 1:
-        message = f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`."
-        raise AnswersUnusable(message, hint=_HINT)
+        raise AnswersUnusable(f"Two runs below `{run}`: `{folders[0].folder}` and `{folders[1].folder}`.", hint=_HINT)
     return [log.path for log in folders[0].logs if log.task in TASKS.values()]
 
 

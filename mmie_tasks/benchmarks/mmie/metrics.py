@@ -135,8 +135,7 @@ def rows(sample: Sample, verdicts: Verdicts, facts: RequestFacts, logged: Mappin
     for part in ("", f"_{sample.category}"):
         by_metric[f"official{part}"], by_metric[f"robust{part}"] = official, robust
         by_metric[f"points{part}"] = {**identity, **_points(verdicts.official, "score")}
-        by_metric[f"ci95_low{part}"] = {**identity, **_points(verdicts.official)}
-        by_metric[f"ci95_high{part}"] = {**identity, **_points(verdicts.official)}
+        by_metric[f"ci95_low{part}"] = by_metric[f"ci95_high{part}"] = {**identity, **_points(verdicts.official)}
     if slug(sample.field) in FIELDS:
         by_metric[f"official_{slug(sample.field)}"] = official
     for name, count in _counts(verdicts, facts).items():
@@ -401,13 +400,11 @@ def _parse_rate(verdicts: Sequence[Verdict]) -> str:
     if not parsed:
         return "replies read: none, as there are no replies"
     rate = 100 * sum(parsed) / len(parsed)
-    warning = ""
-    if rate < PARSE_RATE_FLOOR:
-        warning = (
-            f"\nWARNING: below {PARSE_RATE_FLOOR:.0f} %: the mean covers only samples with a "
-            "readable score, and these may differ from the others"
-        )
-    return f"replies read: {rate:.2f} % of {len(parsed)}{warning}"
+    line = f"replies read: {rate:.2f} % of {len(parsed)}"
+    if rate >= PARSE_RATE_FLOOR:
+        return line
+    warning = "the mean covers only samples with a readable score, and these may differ from the others"
+    return f"{line}\nWARNING: below {PARSE_RATE_FLOOR:.0f} %: {warning}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

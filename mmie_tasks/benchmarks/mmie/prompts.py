@@ -165,8 +165,7 @@ def _answer(answer: Sequence[Segment], images: _Images) -> tuple[list[_Part], li
 
 def _reference(sample: Sample, *, full: bool) -> str:
     if full:
-        texts = (segment.text for segment in sample.gold)
-        return "\n".join(text for text in texts if text is not None)
+        return "\n".join(segment.text for segment in sample.gold if segment.text is not None)
     return str(sample.gold[0].text) if sample.gold else ""
 
 
