@@ -107,9 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-# The report
-
-
 def as_text(findings: Sequence[Finding]) -> str:
     """A line for each finding with its hint below, aligned, and a summary; 100 columns at most."""
     subject_width = max((len(finding.subject) for finding in findings), default=0)
@@ -133,9 +130,6 @@ def as_json(findings: Iterable[Finding]) -> str:
     """A JSON array of objects with ``status``, ``subject``, ``found`` (message) and ``hint``."""
     rows = [{"status": one.status, "subject": one.subject, "found": one.message, "hint": one.hint} for one in findings]
     return json.dumps(rows, indent=1, ensure_ascii=False)
-
-
-# The machine
 
 
 def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -206,9 +200,6 @@ def _check_gpu(index: int) -> Finding:
     if has_bfloat16:
         return Finding("ok", subject, message)
     return Finding("warning", subject, message, "a judge in process computes in float32 here, which is slow")
-
-
-# Benchmarks and judges
 
 
 def select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:

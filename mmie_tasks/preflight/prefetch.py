@@ -111,9 +111,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-# The assets of benchmarks and judges
-
-
 def _list_assets(names: Sequence[str], judge: str | None, environment: Mapping[str, str]) -> AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
@@ -171,9 +168,6 @@ def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asse
     judge = open_judge(choice, environment)
     assets = judge.assets() if isinstance(judge, HasAssets) else ()
     return [asset for asset in assets if asset.origin != "installed"]
-
-
-# Names of benchmarks, tasks and tags
 
 
 class _TaskLoader(yaml.SafeLoader):
@@ -238,9 +232,6 @@ def _names_of(entry: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
                 if isinstance(tag, str):
                     names[tag] = (*names.get(tag, ()), task)
     return names
-
-
-# Sizes and disk space
 
 
 def plan_asset(asset: Asset) -> PlannedAsset:
@@ -323,9 +314,6 @@ def check_disk_space(missing: Iterable[PlannedAsset], free: Callable[[Path], int
     return "\n".join(lines)
 
 
-# Fetching
-
-
 def fetch_all(missing: Sequence[PlannedAsset]) -> list[PlannedAsset]:
     """Fetch one asset after the other; returns those that failed.
 
@@ -356,9 +344,6 @@ def fetch_error(failures: Iterable[PlannedAsset], total: int) -> DataMissing:
         lines += ["", f"{finding.subject}: {finding.message}.", f"  hint: {finding.hint}"]
     hint = "follow the hints above and run again; fetched files are not downloaded again"
     return DataMissing("\n".join(lines), hint=hint)
-
-
-# Machines without network access
 
 
 def copy_text(assets: Iterable[Asset], doctor: str, environment: Mapping[str, str]) -> str:

@@ -464,10 +464,8 @@ def _sentence(study: SubsetStudy) -> str:
         if (share := order.kept.get(size)) is not None
     ]
     more = [f"and so on for {len(study.orders) - 3} more pairs"] if len(study.orders) > 3 else []
-    first = (
-        f"With {size:,} samples, {study.metrics[0].title} deviates from its value for all "
-        f"{study.samples:,} by at most {largest:.2f} percent points in 95 % of the draws"
-    )
+    first = f"With {size:,} samples, {study.metrics[0].title} deviates from its value for all {study.samples:,}"
+    first += f" by at most {largest:.2f} percent points in 95 % of the draws"
     return wrapped("; ".join([first, *orders, *more]) + ".")
 
 

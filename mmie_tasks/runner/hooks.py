@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeAlias
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
@@ -212,8 +211,6 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
 
 # The evaluator
 
-_STANDARD_ERRORS = "calculate_clt_aggregate_metric"
-
 
 def wrap_evaluator() -> None:
     """Wrap functions of the runner's evaluator, if it is imported.
@@ -224,13 +221,14 @@ def wrap_evaluator() -> None:
     calls ``evaluate`` with the loaded model.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
-    if isinstance(evaluator, ModuleType):
-        for name, wrap in (("simple_evaluate", _check_first), ("evaluate", _record_model)):
-            if callable(getattr(evaluator, name, None)):
-                wrap_once(evaluator, name, wrap)
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
-    if callable(getattr(output, _STANDARD_ERRORS, None)):
-        wrap_once(output, _STANDARD_ERRORS, without_errors_of_nan)
+    for owner, name, wrap in (
+        (evaluator, "simple_evaluate", _check_first),
+        (evaluator, "evaluate", _record_model),
+        (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
+    ):
+        if callable(getattr(owner, name, None)):
+            wrap_once(owner, name, wrap)
 
 
 def without_errors_of_nan(calculate: Method) -> Method:
