@@ -106,8 +106,7 @@ def local_asset(
     It is here if the path exists; only the checks read it. It cannot be downloaded: `Asset.plan`
     and `Asset.fetch` raise `DataMissing`.
     """
-    value = environment.get(variable)
-    if not value:
+    if not (value := environment.get(variable)):
         return None
     path = Path(value).expanduser().absolute()
 

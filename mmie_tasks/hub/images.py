@@ -178,8 +178,7 @@ def check_images(benchmark: str, sample_ids: Mapping[str, str], hint: str) -> No
     Raises:
         DataMissing: Files are missing or not images; gives their number and names the first.
     """
-    unusable = {path: problem for path in sample_ids if (problem := image_problem(Path(path)))}
-    if unusable:
+    if unusable := {path: problem for path in sample_ids if (problem := image_problem(Path(path)))}:
         path, problem = next(iter(unusable.items()))
         raise DataMissing(
             f"{len(unusable)} of the {len(sample_ids)} images of {benchmark} cannot be used. "

@@ -77,8 +77,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    graded = _regraded(record)
-    if graded is not None:
+    if (graded := _regraded(record)) is not None:
         verdicts = {"official": graded.official, "robust": graded.robust}
         return {name: metrics.in_percent(verdict) for name, verdict in verdicts.items()}
     stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}

@@ -179,8 +179,7 @@ def _ungraded(sample: Sample, doc: Doc, results: Sequence[object]) -> Grading | 
         return metrics.ungraded("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
     if failure := failure_of(answer):
         return metrics.ungraded("no_answer", failure)
-    problem = _OPENER.failure(sample.id) or (None if doc["image"] else _NO_IMAGE)
-    if problem:
+    if problem := _OPENER.failure(sample.id) or (None if doc["image"] else _NO_IMAGE):
         return metrics.ungraded("bad_image", problem)
     if answer == _SKIPPED:
         return metrics.ungraded("no_answer", f"the official script skips the answer `{_SKIPPED}`")

@@ -111,8 +111,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
     archive = archive_of(part_of(dataset), environment)
-    commit = archive.unpacked_commit()
-    if not commit:
+    if not (commit := archive.unpacked_commit()):
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
     return HubFolder(folder=_dataset_below(archive.root / commit / archive.stem, dataset), repo=REPO, commit=commit)

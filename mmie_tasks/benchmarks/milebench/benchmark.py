@@ -128,8 +128,7 @@ def _facts(line: Line, record: Record, images: Sequence[str] | None) -> dict[str
     facts: dict[str, str | float | bool] = {"rule": str(record["rule"]), "images": n_images}
     if record["rule"] == "needle":
         facts["needle_length"] = n_images
-        gold = log_line.optional_text(record, "gold")
-        if gold and (position := question.find(gold)) >= 0:
+        if (gold := log_line.optional_text(record, "gold")) and (position := question.find(gold)) >= 0:
             facts["needle_depth"] = position / len(question)
     return facts
 

@@ -82,8 +82,7 @@ def _parse_selection(selection: str) -> tuple[Sequence[str], Variant]:
     if name not in ("all", *DATASETS):
         close = difflib.get_close_matches(name, DATASETS) or DATASETS
         raise SettingWrong(f"MileBench has no dataset `{name}`.", hint=f"one of {', '.join(close)}")
-    published = [dataset for dataset in names if has_variant(dataset, variant)]
-    if not published:
+    if not (published := [dataset for dataset in names if has_variant(dataset, variant)]):
         raise SettingWrong(f"`{name}` was not published as `{variant}`.", hint=f"use `{name}`")
     return published, variant
 

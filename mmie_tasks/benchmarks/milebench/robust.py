@@ -72,8 +72,7 @@ def read_rouge(gold: object, answer: object) -> Verdict:
     reference, hypothesis = words(gold), words(answer)
     if not hypothesis:
         return Scored(0.0)
-    common = common_words(reference, hypothesis)
-    return Scored(f_measure(len(common), len(set(reference)), len(set(hypothesis))))
+    return Scored(f_measure(len(common_words(reference, hypothesis)), len(set(reference)), len(set(hypothesis))))
 
 
 def read_needle(gold: object, answer: object) -> Verdict:

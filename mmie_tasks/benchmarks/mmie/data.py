@@ -162,8 +162,7 @@ class _Reader:
 
     def _category(self, sample_id: str, fields: Fields) -> str:
         """The category of the id, as official."""
-        tokens = [category for category in CATEGORIES if category in sample_id]
-        if not tokens:
+        if not (tokens := [category for category in CATEGORIES if category in sample_id]):
             raise BadSample(f"`id` contains none of {', '.join(CATEGORIES)}")
         if len(tokens) > 1:
             self._note(_SEVERAL_TOKENS)
@@ -439,8 +438,7 @@ def _selected(rows: Sequence[DataRow], selection: str, path: Path) -> Sequence[D
     if selection == "all":
         return rows
     if selection != "1k":
-        chosen = [row for row in rows if row.category == selection.upper()]
-        if not chosen:
+        if not (chosen := [row for row in rows if row.category == selection.upper()]):
             raise DataMissing(
                 f"`{path}` has no row of the category {selection.upper()}.",
                 hint="take the task `mmie`, or point `MMIE_DATA` at data that has some",

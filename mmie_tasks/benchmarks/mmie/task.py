@@ -80,12 +80,10 @@ def check_data(docs: datasets.Dataset) -> None:
     if setting not in ("stop", "count"):
         hint = f"`export {_MISSING}=count` continues without the images and counts them"
         raise SettingWrong(f"`{_MISSING}` is {setting!r}; valid are stop and count.", hint=hint)
-    missing_images = data.missing_images(docs)
-    if not missing_images:
+    if not (missing := data.missing_images(docs)):
         return
-    path, sample_id = next(iter(missing_images.items()))
-    message = f"{len(missing_images)} images of MMIE's questions are missing. The first, of sample "
-    message += f"{sample_id}: `{path}`"
+    path, sample_id = next(iter(missing.items()))
+    message = f"{len(missing)} images of MMIE's questions are missing. The first, of sample {sample_id}: `{path}`"
     if setting == "stop":
         hint = f"unpack `images.tar.gz` beside `data.json`, or `export {_MISSING}=count` to run"
         raise DataMissing(f"{message}.", hint=f"{hint} without them, as the official script does")
