@@ -16,7 +16,7 @@ from datetime import timezone
 from email.utils import parsedate_to_datetime
 from math import inf
 
-START = 8
+START = 16
 """Requests in flight to a server before its limit is known."""
 
 DENIALS_BEFORE_CLOSING = 3

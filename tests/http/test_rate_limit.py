@@ -47,13 +47,13 @@ def answer_all(limits):
 
 
 def test_the_limit_starts_low_and_doubles_up_to_the_ceiling():
-    limits, _ = limiter(ceiling=30)
+    limits, _ = limiter(ceiling=60)
     seen = []
     for _ in range(4):
         seen.append(limits.limit)
         fill(limits, capacity=1000)
         answer_all(limits)
-    assert seen == [START, 2 * START, 30, 30]
+    assert seen == [START, 2 * START, 60, 60]
 
 
 @pytest.mark.parametrize("capacity", [1, 5, 20, 63])
