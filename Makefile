@@ -58,9 +58,8 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	$(BIN)/mmie-tasks subset A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie --sizes 4,6,8
 	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
-# Three workers for two cores: a fourth of the time a worker waits for a server or a process.
 test: $(READY)  ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --pyargs mmie_tasks ./tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --pyargs mmie_tasks ./tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
