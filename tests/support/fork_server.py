@@ -235,7 +235,10 @@ def _share_task_files() -> None:
 
 
 def _exit_status(run: Callable[[], None]) -> int:
-    """Run to the end as the interpreter does, but without unloading the imported modules."""
+    """Run to the end as the interpreter does, but without unloading the imported modules.
+
+    Any exception but the regular one that ends a script is left to the interpreter: it prints it and ends with 1.
+    """
     status = 0
     try:
         run()
@@ -243,9 +246,6 @@ def _exit_status(run: Callable[[], None]) -> int:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
-    except BaseException:  # noqa: BLE001 - it is printed, as at the end of any script
-        sys.excepthook(*sys.exc_info())
-        status = 1
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -19,6 +19,7 @@ from mmie_tasks.judges.openai.models import Adaptations, retirement_notice
 from mmie_tasks.judges.openai.settings import Settings, public_address
 from mmie_tasks.judges.openai.wire import ChatServer
 
+_TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 10.0
 _MAX_NAMES = 5
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
@@ -67,8 +68,9 @@ def check(
 async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adaptations) -> JudgeMisconfigured | None:
     """Why a server cannot be used; None if it can."""
     address = public_address(url)
+    settings = replace(settings, max_tokens=None, timeout_s=min(_TIMEOUT_S, settings.timeout_s))
     async with async_client(settings, url) as client:
-        server = ChatServer(replace(settings, max_tokens=None), client, address, adaptations)
+        server = ChatServer(settings, client, address, adaptations)
         for wait_s in (*pace.check_s, None):
             match await server.attempt(_PING):
                 case Success(reply=JudgeUnavailable() as incomplete):

@@ -98,9 +98,9 @@ def test_in_the_archive_two_references_never_get_one_file(tmp_path):
 @pytest.mark.parametrize("reference", ["..", "../0.png", "a/../../0.png", ".", "a/..", r"..\0.png"])
 @pytest.mark.parametrize("hub", [False, True])
 def test_a_reference_never_leaves_the_folder(reference, hub, tmp_path):
-    put(tmp_path, "0.png", "root/0.png")
-    paths = image_paths(tmp_path / "root", ["0.png", reference], hub=hub)
-    assert paths == {"0.png": f"{tmp_path}/root/0.png", reference: None}
+    put(tmp_path, "0.png", "data/0.png")
+    paths = image_paths(tmp_path / "data", ["0.png", reference], hub=hub)
+    assert paths == {"0.png": f"{tmp_path}/data/0.png", reference: None}
 
 
 @pytest.mark.parametrize("reference", ["C:/0.png", "C:0.png", r"\\server\0.png", "a\0.png"])
@@ -123,17 +123,17 @@ def test_absolute_references_are_kept_in_a_local_folder_only(tmp_path):
     ],
 )
 def test_a_link_never_leads_out(link, target, reference, tmp_path):
-    put(tmp_path, "out/secret.png", "root/images/1.png")
-    (tmp_path / "root" / link).symlink_to(tmp_path / "out" / target)
-    paths = image_paths(tmp_path / "root", [reference, "images/1.png"], hub=False)
-    assert paths == {reference: None, "images/1.png": f"{tmp_path}/root/images/1.png"}
+    put(tmp_path, "out/secret.png", "data/images/1.png")
+    (tmp_path / "data" / link).symlink_to(tmp_path / "out" / target)
+    paths = image_paths(tmp_path / "data", [reference, "images/1.png"], hub=False)
+    assert paths == {reference: None, "images/1.png": f"{tmp_path}/data/images/1.png"}
 
 
 def test_no_second_reference_into_a_folder_that_is_a_link_out_is_used(tmp_path):
-    put(tmp_path, "out/secret.png", "root/images/1.png")
-    (tmp_path / "root/a").symlink_to(tmp_path / "out")
+    put(tmp_path, "out/secret.png", "data/images/1.png")
+    (tmp_path / "data/a").symlink_to(tmp_path / "out")
     references = ["a/secret.png", "a/other.png", "./a/secret.png"]
-    assert image_paths(tmp_path / "root", references, hub=False) == dict.fromkeys(references)
+    assert image_paths(tmp_path / "data", references, hub=False) == dict.fromkeys(references)
 
 
 def test_a_link_inside_is_followed(tmp_path):
@@ -149,11 +149,11 @@ def test_a_link_inside_is_followed(tmp_path):
 
 def test_the_folder_of_images_may_itself_be_a_link(tmp_path):
     put(tmp_path, "disk/0.png", "disk-2/1.png")
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root/images").symlink_to("../disk")
-    assert found(tmp_path / "root", "images/0.png", "0.png") == ["images/0.png"] * 2
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/images").symlink_to("../disk")
+    assert found(tmp_path / "data", "images/0.png", "0.png") == ["images/0.png"] * 2
     (tmp_path / "disk/1.png").symlink_to("../disk-2/1.png")
-    paths = image_paths(tmp_path / "root", ["images/1.png"], hub=False)
+    paths = image_paths(tmp_path / "data", ["images/1.png"], hub=False)
     assert paths == {"images/1.png": None}
 
 

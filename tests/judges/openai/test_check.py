@@ -1,6 +1,7 @@
 """The check before a run, and its messages."""
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 
@@ -65,6 +66,14 @@ def test_a_rejected_temperature_is_found_before_the_run_and_left_out_with_a_warn
 def test_replies_that_an_error_ended_do_not_pass_the_check(server):
     server.says(completion("Yes", finish_reason="error"))
     assert "finish_reason `error`" in problem(judge_at(server.url))
+
+
+def test_a_hanging_server_costs_the_check_its_own_time_limit_and_not_the_judges(server, monkeypatch):
+    monkeypatch.setattr("mmie_tasks.judges.openai.check._TIMEOUT_S", 0.1)
+    server.says(Sent(hang=True))
+    begun = time.monotonic()
+    assert "no answer in time" in problem(judge_at(server.url, timeout=60.0))
+    assert time.monotonic() - begun < 30
 
 
 def test_the_check_works_where_a_loop_is_running(server):
