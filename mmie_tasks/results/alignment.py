@@ -17,6 +17,7 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mean_of
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.marks import signature_fields
 from mmie_tasks.runs.metric_values import floor_of, metrics_of
 
 Flags = npt.NDArray[np.bool_]
@@ -226,15 +227,6 @@ def signature_values(signature: str) -> dict[str, str]:
     if version := re.fullmatch(r"(?P<scoring>.+@\d+)-\w+", fields.get("task", "")):  # name@N-X: X is the interface
         fields["task"] = version["scoring"]
     return fields
-
-
-def signature_fields(signature: str) -> dict[str, str]:
-    """Key to value, of a signature as it is logged; several values of a key are joined."""
-    values: defaultdict[str, list[str]] = defaultdict(list)
-    for part in filter(None, signature.split("|")):
-        key, _, value = part.partition(":")
-        values[key].append(value)
-    return {key: ", ".join(parts) for key, parts in values.items()}
 
 
 def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[SignatureDifference, ...]:

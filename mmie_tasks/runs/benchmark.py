@@ -184,6 +184,8 @@ class Benchmark:
             Raises `BadRecord`.
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
         subsets: Given a task and its samples, the published subsets: name to sample ids.
+        published: Task to the number of samples that its published scores are of. Subsets of ours have that of the
+            whole benchmark.
         judge: Selects and calls the judge; None for a benchmark that is scored by rule.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
@@ -205,6 +207,7 @@ class Benchmark:
     reread: Callable[[Line], Mapping[str, Verdict] | None]
     rerecord: Callable[[Line], Record] | None = None
     subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
+    published: Mapping[str, int] = field(default_factory=dict)
     judge: BenchmarkJudge | None = None
     assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = lambda *_: ()
     check_data: Callable[[Any], None] | None = None

@@ -210,6 +210,7 @@ class TaskRun:
         notes: Remarks for readers of the scores: lines cut off, duplicate samples.
         stored: The scores in the results file beside the log, metric to value; empty if there is
             no such file.
+        limit: ``--limit`` of the run, from the same file; None without.
     """
 
     task: str
@@ -218,6 +219,7 @@ class TaskRun:
     samples: tuple[LoggedSample, ...]
     notes: tuple[str, ...] = ()
     stored: Mapping[str, float] = field(default_factory=dict)
+    limit: float | None = None
 
     @property
     def signatures(self) -> tuple[str, ...]:
@@ -323,13 +325,15 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
         (unscored, "never scored (`--predict_only`): ignored"),
     ):
         notes += [f"{count} {'sample' if count == 1 else 'samples'} {remark}"] if count else []
+    saved = _results_file(log)
     return TaskRun(
         task=log.task,
         benchmark=benchmark,
         log=log.path,
         samples=tuple(samples.values()),
         notes=tuple(notes),
-        stored=_stored_scores(log),
+        stored=_stored_scores(saved, log.task),
+        limit=number(_object(saved, "config").get("limit")),
     )
 
 
@@ -367,16 +371,25 @@ def _without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSampl
     return replace(sample, official=official, robust=robust)
 
 
-def _stored_scores(log: SampleLog) -> Mapping[str, float]:
-    """The scores that the runner saved for the task; empty if its results file is unreadable."""
+def _results_file(log: SampleLog) -> Mapping[str, object]:
+    """What the runner saved beside the log; empty if its results file is unreadable."""
     try:
         saved: object = json.loads(log.results.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    results = saved.get("results") if isinstance(saved, dict) else None
-    metrics = results.get(log.task) if isinstance(results, dict) else None
+    return saved if isinstance(saved, dict) else {}
+
+
+def _object(parent: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """A field that should be an object; empty if it is not."""
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _stored_scores(results_file: Mapping[str, object], task: str) -> Mapping[str, float]:
+    """The scores that the runner saved for a task, metric to value."""
     return {
         name.removesuffix(",none"): score
-        for name, value in (metrics.items() if isinstance(metrics, dict) else ())
+        for name, value in _object(_object(results_file, "results"), task).items()
         if "_stderr" not in name and (score := number(value)) is not None
     }

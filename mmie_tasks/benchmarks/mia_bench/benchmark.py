@@ -198,6 +198,7 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
+    published={"mia_bench": 400},
     judge=task.JUDGE,
     assets=assets.assets,
     check_data=task.check_data,

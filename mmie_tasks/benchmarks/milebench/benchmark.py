@@ -7,7 +7,7 @@ from typing import cast, get_args
 
 from mmie_tasks.benchmarks.milebench import assets, metrics, task
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, Rule, Sample
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, VARIANTS, Rule, Sample, has_variant
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment, Metric, Record, Scale
@@ -133,6 +133,18 @@ def _facts(line: Line, record: Record, images: Sequence[str] | None) -> dict[str
     return facts
 
 
+def _published() -> dict[str, int]:
+    """The number of samples of each task: of the datasets' files, at the pinned revision."""
+    other_sizes = {"TextNeedleInAHaystack": 320, "ImageNeedleInAHaystack": 320, "GPR1200": 600}
+    n_samples: dict[str, int] = {}
+    for variant in VARIANTS:
+        sizes = {name: other_sizes.get(name, 200) for name in DATASETS if has_variant(name, variant)}
+        suffix = "" if variant == "test" else f"_{variant}"
+        n_samples |= {f"milebench{suffix}": sum(sizes.values())}
+        n_samples |= {f"milebench_{name}{suffix}": size for name, size in sizes.items()}
+    return n_samples
+
+
 BENCHMARK = Benchmark(
     name="milebench",
     title="MileBench",
@@ -141,6 +153,7 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
+    published=_published(),
     datasets=DATASETS,
     assets=assets.assets,
     check_data=task.check_data,

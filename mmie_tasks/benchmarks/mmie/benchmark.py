@@ -125,6 +125,8 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
     return shown
 
 
+_TOTAL = sum(data.PUBLISHED.values())
+
 BENCHMARK = Benchmark(
     name="mmie",
     title="MMIE",
@@ -134,6 +136,11 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     subsets=subsets,
+    published={
+        "mmie": _TOTAL,
+        "mmie_1k": _TOTAL,
+        **{f"mmie_{name.lower()}": n_samples for name, n_samples in data.PUBLISHED.items()},
+    },
     judge=task.JUDGE,
     assets=assets.assets,
     check_data=task.check_data,

@@ -17,10 +17,10 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_nam
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.results.alignment import signature_fields
 from mmie_tasks.results.commands import open_run, read_text
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
+from mmie_tasks.runs.marks import signature_fields
 
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)

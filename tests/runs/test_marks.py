@@ -1,0 +1,95 @@
+"""What makes a run's numbers incomparable with the published ones is said in a few words."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mmie_tasks.benchmarks.registry import benchmark_of_task
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.runs.benchmark import LoggedSample
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.marks import judge_name, marks_of
+
+PAPER = "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|assembly:official|task:mmie"
+
+
+def task_run(
+    verdicts: list[Verdict], signature: str = PAPER, task: str = "mmie", limit: float | None = None, published: int = 0
+) -> TaskRun:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    samples = tuple(
+        LoggedSample(id=str(n), official=verdict, robust=verdict, groups={}, signature=signature)
+        for n, verdict in enumerate(verdicts)
+    )
+    published_samples = {task: published or len(samples)}
+    return TaskRun(
+        task=task,
+        benchmark=replace(benchmark, published=published_samples),
+        log=Path("log.jsonl"),
+        samples=samples,
+        limit=limit,
+    )
+
+
+def test_a_run_as_published_has_no_mark() -> None:
+    assert marks_of(task_run([Scored(3), Unscored("left_out")])) == ()
+
+
+@pytest.mark.parametrize(
+    ("signature", "mark"),
+    [
+        pytest.param(
+            PAPER.replace("model:mmie_score", "model:gpt-4o").replace("paper_judge:yes", "paper_judge:no"),
+            "judge: gpt-4o, not the paper's",
+            id="another judge",
+        ),
+        pytest.param(PAPER.replace("prompt:official", "prompt:other:1ec4"), "other prompt words", id="other words"),
+        pytest.param(
+            PAPER.replace("assembly:official", "assembly:full"), "other text in the judge's request", id="assembly"
+        ),
+        pytest.param(f"{PAPER}|min_coverage:0.5", "another floor of coverage", id="floor"),
+    ],
+)
+def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: str) -> None:
+    assert marks_of(task_run([Scored(3)], signature)) == (mark,)
+
+
+@pytest.mark.parametrize(
+    ("limit", "mark"), [(8, "8 of 20,103 samples (--limit 8)"), (None, "8 of 20,103 samples")], ids=["limit", "data"]
+)
+def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str) -> None:
+    assert marks_of(task_run([Scored(3)] * 8, limit=limit, published=20_103)) == (mark,)
+
+
+def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> None:
+    verdicts: list[Verdict] = [Scored(3), Unscored("no_answer"), Unscored("left_out"), Unscored("timeout")]
+    assert marks_of(task_run(verdicts)) == ("2 unscored",)
+
+
+def test_a_mixture_of_two_judges_is_named() -> None:
+    run = task_run([Scored(3), Scored(4)])
+    other = PAPER.replace("model:mmie_score", "model:gpt-4o").replace("paper_judge:yes", "paper_judge:no")
+    mixed = replace(run, samples=(run.samples[0], replace(run.samples[1], signature=other)))
+    assert marks_of(mixed) == ("judge: mmie_score, gpt-4o, not the paper's", "2 different signatures in one run")
+    assert judge_name(mixed) == "mmie_score, gpt-4o"
+
+
+@pytest.mark.parametrize(
+    ("task", "n_samples"),
+    [
+        ("mmie", 20_103),
+        ("mmie_1k", 20_103),
+        ("mmie_pbl", 11_482),
+        ("milebench", 6_440),
+        ("milebench_adv", 5_200),
+        ("milebench_GPR1200", 600),
+        ("milebench_DocVQA_adv", 200),
+        ("mia_bench", 400),
+    ],
+)
+def test_each_task_knows_how_many_samples_were_published(task: str, n_samples: int) -> None:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    assert benchmark.published[task] == n_samples
