@@ -7,9 +7,19 @@ from collections.abc import Iterable, Sequence
 
 from tabulate import tabulate
 
+WIDTH = 100
+"""Characters of a printed line."""
+
+_MIN_WRAPPED = 16  # characters of a column that is wrapped, however wide the others are
+
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1, notes: Sequence[str] = ()
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    text_columns: int = 1,
+    notes: Sequence[str] = (),
+    *,
+    wrap: bool = False,
 ) -> str:
     """A table in Markdown, as wide as its cells.
 
@@ -18,6 +28,8 @@ def table(
         rows: Cells, ready to print: numbers are aligned, and not formatted again.
         text_columns: How many columns, from the first, hold text; the rest hold numbers.
         notes: Lines below the table, after a blank line.
+        wrap: Whether the first column continues on further lines where the table is wider than
+            `WIDTH`.
 
     >>> print(table(["judge", "MAE"], [["other", "1.250"]]))
     | judge   |   MAE |
@@ -27,6 +39,11 @@ def table(
     alignment = ["left" if index < text_columns else "right" for index in range(len(header))]
     cells = [[cell.replace("|", "¦").replace("\n", " ") for cell in row] for row in rows]
     markdown: str = tabulate(cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True)
+    if wrap and (excess := markdown.find("\n") - WIDTH) > 0:
+        first_width = max(max(len(row[0]) for row in cells) - excess, _MIN_WRAPPED)
+        for row in cells:
+            row[0] = textwrap.fill(row[0], first_width, break_on_hyphens=False)
+        markdown = tabulate(cells, header, tablefmt="pipe", colalign=alignment, disable_numparse=True)
     return "\n".join([markdown, "", *notes]) if notes else markdown
 
 
@@ -53,8 +70,8 @@ def signed_cell(value: float | None) -> str:
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines of 100 characters at most."""
-    return textwrap.fill(text, 100, break_on_hyphens=False)
+    """A paragraph in lines of `WIDTH` characters at most."""
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
 
 
 def counted(count: int, noun: str) -> str:

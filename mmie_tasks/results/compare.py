@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, Interval, bootstrap_means, chunk_sizes, percentile_interval, seed_of
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
@@ -36,7 +36,11 @@ Correction: TypeAlias = Literal["holm", "bh", "none"]
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
 
+MIN_PAIRS = 10
+"""With fewer pairs there is no interval: the bootstrap of so few is much too narrow."""
+
 _CORRECTIONS: Mapping[Correction, str] = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": ""}
+_P_HEADINGS: Mapping[Correction, str] = {"holm": "p (Holm)", "bh": "p (BH)", "none": "p"}
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percent points: prints as 0.00
 _SIGNIFICANT = 0.05
@@ -151,6 +155,7 @@ class MetricComparison:
         b: The same of B.
         difference: B - A in percent points, not rounded.
         interval: 95 %, in percent points; None where there is no value, or too few pairs.
+        why_no_interval: Why there is a difference without an interval.
         p: Of the paired permutation test.
         p_corrected: Among the metrics of its kind.
         wins: Pairs with more points in B.
@@ -167,6 +172,7 @@ class MetricComparison:
     b: float | None = None
     difference: float | None = None
     interval: Interval | None = None
+    why_no_interval: str = ""
     p: float | None = None
     p_corrected: float | None = None
     wins: int = 0
@@ -176,6 +182,11 @@ class MetricComparison:
     a_alone: float | None
     b_alone: float | None
     why_not: str = ""
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether the corrected p-value leaves chance as an explanation of the difference."""
+        return self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,17 +299,25 @@ def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -
         strata.append(replace(stratum, points=percent))
     differences = np.concatenate([stratum.points for stratum in strata])
     a, b = (scale.percent(float(mean)) for mean in shared.means)
+    why_no_interval = _why_no_interval(strata)
     return replace(
         comparison,
         a=a,
         b=b,
         difference=mean_difference(strata),
-        interval=resampling.interval(strata),
+        interval=None if why_no_interval else resampling.interval(strata),
+        why_no_interval=why_no_interval,
         p=resampling.p_value(strata),
         wins=int((differences > 0).sum()),
         ties=int((differences == 0).sum()),
         losses=int((differences < 0).sum()),
     )
+
+
+def _why_no_interval(strata: Sequence[Stratum]) -> str:
+    if sum(len(stratum.points) for stratum in strata) < MIN_PAIRS:
+        return f"fewer than {MIN_PAIRS} pairs"
+    return "a group of one pair" if any(len(stratum.points) < 2 for stratum in strata) else ""
 
 
 def _with_corrected_p(comparisons: Sequence[MetricComparison], correction: Correction) -> list[MetricComparison]:
@@ -419,12 +438,13 @@ def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
     head = f"{a.task}: {a.benchmark.title}, {options.score_kind} score. {counts}."
     blocks = ["\n".join([head, *_notes(a, b)])]
-    with_alone = any(
-        (percent_cell(c.a), percent_cell(c.b)) != (percent_cell(c.a_alone), percent_cell(c.b_alone))
-        for c in comparison.metrics
-    )
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
-        blocks.append(_metric_table(kind, list(metrics), options.correction, with_alone=with_alone))
+        blocks.append(_metric_table(kind, list(metrics), options.correction))
+    alone = [[c.metric.title, percent_cell(c.a_alone), percent_cell(c.b_alone)] for c in comparison.metrics]
+    pairs = [[c.metric.title, percent_cell(c.a), percent_cell(c.b)] for c in comparison.metrics]
+    if other := [of_all for of_all, of_pairs in zip(alone, pairs, strict=True) if of_all != of_pairs]:
+        blocks.append("Metrics with another value over all samples that a run has points for:")
+        blocks.append(table(["metric", "A alone", "B alone"], other, wrap=True))
     if sentence := _headline_sentence(comparison.metrics, options.correction):
         blocks.append(sentence)
     if comparison.differing:
@@ -438,42 +458,46 @@ def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
     return [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
 
 
-def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Correction, *, with_alone: bool) -> str:
-    header = [kind, "A", "B", "B - A", "95 % interval", "p"]
-    header += [f"p ({_CORRECTIONS[correction]})"] if correction != "none" else []
-    header += ["wins", "ties", "losses", "pairs"]
-    header += ["A alone", "B alone"] if with_alone else []
-    rows = []
-    for c in metrics:
-        row = [c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference), _interval(c), _p(c.p)]
-        row += [_p(c.p_corrected)] if correction != "none" else []
-        row += [f"{count:,}" if c.p is not None else NO_VALUE for count in (c.wins, c.ties, c.losses)]
-        row += [f"{c.pairs:,}"]
-        row += [percent_cell(c.a_alone), percent_cell(c.b_alone)] if with_alone else []
-        rows.append(row)
+def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Correction) -> str:
+    header = [kind, "A", "B", "B - A", "95 % interval", _P_HEADINGS[correction], "pairs"]
+    rows = [
+        [
+            *(c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)),
+            *(_interval(c), _p(c.p_corrected), f"{c.pairs:,}"),
+        ]
+        for c in metrics
+    ]
     reasons = [f"{c.metric.title}: n/a, {c.why_not}" for c in metrics if c.why_not]
-    return table(header, rows, notes=reasons)
+    return table(header, rows, notes=reasons, wrap=True)
 
 
 def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correction) -> str:
-    """The first metric in a sentence; empty where it has no value."""
+    """The first metric in words; empty where it has no value."""
     first = metrics[0] if metrics else None
-    if first is None or first.difference is None or first.p_corrected is None:
+    if first is None or first.difference is None:
         return ""
+    title = first.metric.title
+    counts = (
+        f"B has more points in {counted(first.wins, 'pair')}, as many in {first.ties:,}, fewer in {first.losses:,}."
+    )
     if abs(first.difference) < _LEVEL:
-        return f"{first.metric.title}: A and B are level."
+        return wrapped(f"{title}: A and B are level. {counts}")
     ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
-    interval = f"; 95 % interval of B - A: {_interval(first)}" if first.interval else ""
+    interval = (
+        f"95 % interval of B - A: {_interval(first)}" if first.interval else f"{first.why_no_interval}: no interval"
+    )
     p_name = f"p ({_CORRECTIONS[correction]})" if correction != "none" else "p"
-    chance = "" if first.p_corrected < _SIGNIFICANT else " That may well be chance."
+    chance = " That may well be chance." if first.may_be_chance else ""
     return wrapped(
-        f"{first.metric.title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} "
-        f"percent points ({p_name} {_p(first.p_corrected)}{interval}).{chance}"
+        f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percent points "
+        f"({p_name} {_p(first.p_corrected)}; {interval}).{chance} {counts}"
     )
 
 
 def _interval(comparison: MetricComparison) -> str:
-    return " to ".join(map(signed_cell, comparison.interval)) if comparison.interval else NO_VALUE
+    if comparison.interval:
+        return " to ".join(map(signed_cell, comparison.interval))
+    return "too few pairs" if comparison.why_no_interval else NO_VALUE
 
 
 def _p(value: float | None) -> str:
@@ -490,7 +514,8 @@ def _method(options: CompareOptions, floors: Collection[float]) -> str:
     return wrapped(
         "A and B: percent of full marks over the pairs, the samples that both have points for. B - A: percent points, "
         "before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the groups that are "
-        f"averaged ({draws} resamples). p: two-sided paired permutation test with random signs of the differences "
-        f"({draws} draws; all choices of signs where {EXACT_PAIRS} pairs or fewer differ){families}. Wins: pairs with "
-        f"more points in B. A metric has no value where either run has points for less than {floor} of the samples."
+        f"averaged ({draws} resamples); none for fewer than {MIN_PAIRS} pairs or a group of one. p: two-sided paired "
+        f"permutation test with random signs of the differences ({draws} draws; all choices of signs where "
+        f"{EXACT_PAIRS} pairs or fewer differ){families}. A metric has no value where either run has points for less "
+        f"than {floor} of the samples."
     )

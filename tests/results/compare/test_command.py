@@ -38,6 +38,7 @@ def test_every_benchmark_is_compared(two, task, reading):
     assert "B is ahead of A by" in text
     assert "| headline " in text
     assert "(200 resamples)" in " ".join(text.split())
+    assert [line for line in text.splitlines()[2:] if len(line) > 100] == []  # the first two name the folders
     assert "nan" not in text.lower().split()
 
 
@@ -52,6 +53,15 @@ def test_json_holds_the_same_numbers(two, task):
     assert f"| {headline['title']} " in compare(*runs)
     assert f"{headline['difference']:+.2f}" in compare(*runs)
     assert headline["wins"] + headline["ties"] + headline["losses"] == headline["pairs"]
+
+
+def test_the_headline_is_put_into_words(two):
+    runs = two("mmie", skill=0.9)
+    (only,) = json.loads(compare(*runs, "--json"))["tasks"]
+    headline = only["numbers"][0]
+    words = " ".join(compare(*runs).split())
+    assert f"ahead of A by {headline['difference']:.2f} percent points (p (Holm) " in words
+    assert f"points in {headline['wins']} pairs, as many in {headline['ties']}, fewer in {headline['losses']}." in words
 
 
 def test_a_run_does_not_differ_from_itself(two):
@@ -106,7 +116,9 @@ def test_very_few_samples_can_be_compared(two, count):
         with pytest.raises(AnswersUnusable):
             compare(*two("mmie", count=0))
     else:
-        assert "n/a" in compare(*two("mmie", count=count))
+        text = compare(*two("mmie", count=count))
+        assert "too few pairs" in text
+        assert "95 % interval of B - A" not in text
 
 
 def test_a_run_without_scores_has_a_reason(two):

@@ -122,6 +122,25 @@ def test_one_pair_has_a_difference_but_no_interval(task_run):
     assert (average.difference, average.interval, average.p) == (30.0, None, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "why_not"), [pytest.param(9, "fewer than 10 pairs", id="nine"), pytest.param(10, "", id="ten")]
+)
+def test_below_ten_pairs_there_is_a_p_value_and_no_interval(task_run, pairs, why_not):
+    a = {f"a{n}": n for n in range(pairs)}
+    b = {name: 10 - points for name, points in a.items()}
+    average = numbers(task_run(a), task_run(b))["AVG"]
+    assert (average.interval is None, average.why_no_interval) == (bool(why_not), why_not)
+    assert average.p is not None
+
+
+def test_a_difference_may_be_chance_unless_its_corrected_p_is_small(task_run):
+    a = drawn(1, NAMES)
+    clear = {name: min(10, points + 1) for name, points in a.items()}
+    assert not numbers(task_run(a), task_run(clear))["AVG"].may_be_chance
+    assert numbers(task_run(a), task_run(drawn(2, NAMES)))["AVG"].may_be_chance
+    assert not numbers(task_run({"a1": None}), task_run({"a1": 1}))["AVG"].may_be_chance
+
+
 def test_p_values_are_corrected_among_metrics_of_one_kind(task_run):
     a = task_run(drawn(1, NAMES))
     b = task_run({name: min(10, points + 1) for name, points in drawn(1, NAMES).items()})
