@@ -1,5 +1,28 @@
-"""Benchmarks for lmms-eval, scored as their papers score them. Importing this does nothing else."""
+"""Benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench and MIA-Bench.
+
+In Python: `load_run` opens a saved run as pandas tables, `judge` asks a judge without a run. Both
+are imported when they are first used; importing the package does nothing else.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "judge", "load_run"]
+
+if TYPE_CHECKING:
+    from mmie_tasks.judging.standalone import judge
+    from mmie_tasks.results.frames import load_run
+else:
+
+    def __getattr__(name: str) -> object:
+        if name == "judge":
+            from mmie_tasks.judging.standalone import judge
+
+            return judge
+        if name == "load_run":
+            from mmie_tasks.results.frames import load_run
+
+            return load_run
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

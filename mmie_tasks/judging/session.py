@@ -280,15 +280,33 @@ class PendingSample:
 
 
 @dataclass(slots=True)
-class _OpenJudge:
-    """A judge, and until when, on the monotonic clock, its last check holds."""
+class SharedJudge:
+    """A judge that everything in this process uses together, and its last check.
+
+    Attributes:
+        judge: The judge.
+        checked_until_s: Until when, on the monotonic clock, the last check holds.
+    """
 
     judge: Judge
     checked_until_s: float = 0.0
 
+    def check(self) -> None:
+        """Check that the judge can be used, unless a check passed less than `CHECK_VALID_S` ago.
+
+        Raises:
+            JudgeMisconfigured: It cannot reply as it is set up.
+            DataBroken: Its cache file is unusable.
+        """
+        if time.monotonic() < self.checked_until_s:
+            return
+        if isinstance(self.judge, SelfChecking):
+            self.judge.check()
+        self.checked_until_s = time.monotonic() + CHECK_VALID_S
+
 
 _launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoice] = weakref.WeakKeyDictionary()
-_open_judges: dict[int, _OpenJudge] = {}
+_open_judges: dict[int, SharedJudge] = {}
 _open_lock = threading.Lock()
 
 
@@ -311,7 +329,7 @@ def close_judges() -> None:
             judge.close()
 
 
-def _shared(choice: JudgeChoice, environment: Mapping[str, str]) -> _OpenJudge:
+def shared_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> SharedJudge:
     """The judge of a choice: one object for all benchmarks of a run, with one budget.
 
     A judge is opened again where an environment variable changed that judges may read.
@@ -323,7 +341,7 @@ def _shared(choice: JudgeChoice, environment: Mapping[str, str]) -> _OpenJudge:
     key = hash((choice.name, frozenset(choice.options.items()), frozenset(variables)))
     with _open_lock:
         if key not in _open_judges:
-            _open_judges[key] = _OpenJudge(open_judge(choice, environment))
+            _open_judges[key] = SharedJudge(open_judge(choice, environment))
         return _open_judges[key]
 
 
@@ -365,7 +383,7 @@ class BenchmarkJudge:
         Raises:
             SettingWrong: No such judge or option, or an unusable value.
         """
-        return _shared(self.choice(), os.environ).judge
+        return shared_judge(self.choice(), os.environ).judge
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Have a function called before the judge loads a model into this process, if it does.
@@ -393,12 +411,7 @@ class BenchmarkJudge:
         """
         is_sync(os.environ)
         self._check_setup()
-        entry = _shared(self.choice(), os.environ)
-        if time.monotonic() < entry.checked_until_s:
-            return
-        if isinstance(entry.judge, SelfChecking):
-            entry.judge.check()
-        entry.checked_until_s = time.monotonic() + CHECK_VALID_S
+        shared_judge(self.choice(), os.environ).check()
 
     def submit(
         self, sample: PendingSample, plain: Callable[[MetricRows], Mapping[str, object]]

@@ -1,0 +1,187 @@
+"""Saved runs as pandas tables: `mmie_tasks.load_run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, LoggedSegment, Scale
+from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
+from mmie_tasks.runs.metric_values import metric_value, metrics_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCORE_COLUMNS = ("task", "metric", "title", "group", "kind", "percent", "low", "high", "scored", "total", "why_not")
+"""The columns of `LoadedRun.scores`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """A run that lmms-eval saved with ``--output_path`` and ``--log_samples``, as pandas tables.
+
+    Attributes:
+        run: Its logged tasks, as all results commands read them.
+    """
+
+    run: Run
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of its tasks, sorted."""
+        return tuple(self.run.tasks)
+
+    def samples(self, task: str | None = None) -> pd.DataFrame:
+        """One row per sample, in the order of the log.
+
+        Columns:
+
+        * ``id``: unique in the task
+        * ``official``, ``robust``: points on the benchmark's own scale; NaN without a score
+        * ``official_percent``, ``robust_percent``: the same in percent of full marks
+        * ``unscored``, ``robust_unscored``: the reason why there is no score, else None;
+          ``unscored_detail``: more about the first
+        * ``differ``: whether official and robust points differ, or only one of them exists
+        * one column per kind of group, such as ``category``; groups of a sample that has several
+          are joined with ``|`` (``frame["component"].str.get_dummies()``). A kind that has the name
+          of another column is ``group_<kind>``
+        * ``official_<part>``, ``robust_<part>``: percent of full marks of each component
+          (MIA-Bench: ``official_grammar``); NaN if the sample lacks the component
+        * ``question``, ``gold``, ``answer``: their texts, with ``<image>`` for every image;
+          ``answer_images``: the paths of the answer's images, a list
+        * ``judge``: the model that replied; ``reply``: its reply, ``second_reply``: the reply to
+          the request when it was sent a second time; None if there is none
+        * ``input_tokens``, ``output_tokens``, ``cost_usd``: of all replies; the cost is NaN if
+          unknown. ``cached``: whether all replies come from a cache or recording
+        * ``signature``: everything that can move the score
+
+        Args:
+            task: The task's name in lmms-eval; may be left out if the run has only one.
+
+        Raises:
+            SettingWrong: The run has no such task, or several and none is named.
+        """
+        import pandas as pd
+
+        if task is None and len(self.run.tasks) == 1:
+            (task,) = self.run.tasks
+        if task is None or task not in self.run.tasks:
+            problem = "has several tasks" if task is None else f"has no task `{task}`"
+            names = ", ".join(f"`{name}`" for name in self.run.tasks)
+            raise SettingWrong(f"The run `{self.run.folder}` {problem}.", hint=f"`samples(TASK)` with {names}")
+        task_run = self.run.tasks[task]
+        return pd.DataFrame([_sample_row(sample, task_run.benchmark.scale) for sample in task_run.samples])
+
+    def scores(self) -> pd.DataFrame:
+        """One row per task, metric and kind of score, the headline first.
+
+        Columns:
+
+        * ``task``: its name in lmms-eval
+        * ``metric``: the row's name in the runner's table, such as ``official_SA``; ``title``: for
+          display; ``group``: metrics of one group belong together (``headline``, ``category``)
+        * ``kind``: ``official`` or ``robust``
+        * ``percent``: the score; NaN if there is none, and ``why_not`` says why. ``low`` and
+          ``high``: the ends of its 95 % interval
+        * ``scored``, ``total``: number of samples with points, and of all that count for the metric
+        """
+        import pandas as pd
+
+        rows = [row for task_run in self.run.tasks.values() for row in _score_rows(task_run)]
+        return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+
+
+def load_run(source: str | Path) -> LoadedRun:
+    """Open a saved run for analysis in Python.
+
+    Args:
+        source: The folder of ``--output_path``, a results file or a sample log. If the folder has
+            several runs, name the folder of one of them.
+
+    Raises:
+        AnswersUnusable: The run cannot be read, or has no task of a registered benchmark.
+        SettingWrong: `source` holds several runs.
+    """
+    return LoadedRun(open_run(str(source)))
+
+
+def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
+    row: dict[str, object] = {
+        "id": sample.id,
+        **{kind: _points(sample.verdict(kind)) for kind in SCORE_KINDS},
+        **{f"{kind}_percent": _percent(sample.verdict(kind), scale) for kind in SCORE_KINDS},
+        "unscored": None if isinstance(sample.official, Scored) else sample.official.reason,
+        "robust_unscored": None if isinstance(sample.robust, Scored) else sample.robust.reason,
+        "unscored_detail": None if isinstance(sample.official, Scored) else sample.official.detail,
+        "differ": sample.differs,
+        "question": _text(sample.question),
+        "gold": _text(sample.gold),
+        "answer": _text(sample.answer),
+        "answer_images": [segment.image for segment in sample.answer if segment.image],
+        **_reply_columns(sample),
+        "signature": sample.signature,
+    }
+    groups = {(f"group_{kind}" if kind in row else kind): "|".join(names) for kind, names in sample.groups.items()}
+    parts = {f"{kind}_{name}": 100 * share for kind, shares in sample.parts.items() for name, share in shares.items()}
+    return {**row, **groups, **parts}
+
+
+def _points(verdict: Verdict) -> float:
+    return verdict.points if isinstance(verdict, Scored) else float("nan")
+
+
+def _percent(verdict: Verdict, scale: Scale) -> float:
+    return scale.percent(verdict.points) if isinstance(verdict, Scored) else float("nan")
+
+
+def _text(segments: tuple[LoggedSegment, ...]) -> str:
+    """The texts, with a placeholder for every image, also for one that could not be used."""
+    parts = ((segment.text, IMAGE_PLACEHOLDER if segment.image or segment.problem else "") for segment in segments)
+    return "\n".join(part for pair in parts for part in pair if part)
+
+
+def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
+    first, second = (*sample.replies, None, None)[:2]
+    costs = [reply.usage.cost_usd for reply in sample.replies]
+    known_costs = [cost for cost in costs if cost is not None]
+    return {
+        "judge": first and first.model,
+        "reply": first and first.text,
+        "second_reply": second and second.text,
+        "input_tokens": sum(reply.usage.input_tokens for reply in sample.replies),
+        "output_tokens": sum(reply.usage.output_tokens for reply in sample.replies),
+        "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else float("nan"),
+        "cached": bool(sample.replies) and all(reply.cached for reply in sample.replies),
+    }
+
+
+def _score_rows(task_run: TaskRun) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for metric in metrics_of([task_run]):
+        for kind in SCORE_KINDS:
+            value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
+            if value is None:
+                continue
+            low, high = value.interval or (None, None)
+            rows.append(
+                {
+                    "task": task_run.task,
+                    "metric": f"{kind}_{metric.name}" if metric.name else kind,
+                    "title": metric.title,
+                    "group": metric.kind,
+                    "kind": kind,
+                    "percent": value.percent,
+                    "low": low,
+                    "high": high,
+                    "scored": value.scored,
+                    "total": value.total,
+                    "why_not": value.why_not,
+                }
+            )
+    return rows

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.judge_server import JudgeServer, judge_server
+from support.judges import FunctionJudge, echo
+
+import mmie_tasks
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.judges import registry
+from mmie_tasks.judging import session
+
+PIXEL = b"\x89PNG\r\n\x1a\n, or what stands for an image here"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(session, "_open_judges", {})
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with judge_server(lambda body: f"re: {texts(body)[0]}") as running:
+        yield running
+
+
+def texts(body: dict[str, Any]) -> list[str]:
+    return [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
+
+
+def ask(server: JudgeServer, requests: Any, **options: object) -> Any:
+    return mmie_tasks.judge("openai:judge-model", requests, base_url=server.url, **options)
+
+
+def test_a_list_of_requests_gives_replies_in_its_order(server: JudgeServer) -> None:
+    results = ask(server, [f"question {number}" for number in range(20)])
+    assert [result.reply.text for result in results] == [f"re: question {number}" for number in range(20)]
+    assert results[0].reply.model == "judge-model"
+
+
+def test_one_request_of_text_and_images_gives_one_result(server: JudgeServer, tmp_path: Path) -> None:
+    image = tmp_path / "a.png"
+    image.write_bytes(PIXEL)
+    result = ask(server, ("What is it?", image, "In one word."), max_tokens=7)
+    assert result.reply.text == "re: What is it?"
+    (body,) = server.asked
+    kinds = [part["type"] for part in body["messages"][0]["content"]]
+    assert kinds == ["text", "image_url", "text"]
+    assert base64.b64encode(PIXEL).decode() in body["messages"][0]["content"][1]["image_url"]["url"]
+    assert body["max_tokens"] == 7
+
+
+def test_a_repeated_request_costs_nothing(server: JudgeServer) -> None:
+    first, again = ask(server, "once"), ask(server, "once")
+    assert (first.reply.cached, again.reply.cached) == (False, True)
+    assert len(server.asked) == 1
+    assert server.checks == 1
+
+
+def test_options_are_those_of_judge_args(server: JudgeServer) -> None:
+    for _ in range(2):
+        ask(server, "hot", temperature=1.5, cache=False)
+    assert [body["temperature"] for body in server.asked] == [1.5, 1.5]
+
+
+def test_a_request_that_fails_is_a_value_beside_the_replies(server: JudgeServer, tmp_path: Path) -> None:
+    server.fails(400, code="content_filter")
+    refused, missing, fine = ask(server, ["bad", ("gone", tmp_path / "no.png"), "good"], max_concurrency=1)
+    assert {refused.reply, missing.reply} == {None}
+    assert isinstance(refused.failure, Unscored)
+    assert (refused.failure.reason, missing.failure.reason) == ("refused", "bad_image")
+    assert fine.reply.text == "re: good"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("nobody", {}, id="no-such-judge"),
+        pytest.param("openai:m", {"temprature": 1}, id="no-such-option"),
+        pytest.param("openai:m", {"timeout": "soon"}, id="value-of-another-type"),
+        pytest.param("openai", {}, id="no-model"),
+    ],
+)
+def test_a_wrong_set_up_is_an_error_with_a_hint(
+    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in registry.model_variables("openai"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(MmieTasksError, match="hint: "):
+        mmie_tasks.judge(name, "hello", **options)
+
+
+def test_a_server_that_denies_access_is_an_error_before_any_request() -> None:
+    with judge_server(key="sk-another", check=None) as server, pytest.raises(MmieTasksError, match="hint: "):
+        ask(server, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [
+        pytest.param(["text", Path("a.png")], id="parts-in-a-list"),
+        pytest.param(Path("a.png"), id="path"),
+        pytest.param([["text"]], id="list-in-a-list"),
+        pytest.param((1, 2), id="numbers"),
+    ],
+)
+def test_a_request_of_another_form_is_an_error_that_shows_the_form(requests: Any) -> None:
+    with pytest.raises(TypeError, match=r'\("What does it show\?", Path\("a.png"\)\)'):
+        mmie_tasks.judge("openai:m", requests)
+
+
+def test_it_works_inside_a_running_event_loop_as_in_a_notebook(server: JudgeServer) -> None:
+    async def cell() -> Any:
+        return ask(server, ["a", "b"])
+
+    assert [result.reply.text for result in asyncio.run(cell())] == ["re: a", "re: b"]
+    assert threading.active_count() < 20
+
+
+def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LocalJudge(FunctionJudge):
+        closed = 0
+
+        def before_loading(self, _callback: object) -> None:
+            """Loads no model."""
+
+        def close(self) -> None:
+            self.closed += 1
+
+    judge = LocalJudge(echo)
+    monkeypatch.setattr(registry, "factory_of", lambda _: lambda: judge)
+    assert mmie_tasks.judge("local", "hello", cache="off").reply.text == "hello"
+    assert judge.closed == 1

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import math
+import runpy
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support.judge_server import judge_server
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.report_runs import run, sample
+
+import mmie_tasks
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.judging import session
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.frames import SCORE_COLUMNS, LoadedRun
+from mmie_tasks.runs.metric_values import metric_value
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "analysis.py"
+SAMPLE_COLUMNS = [
+    *("id", "official", "robust", "official_percent", "robust_percent", "unscored", "robust_unscored"),
+    *("unscored_detail", "differ", "question", "gold", "answer", "answer_images", "judge", "reply", "second_reply"),
+    *("input_tokens", "output_tokens", "cost_usd", "cached", "signature"),
+]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    write_run(tmp_path / "out" / "model", "mmie", mmie_lines(90, unscored=0.05, image="a.png"))
+    write_run(tmp_path / "out" / "model", "mia_bench", mia_lines(16))
+    write_run(tmp_path / "out" / "model", "milebench", milebench_lines(1))
+    return tmp_path / "out"
+
+
+def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) -> None:
+    frame = mmie_tasks.load_run(out).samples("mmie")
+    logged = open_run(str(out)).tasks["mmie"].samples
+    assert list(frame.columns) == [*SAMPLE_COLUMNS, "category", "field"]
+    assert list(frame["id"]) == [entry.id for entry in logged]
+    unscored = frame[frame["unscored"].notna()]
+    assert 0 < len(unscored) < len(frame)
+    assert unscored["official"].isna().all()
+    assert set(unscored["unscored"]) == {"unparsed"}
+    assert frame["official_percent"].max() <= 100
+    assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
+    assert frame.groupby("category").size().to_dict() == {"SA": 30, "PBL": 30, "MSR": 30}
+    assert frame["judge"].eq("nobody").all()
+    assert frame["reply"].str.startswith("### Feedback").all()
+    assert frame["second_reply"].isna().all()
+    assert frame["cost_usd"].sum() == pytest.approx(0.003 * len(frame))
+    assert frame["answer"].iloc[0].startswith("model-a: ")
+    assert frame["answer"].iloc[0].endswith("\n<image>")
+    assert frame["answer_images"].iloc[0] == ["a.png"]
+
+
+def test_groups_and_components_are_columns(out: Path) -> None:
+    opened = mmie_tasks.load_run(str(out))
+    assert opened.tasks == ("mia_bench", "milebench", "mmie")
+    frame = opened.samples("mia_bench")
+    indicators = frame["component"].str.get_dummies()
+    assert indicators.sum(axis=1).eq(2).all()
+    assert frame.loc[indicators["math"] == 0, "official_math"].isna().all()
+    assert frame.loc[indicators["math"] == 1, "official_math"].between(0, 100).all()
+    milebench = opened.samples("milebench")
+    assert milebench["dataset"].nunique() == 29
+    assert milebench["judge"].isna().all()
+    assert milebench["reply"].isna().all()
+
+
+def test_a_group_never_hides_another_column() -> None:
+    frame = LoadedRun(run("a", [sample("1", groups={"reply": ("short",)})])).samples()
+    assert frame["group_reply"].to_list() == ["short"]
+    assert frame["reply"].isna().all()
+
+
+def test_a_sample_without_points_is_not_a_number_and_never_zero() -> None:
+    frame = LoadedRun(run("a", [sample("1", None, robust=4), sample("2", 2)])).samples()
+    assert math.isnan(frame["official"][0])
+    assert frame["unscored"][0] == "unparsed"
+    assert frame["robust_unscored"].isna().all()
+    assert frame["differ"].to_list() == [True, False]
+    assert frame["official_percent"].mean() == 50
+
+
+def test_scores_are_those_of_the_results_commands(out: Path) -> None:
+    opened = mmie_tasks.load_run(out)
+    frame = opened.scores()
+    assert tuple(frame.columns) == SCORE_COLUMNS
+    task = opened.run.tasks["mmie"]
+    for metric in task.benchmark.metrics[:3]:
+        value = metric_value(task.samples, metric, "robust", task.benchmark.scale)
+        assert value is not None
+        name = f"robust_{metric.name}" if metric.name else "robust"
+        row = frame[(frame["task"] == "mmie") & (frame["metric"] == name)].iloc[0]
+        assert (row["scored"], row["total"]) == (value.scored, value.total)
+        assert row["percent"] == value.percent
+        assert value.interval is not None
+        assert (row["low"], row["high"]) == value.interval
+    assert frame["percent"].dtype == float
+
+
+def test_a_score_that_does_not_exist_has_a_reason() -> None:
+    scores = LoadedRun(run("a", [sample("1", None), sample("2", 2)])).scores()
+    row = scores[scores["metric"] == "official"].iloc[0]
+    assert pd.isna(row["percent"])
+    assert row["why_not"] == "only 1 of 2 samples have a score"
+
+
+def test_errors_name_the_tasks_that_a_run_has(out: Path, tmp_path: Path) -> None:
+    opened = mmie_tasks.load_run(out)
+    with pytest.raises(SettingWrong, match=r"(?s)has no task `mme`.*\n\nhint: .*`mia_bench`, `milebench`, `mmie`"):
+        opened.samples("mme")
+    with pytest.raises(SettingWrong, match="has several tasks"):
+        opened.samples()
+    with pytest.raises(AnswersUnusable, match="does not exist"):
+        mmie_tasks.load_run(tmp_path / "nowhere")
+
+
+def test_the_example_reads_a_run_and_asks_a_judge(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(session, "_open_judges", {})
+    with judge_server("a kite") as server:
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(out), f"openai:judge-model,base_url={server.url}"])
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed.endswith("a kite\na kite\n")
+    for words in ("PBL", "mia_bench", "robust_real"):
+        assert words in printed
+    assert [len(body["messages"][0]["content"]) for body in server.asked] in ([2, 1], [1, 2])
