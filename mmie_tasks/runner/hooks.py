@@ -1,19 +1,22 @@
 """What the package does to a run of lmms-eval: check data and judge early, sign the results.
 
 Two hooks, both installed by `mmie_tasks.runner.registration` when the runner builds its index of
-tasks. `wrap_evaluator` checks the judges before a model is loaded, and notes which model is
-tested. `wrap_task_loader` prepares each loaded task that belongs to a benchmark; the benchmark is
-known through its `Benchmark` object only.
+tasks. `wrap_evaluator` checks the judges before a model is loaded, notes which model is
+tested, and keeps tasks apart in its batches. `wrap_task_loader` prepares each loaded task that
+belongs to a benchmark; the benchmark is known through its `Benchmark` object only.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import itertools
 import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -180,6 +183,11 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
+def _has_provenance(task: Task) -> bool:
+    """Whether a loaded task belongs to a benchmark; also after ``--predict_only``, unlike `benchmark_of`."""
+    return "provenance" in (getattr(getattr(task, "config", None), "metadata", None) or {})
+
+
 def add_signature(task: Task, benchmark: Benchmark) -> None:
     """Put the benchmark's signature into the results file, as ``metadata.signature``.
 
@@ -218,13 +226,13 @@ def wrap_evaluator() -> None:
     The command line looks up ``simple_evaluate`` after the index of tasks is built
     (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
     that imported the function by name is checked when requests are built. ``simple_evaluate``
-    calls ``evaluate`` with the loaded model.
+    calls ``evaluate`` with the loaded model and tasks.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
     for owner, name, wrap in (
         (evaluator, "simple_evaluate", _check_first),
-        (evaluator, "evaluate", _record_model),
+        (evaluator, "evaluate", _prepare_model),
         (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
     ):
         if callable(getattr(owner, name, None)):
@@ -254,15 +262,50 @@ def without_errors_of_nan(calculate: Method) -> Method:
     return calculate_standard_errors
 
 
-def _record_model(evaluate: Method) -> Method:
+def _prepare_model(evaluate: Method) -> Method:
+    """Wrap ``evaluate``: the model is recorded, and while it runs no batch mixes tasks."""
+    signature = inspect.signature(evaluate)
+
     @functools.wraps(evaluate)
-    def evaluate_recorded_model(lm: object, *args: object, **kwargs: object) -> object:
+    def evaluate_prepared_model(*args: object, **kwargs: object) -> object:
         from mmie_tasks.runner.model_memory import record_tested_model
 
-        record_tested_model(lm)
-        return evaluate(lm, *args, **kwargs)
+        options = signature.bind(*args, **kwargs).arguments
+        record_tested_model(options["lm"])
+        with one_task_per_call(options["lm"], _leaf_tasks(options["task_dict"])):
+            return evaluate(*args, **kwargs)
 
-    return evaluate_recorded_model
+    return evaluate_prepared_model
+
+
+@contextmanager
+def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # noqa: ANN401 - the runner's
+    """Split each call of a model's ``generate_until`` by task, if one of the tasks is ours.
+
+    The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch those with equal
+    ``generation_kwargs`` and read every image of a batch from the task of its first request (``task = task[0]``,
+    ``models/simple/qwen2_5_vl.py:200``, or ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets
+    an image of another task. With a batch size of 1 the calls stay as they are.
+
+    Args:
+        model: The tested model, whose method is replaced until the context ends.
+        tasks: The tasks of this evaluation.
+    """
+    if getattr(model, "batch_size", None) in (1, "1") or not any(map(_has_provenance, tasks)):
+        yield
+        return
+    generate = model.generate_until
+
+    @functools.wraps(generate)
+    def generate_until(requests: Iterable[Any]) -> list[object]:
+        by_task = itertools.groupby(requests, key=operator.attrgetter("task_name"))
+        return [answer for _, group in by_task for answer in generate(list(group))]
+
+    model.generate_until = generate_until
+    try:
+        yield
+    finally:
+        del model.generate_until
 
 
 def _check_first(evaluate: Method) -> Method:

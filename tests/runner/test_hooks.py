@@ -179,3 +179,40 @@ def test_the_standard_errors_of_other_tasks_stay() -> None:
     output.calculate_aggregate_metric()
     hooks.without_errors_of_nan(TaskOutput.calculate_clt_aggregate_metric)(output)
     assert output.agg_metrics["acc_stderr_clt,none"] != "N/A"
+
+
+class Model:
+    """The part of the runner's model that is used. Its answers are the calls that it got them in."""
+
+    def __init__(self, batch_size: object) -> None:
+        self.batch_size = batch_size
+        self.calls: list[str] = []
+
+    def generate_until(self, requests: list[SimpleNamespace]) -> list[str]:
+        self.calls.append("".join(request.task_name for request in requests))
+        return [f"{request.task_name}{len(self.calls)}" for request in requests]
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "has_ours", "calls"),
+    [
+        pytest.param(4, True, ["aa", "b", "cc"], id="batches"),
+        pytest.param("auto", True, ["aa", "b", "cc"], id="unknown-size"),
+        pytest.param(1, True, ["aabcc"], id="no-batches"),
+        pytest.param("1", True, ["aabcc"], id="no-batches-as-text"),
+        pytest.param(4, False, ["aabcc"], id="none-of-ours"),
+    ],
+)
+def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
+    register: Callable[..., None], batch_size: object, has_ours: bool, calls: list[str]
+) -> None:
+    register(provenance=lambda doc: f"data:{doc['id']}")
+    tasks = [Task(), Task()]
+    if has_ours:
+        prepare(tasks[0], hooks.add_provenance)
+    model = Model(batch_size)
+    with hooks.one_task_per_call(model, tasks):
+        answers = model.generate_until([SimpleNamespace(task_name=name) for name in "aabcc"])
+    assert model.calls == calls
+    assert [answer[0] for answer in answers] == list("aabcc")
+    assert "generate_until" not in vars(model)
