@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "cache": "judges.cache_command:run",
     "export": "cli:_export",
     "report": "results.report.command:run",
+    "table": "results.table:run",
     "agreement": "results.agreement.command:run",
     "compare": "results.compare:run",
     "subset": "results.subset:run",
@@ -54,6 +55,8 @@ Subcommands for runs that were saved with `--output_path` and `--log_samples`:
 
   mmie-tasks report RUN... -o report.html
                          scores, charts and every sample, in one file for a browser
+  mmie-tasks table RUN... [--columns A,B] [--published] [--format md|csv|latex]
+                         models by benchmarks, with footnotes on what is incomparable
   mmie-tasks agreement RUN_OR_CSV RUN_OR_CSV...
                          whether judges agree with each other, or with human scores
   mmie-tasks compare RUN RUN

@@ -51,7 +51,7 @@ def test_path_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         main()
 
 
-@pytest.mark.parametrize("name", ["prefetch", "report", "agreement", "compare", "subset", "rescore"])
+@pytest.mark.parametrize("name", ["prefetch", "report", "table", "agreement", "compare", "subset", "rescore"])
 def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

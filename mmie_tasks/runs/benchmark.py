@@ -164,6 +164,21 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRow:
+    """Scores that someone else published.
+
+    Attributes:
+        model: The tested model, as the publication names it.
+        scores: Name of a metric to the score in percent.
+        source: Where the scores stand, and what makes them incomparable with others.
+    """
+
+    model: str
+    scores: Mapping[str, float]
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
     """A benchmark: how its logs are read, what it needs, and who judges it.
 
@@ -186,6 +201,7 @@ class Benchmark:
         subsets: Given a task and its samples, the published subsets: name to sample ids.
         published: Task to the number of samples that its published scores are of. Subsets of ours have that of the
             whole benchmark.
+        published_rows: A selection of published scores of the whole benchmark.
         judge: Selects and calls the judge; None for a benchmark that is scored by rule.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
@@ -208,6 +224,7 @@ class Benchmark:
     rerecord: Callable[[Line], Record] | None = None
     subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
     published: Mapping[str, int] = field(default_factory=dict)
+    published_rows: tuple[PublishedRow, ...] = ()
     judge: BenchmarkJudge | None = None
     assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = lambda *_: ()
     check_data: Callable[[Any], None] | None = None

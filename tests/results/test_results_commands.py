@@ -15,7 +15,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
-WORDS = ("report", "agreement", "compare", "subset", "rescore")
+WORDS = ("report", "table", "agreement", "compare", "subset", "rescore")
 OTHER_JUDGE = "judge:made_up|model:somebody"
 
 Line = dict[str, Any]

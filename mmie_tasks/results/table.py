@@ -1,0 +1,327 @@
+"""The command ``mmie-tasks table``: models by benchmarks, in Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from tabulate import LATEX_ESCAPE_RULES, tabulate
+
+from mmie_tasks.core.bootstrap import Interval
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.tables import counted, percent_cell, table
+from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
+from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
+from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.metric_values import metric_value, metrics_of
+
+Format: TypeAlias = Literal["md", "csv", "latex"]
+
+_SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
+_NOT_RUN = "-"
+_CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says robust."
+_MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One kind of score of one metric of a task.
+
+    Attributes:
+        task: The task's name in lmms-eval.
+        benchmark: The benchmark that the task belongs to.
+        metric: The metric.
+        kind: Official or robust.
+    """
+
+    task: str
+    benchmark: Benchmark
+    metric: Metric
+    kind: ScoreKind
+
+    @property
+    def title(self) -> str:
+        """``MMIE``, ``MMIE SA``, ``MMIE robust``; for a part of a benchmark its task: ``mmie_sa``."""
+        is_whole = self.task == self.benchmark.name
+        is_task_itself = not is_whole and self.metric.kind == "headline"
+        words = [self.benchmark.title if is_whole else self.task]
+        words += [] if is_task_itself else [self.metric.name]
+        words += ["robust"] if self.kind == "robust" else []
+        return " ".join(filter(None, words))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """The score of a model in a column.
+
+    Attributes:
+        percent: None if there is no score.
+        interval: 95 % interval in percent; None for published scores, and where there is none.
+        scored: Number of samples with points; None for published scores.
+        total: Number of samples that count for the metric; None for published scores.
+        notes: What a reader has to know of it: marks, the reason why there is no score, the source.
+    """
+
+    percent: float | None
+    interval: Interval | None = None
+    scored: int | None = None
+    total: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def footnote(self) -> str:
+        """All notes as one text; empty if there is none."""
+        return "; ".join(self.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A model: a run, or published scores.
+
+    Attributes:
+        model: Its name.
+        is_published: Whether its scores come from a publication, and not from a run.
+        cells: One per column; None where it was not run.
+    """
+
+    model: str
+    is_published: bool = False
+    cells: tuple[Cell | None, ...]
+
+    @property
+    def title(self) -> str:
+        """The name, with a mark if the scores are published ones."""
+        return f"{self.model} (published)" if self.is_published else self.model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """Models by benchmarks.
+
+    Attributes:
+        columns: In the order of the tasks, each with its headline first.
+        rows: Runs, then published scores.
+        remarks: On runs and columns: what was ignored or is not available.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def footnotes(self) -> dict[str, int]:
+        """The footnotes of all cells in their order, each with its number from 1."""
+        texts = [cell.footnote for row in self.rows for cell in row.cells if cell and cell.footnote]
+        return {text: number for number, text in enumerate(dict.fromkeys(texts), 1)}
+
+
+def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
+    """Run ``mmie-tasks table ARGUMENTS``.
+
+    Raises:
+        AnswersUnusable: A run cannot be read, or has none of the tasks.
+        SettingWrong: An option names no task or no group of columns, or the file cannot be written.
+    """
+    options = _parser().parse_args(arguments)
+    runs = open_runs(options.runs, listed_names(options.tasks))
+    scores = score_table(runs, listed_names(options.columns), robust=options.robust, published=options.published)
+    if options.json:
+        return json.dumps(as_json(scores), indent=2, ensure_ascii=False)
+    file_format: Format = options.format or _SUFFIXES.get(Path(options.output or "").suffix, "md")
+    text = _WRITERS[file_format](scores)
+    if options.output is None:
+        return text
+    write_text(Path(options.output), text)
+    return f"{options.output}: {counted(len(scores.rows), 'model')}, {counted(len(scores.columns), 'column')}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    description = "Print the scores of runs as a table: models by benchmarks, with footnotes on what is incomparable."
+    parser = result_parser("table", description, tasks="several")
+    parser.add_argument(
+        "--columns",
+        default="headline",
+        metavar="A,B",
+        help="groups of columns, such as headline (default), category, field, task, dataset, component, type; or all",
+    )
+    parser.add_argument("--robust", action="store_true", help="add a column with the robust score beside each official")
+    parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
+    parser.add_argument("--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file")
+    return parser
+
+
+def score_table(
+    runs: Sequence[Run], groups: Sequence[str] = ("headline",), *, robust: bool = False, published: bool = False
+) -> ScoreTable:
+    """The table of runs.
+
+    Args:
+        runs: At least one.
+        groups: The kinds of metrics to show, `Metric.kind`; ``all`` for every metric.
+        robust: Whether a column with the robust score follows each official one.
+        published: Whether the benchmarks' published scores follow the runs.
+
+    Raises:
+        SettingWrong: No benchmark of the runs has a metric of one of these kinds.
+    """
+    columns = _columns(runs, groups, ("official", "robust") if robust else ("official",))
+    rows = [_run_row(run_, columns) for run_ in runs]
+    remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
+    remarks += [
+        f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
+    ]
+    if published:
+        rows += _published_rows(columns)
+        titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
+        remarks += [f"{title}: this package holds no published scores." for title in titles]
+    return ScoreTable(columns=columns, rows=tuple(rows), remarks=tuple(remarks))
+
+
+def _columns(runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind]) -> tuple[Column, ...]:
+    tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
+    metrics_by_task = {task: metrics_of([run_.tasks[task] for run_ in runs if task in run_.tasks]) for task in tasks}
+    available = dict.fromkeys(metric.kind for metrics in metrics_by_task.values() for metric in metrics)
+    if unknown := [group for group in groups if group not in (*available, "all")]:
+        raise SettingWrong(
+            f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join([*available, 'all'])}"
+        )
+    benchmarks = {task: next(run_.tasks[task].benchmark for run_ in runs if task in run_.tasks) for task in tasks}
+    return tuple(
+        Column(task=task, benchmark=benchmarks[task], metric=metric, kind=kind)
+        for task, metrics in metrics_by_task.items()
+        for metric in metrics
+        if metric.kind in groups or "all" in groups
+        for kind in kinds
+    )
+
+
+def _run_row(run_: Run, columns: Sequence[Column]) -> Row:
+    marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
+
+    def cell(column: Column) -> Cell | None:
+        task_run = run_.tasks.get(column.task)
+        if task_run is None:
+            return None
+        value = metric_value(task_run.samples, column.metric, column.kind, column.benchmark.scale)
+        if value is None:
+            return None
+        return Cell(
+            percent=value.percent,
+            interval=value.interval,
+            scored=value.scored,
+            total=value.total,
+            notes=tuple(filter(None, (value.why_not, *marks[column.task]))),
+        )
+
+    return Row(model=run_.name, cells=tuple(map(cell, columns)))
+
+
+def _published_rows(columns: Sequence[Column]) -> list[Row]:
+    """The published scores of whole benchmarks, one row per model, without those that have none of the columns."""
+    published = {c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns}
+
+    def cell(model: str, column: Column) -> Cell | None:
+        row = published[column.benchmark.name].get(model)
+        if row is None or column.kind == "robust" or column.task != column.benchmark.name:
+            return None
+        percent = row.scores.get(column.metric.name)
+        return None if percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))
+
+    models = dict.fromkeys(model for rows in published.values() for model in rows)
+    rows = [Row(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns)) for m in models]
+    return [row for row in rows if any(row.cells)]
+
+
+def as_markdown(scores: ScoreTable) -> str:
+    """A Markdown table with footnotes."""
+    notes = [f"[^{number}]: {text}" for text, number in scores.footnotes.items()]
+    lines = table(_header(scores), _cells(scores, lambda number: f" [^{number}]"), notes=notes)
+    return "\n\n".join(filter(None, [_CAPTION, lines, "\n".join(scores.remarks)]))
+
+
+def as_latex(scores: ScoreTable) -> str:
+    """A LaTeX table with rules of the package ``booktabs``, and its footnotes below it."""
+    header, alignment = _header(scores), ["left", *("right" for _ in scores.columns)]
+    cells = _cells(scores, lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
+    rows: str = tabulate(cells, header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True)
+    notes = [f"{_MARK_BEGIN}{number}{_MARK_END} {_escaped(text)}." for text, number in scores.footnotes.items()]
+    lines = [rows, "", "{\\footnotesize", _escaped(_CAPTION), *notes, *map(_escaped, scores.remarks), "\\par}"]
+    return "\n".join(lines).replace(_MARK_BEGIN, "\\textsuperscript{").replace(_MARK_END, "}")
+
+
+def as_csv(scores: ScoreTable) -> str:
+    """Comma-separated values: for every column its score, interval, counts and notes; empty if there is none."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    parts = ("", " low", " high", " scored", " total", " notes")
+    writer.writerow(["model", "published", *(f"{c.title}{part}" for c in scores.columns for part in parts)])
+    for row in scores.rows:
+        values = [value for cell in row.cells for value in _csv_values(cell)]
+        writer.writerow([row.model, "yes" if row.is_published else "no", *values])
+    return file.getvalue().rstrip("\n")
+
+
+def _csv_values(cell: Cell | None) -> list[object]:
+    if cell is None:
+        return [""] * 6
+    low, high = cell.interval or (None, None)
+    percents = ["" if value is None else percent_cell(value) for value in (cell.percent, low, high)]
+    return [*percents, cell.scored, cell.total, cell.footnote]
+
+
+def as_json(scores: ScoreTable) -> dict[str, object]:
+    """The table for programs; a missing value is None."""
+    rows = [
+        {
+            "model": row.model,
+            "published": row.is_published,
+            "scores": [
+                {
+                    "task": column.task,
+                    "metric": f"{column.kind}_{column.metric.name}" if column.metric.name else column.kind,
+                    "percent": cell.percent,
+                    "interval": cell.interval,
+                    "scored": cell.scored,
+                    "total": cell.total,
+                    "notes": cell.notes,
+                }
+                for column, cell in zip(scores.columns, row.cells, strict=True)
+                if cell is not None
+            ],
+        }
+        for row in scores.rows
+    ]
+    return {"rows": rows, "remarks": scores.remarks}
+
+
+def _header(scores: ScoreTable) -> list[str]:
+    return ["model", *(column.title for column in scores.columns)]
+
+
+def _cells(scores: ScoreTable, mark: Callable[[int], str]) -> list[list[str]]:
+    """The table's cells as texts; `mark` makes the mark of a footnote from its number."""
+    numbers = scores.footnotes
+
+    def text(cell: Cell | None) -> str:
+        if cell is None:
+            return _NOT_RUN
+        interval = f" [{cell.interval.low:.2f}, {cell.interval.high:.2f}]" if cell.interval else ""
+        return f"{percent_cell(cell.percent)}{interval}{mark(numbers[cell.footnote]) if cell.notes else ''}"
+
+    return [[row.title, *map(text, row.cells)] for row in scores.rows]
+
+
+def _escaped(text: str) -> str:
+    """The text for LaTeX; two hyphens would become a dash."""
+    return "".join(LATEX_ESCAPE_RULES.get(character, character) for character in text).replace("--", "-{}-")
+
+
+_WRITERS: Mapping[Format, Callable[[ScoreTable], str]] = {"md": as_markdown, "csv": as_csv, "latex": as_latex}

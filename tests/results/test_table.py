@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.golden import vectors
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.report_runs import SKETCH, run, sample
+
+from mmie_tasks.benchmarks.milebench import benchmark as milebench
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
+from mmie_tasks.benchmarks.mmie import benchmark as mmie
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.table import as_csv, as_latex, as_markdown, score_table
+from mmie_tasks.results.table import run as run_table
+from mmie_tasks.runs.benchmark import PublishedRow
+from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.metric_values import metric_value
+
+MODEL_A = run("model_a", [sample(str(number), number % 5, category="a") for number in range(10)])
+MODEL_B = run("model-b", [sample(str(number), None if number == 3 else 4, category="b") for number in range(4)])
+SOURCE = "a paper & its 2nd table"
+PUBLISHED = replace(
+    SKETCH, published_rows=(PublishedRow(model="Someone's", scores={"": 12.5, "a": 20.0}, source=SOURCE),)
+)
+
+
+def of_benchmark(opened: Run, **fields: Any) -> Run:
+    return replace(opened, tasks={name: replace(task, **fields) for name, task in opened.tasks.items()})
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """The cells of a Markdown table by the first cell of a row."""
+    lines = (line.strip("| ").split("|") for line in text.splitlines() if line.startswith("|"))
+    return {first.strip(): [cell.strip() for cell in rest] for first, *rest in lines}
+
+
+@pytest.fixture
+def two_models(tmp_path: Path) -> list[str]:
+    for name in ("one", "two"):
+        write_run(tmp_path / name, "mmie", mmie_lines(30, unscored=0, answers=name))
+    write_run(tmp_path / "one", "mia_bench", mia_lines(16))
+    write_run(tmp_path / "two", "milebench", milebench_lines(1))
+    return [f"A={tmp_path / 'one'}", f"B={tmp_path / 'two'}"]
+
+
+def test_models_are_rows_and_benchmarks_are_columns(two_models: list[str]) -> None:
+    rows = rows_of(run_table([*two_models, "--tasks", "mmie,mia_bench,milebench"], {}))
+    header = rows["model"]
+    assert header[0] == "MIA-Bench"
+    assert "MMIE" in header
+    assert "MileBench real" in header
+    assert rows["A"][header.index("MileBench real")] == rows["B"][header.index("MIA-Bench")] == "-"
+    task = open_run(two_models[0]).tasks["mmie"]
+    value = metric_value(task.samples, task.benchmark.metrics[0], "official", task.benchmark.scale)
+    assert value is not None
+    assert value.interval is not None
+    expected = f"{value.percent:.2f} [{value.interval.low:.2f}, {value.interval.high:.2f}]"
+    assert rows["A"][header.index("MMIE")].startswith(f"{expected} [^")
+
+
+def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) -> None:
+    text = run_table([*two_models, "--tasks", "mmie"], {})
+    (number,) = {row[0].rpartition("[^")[2].rstrip("]") for name, row in rows_of(text).items() if name in "AB"}
+    (footnote,) = [line for line in text.splitlines() if line.startswith(f"[^{number}]: ")]
+    marks = marks_of(open_run(two_models[0]).tasks["mmie"])
+    assert footnote == f"[^{number}]: {'; '.join(marks)}"
+    assert "30 of 20,103 samples" in marks
+
+
+def test_a_comparable_score_has_no_footnote() -> None:
+    assert marks_of(MODEL_A.tasks["sketch"]) == ()
+    text = as_markdown(score_table([MODEL_A]))
+    assert "[^" not in text
+
+
+def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
+    text = as_markdown(score_table([MODEL_A, MODEL_B]))
+    assert rows_of(text)["model-b"] == ["n/a [^1]"]
+    assert "[^1]: only 3 of 4 samples have a score; 1 unscored" in text
+
+
+def test_further_columns_and_robust_scores_on_request() -> None:
+    assert rows_of(as_markdown(score_table([MODEL_A], ["headline"], robust=True)))["model"] == [
+        "Sketch",
+        "Sketch robust",
+    ]
+    assert rows_of(as_markdown(score_table([MODEL_A], ["category"])))["model"] == ["Sketch c", "Sketch a", "Sketch b"]
+    every = rows_of(as_markdown(score_table([MODEL_A], ["all"])))
+    assert len(every["model"]) == len(SKETCH.metrics)
+    with pytest.raises(SettingWrong, match=r"no columns `field`[\s\S]*hint: one of headline, category, component, all"):
+        score_table([MODEL_A], ["field"])
+
+
+def test_a_part_of_a_benchmark_is_named_by_its_task() -> None:
+    part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"))
+    assert rows_of(as_markdown(score_table([part])))["model"] == ["sketch_a"]
+
+
+def test_published_scores_stand_below_the_runs_with_their_source() -> None:
+    opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
+    text = as_markdown(score_table([opened], ["headline", "category"], robust=True, published=True))
+    rows = rows_of(text)
+    assert list(rows)[-1] == "Someone's (published)"
+    assert rows["Someone's (published)"] == ["12.50 [^1]", "-", "-", "-", "20.00 [^1]", "-", "-", "-"]
+    assert f"[^1]: published: {SOURCE}" in text
+    assert "published" not in as_markdown(score_table([opened]))
+
+
+def test_published_scores_of_a_benchmark_are_not_those_of_its_parts() -> None:
+    part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"), benchmark=PUBLISHED)
+    assert [row.is_published for row in score_table([part], published=True).rows] == [False]
+
+
+def test_a_benchmark_without_published_scores_is_named() -> None:
+    text = as_markdown(score_table([MODEL_A], published=True))
+    assert text.endswith("Sketch: this package holds no published scores.")
+
+
+def test_csv_has_a_cell_for_every_number() -> None:
+    opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
+    text = as_csv(score_table([opened, MODEL_B], published=True))
+    first, second, published = csv.DictReader(io.StringIO(text))
+    assert (first["model"], first["published"], first["Sketch scored"], first["Sketch total"]) == (
+        "model_a",
+        "no",
+        "10",
+        "10",
+    )
+    assert float(first["Sketch low"]) < float(first["Sketch"]) < float(first["Sketch high"])
+    assert (second["Sketch"], second["Sketch notes"]) == ("", "only 3 of 4 samples have a score; 1 unscored")
+    assert (published["published"], published["Sketch"]) == ("yes", "12.50")
+    assert published["Sketch notes"] == f"published: {SOURCE}"
+
+
+def test_latex_is_escaped_and_has_superscripts() -> None:
+    limited = of_benchmark(MODEL_A, benchmark=PUBLISHED, limit=8)
+    text = as_latex(score_table([limited], published=True))
+    assert text.startswith("\\begin{tabular}{lr}\n\\toprule")
+    assert "model\\_a" in text
+    assert "]\\textsuperscript{1}" in text
+    assert "12.50\\textsuperscript{2}" in text
+    assert "\\textsuperscript{1} 10 samples (-{}-limit 8)." in text
+    assert "paper \\& its" in text
+    assert "95 \\% intervals" in text
+    assert not {"\ue000", "\ue001"} & set(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        pytest.param("t.csv", "model,published,MMIE,", id="csv"),
+        pytest.param("t.tex", "\\begin{tabular}", id="latex"),
+        pytest.param("t.md", "Scores in percent", id="markdown"),
+    ],
+)
+def test_the_suffix_of_the_file_decides_the_format(
+    two_models: list[str], tmp_path: Path, name: str, begin: str
+) -> None:
+    path = tmp_path / name
+    message = run_table([*two_models, "--tasks", "mmie", "-o", str(path)], {})
+    assert message == f"{path}: 2 models, 1 column"
+    assert path.read_text(encoding="utf-8").startswith(begin)
+
+
+def test_json_has_every_number_and_its_notes(two_models: list[str]) -> None:
+    printed = json.loads(run_table([*two_models, "--tasks", "mmie", "--json"], {}))
+    first = printed["rows"][0]
+    assert (first["model"], first["published"]) == ("A", False)
+    (score,) = first["scores"]
+    assert (score["task"], score["metric"], score["scored"]) == ("mmie", "official", 30)
+    assert "30 of 20,103 samples" in score["notes"]
+
+
+def test_the_published_scores_of_mmie_are_those_of_its_site() -> None:
+    rows: Mapping[str, list[float]] = {model: percents for model, *percents in vectors("mmie_published")["rows"]}
+    for row in mmie.PUBLISHED_ROWS:
+        assert [row.scores[name] for name in ("SA", "PBL", "MSR", "")] == rows[row.model]
+
+
+@pytest.mark.parametrize("row", milebench.PUBLISHED_ROWS, ids=lambda row: row.model)
+def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(row: PublishedRow) -> None:
+    assert set(row.scores) <= {metric.name for metric in milebench.BENCHMARK.metrics}
+    realistic = [row.scores[task] for task in MEANS_OF_TASKS["real"]]
+    assert sum(realistic) / len(realistic) == pytest.approx(row.scores["real"], abs=0.1)
+    left_out = ("I-1",) if "leaves out I-1" in row.source else ()
+    diagnostic = [row.scores[task] for task in MEANS_OF_TASKS["diag"] if task not in left_out]
+    assert sum(diagnostic) / len(diagnostic) == pytest.approx(row.scores["diag"], abs=0.1)
