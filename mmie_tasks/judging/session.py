@@ -87,6 +87,11 @@ class JudgeResult:
     second_reply: JudgeReply | None = None
     failure: Unscored | None = None
 
+    @property
+    def replies(self) -> tuple[JudgeReply, ...]:
+        """The replies in order; none, one or two."""
+        return tuple(reply for reply in (self.reply, self.second_reply) if reply is not None)
+
     def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
         """The verdict of the first reply, as a script gives that sends each request once.
 
@@ -414,13 +419,14 @@ class BenchmarkJudge:
         shared_judge(self.choice(), os.environ).check()
 
     def submit(
-        self, sample: PendingSample, plain: Callable[[MetricRows], Mapping[str, object]]
+        self, sample: PendingSample, plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {}
     ) -> Mapping[str, object]:
         """The rows of a sample: filled in when they are read, or before this returns if `sync`.
 
         Args:
             sample: The sample.
-            plain: Makes the plain numbers that a sample has beside its rows if `sync`.
+            plain: Makes the plain numbers that a sample has beside its rows if `sync`, for
+                ``--baseline``; by default none.
         """
         if self.sync or is_sync(os.environ):  # here, threads may judge in parallel
             deferred_rows = DeferredRows(sample.metrics, lambda: None)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, get_args
 
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.judging.session import JudgeResult
-from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSegment, Record
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
@@ -210,3 +210,61 @@ def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, .
 def text_segments(content: str) -> tuple[LoggedSegment, ...]:
     """A text as one segment; no segment if it is empty."""
     return (LoggedSegment(text=content),) if content else ()
+
+
+def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedSample:
+    """The sample of a line whose record has these fields; other fields are not read.
+
+    * ``id``: a text
+    * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
+    * ``replies``: the judge's replies, ``[dataclasses.asdict(reply), ...]``; none for a benchmark that is scored by
+      rule
+    * ``images``: paths of the question's images, in order; may be missing
+    * ``signature``: a text; may be missing
+    * every field named in `groups`: a text
+
+    Args:
+        line: A line of a sample log.
+        full_marks: Points outside 0 to `full_marks` become NaN.
+        groups: Names of the fields that say to which groups the sample belongs.
+
+    Raises:
+        BadRecord: The line has no record, or a field is missing or has another form.
+    """
+    record = record_of(line)
+    return LoggedSample(
+        id=text(record, "id"),
+        official=verdict(record, "official", full_marks),
+        robust=verdict(record, "robust", full_marks),
+        groups={name: (text(record, name),) for name in groups},
+        question=question(line, texts(record, "images") or ()),
+        gold=text_segments(optional_text(line, "target")),
+        answer=text_segments(answer(line)),
+        replies=replies(record) or (),
+        signature=optional_text(record, "signature"),
+    )
+
+
+def reread(
+    line: Line, read: Callable[[JudgeResult], Mapping[str, Verdict]], full_marks: float
+) -> Mapping[str, Verdict] | None:
+    """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged benchmark.
+
+    Args:
+        line: A line whose record has the fields of `sample`.
+        read: The official and the robust verdict on a judging result.
+        full_marks: As of `sample`.
+
+    Returns:
+        The logged verdicts if the sample has no reply and no score; None if the log lacks the replies that its scores
+        were read from.
+
+    Raises:
+        BadRecord: The line has no record, or a field has another form.
+    """
+    record = record_of(line)
+    if saved_replies := replies(record):
+        return read(judge_result(saved_replies))
+    verdicts: dict[str, Verdict] = {kind: verdict(record, kind, full_marks) for kind in SCORE_KINDS}
+    has_points = any(isinstance(entry, Scored) for entry in verdicts.values())
+    return None if saved_replies is None or has_points else verdicts

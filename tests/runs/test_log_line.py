@@ -1,0 +1,84 @@
+"""The record of a sample that any benchmark may log, read back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.runs import log_line
+from mmie_tasks.runs.benchmark import BadRecord
+
+REPLY = JudgeReply(text="Score: 4", model="m")
+AGAIN = JudgeReply(text="Score: 3", model="m")
+UNSCORED = as_row(Unscored("no_answer", "the request failed"))
+
+
+def line(**changes: Any) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": "a",
+        "category": "scene",
+        "official": as_row(Scored(4, "4")),
+        "robust": as_row(Unscored("unparsed", "no score")),
+        "images": ["a.png"],
+        "replies": [asdict(REPLY)],
+        "signature": "judge:m",
+        **changes,
+    }
+    present = {name: value for name, value in record.items() if value is not ...}
+    return {"input": "What is it?", "target": "a kite", "filtered_resps": "a bird", "coverage": present}
+
+
+def points(result: JudgeResult) -> dict[str, Verdict]:
+    def read(reply: str) -> Verdict:
+        return Scored(float(reply.rpartition(" ")[2]))
+
+    return {"official": result.first_verdict(read), "robust": result.verdict(read)}
+
+
+def test_a_record_with_the_standard_fields_is_a_sample() -> None:
+    sample = log_line.sample(line(), 5, groups=("category",))
+    assert (sample.id, sample.signature, sample.groups) == ("a", "judge:m", {"category": ("scene",)})
+    assert (sample.official, sample.robust) == (Scored(4, "4"), Unscored("unparsed", "no score"))
+    assert sample.replies == (REPLY,)
+    assert [(part.text, part.image) for part in sample.question] == [("What is it?", None), ("", "a.png")]
+    assert [part.text for part in (*sample.gold, *sample.answer)] == ["a kite", "a bird"]
+
+
+def test_a_benchmark_without_judge_images_or_gold_needs_less() -> None:
+    logged = line(replies=..., images=..., signature=...)
+    del logged["target"]
+    sample = log_line.sample(logged, 5)
+    assert (sample.replies, sample.gold, sample.signature, sample.groups) == ((), (), "", {})
+
+
+@pytest.mark.parametrize("name", ["id", "official", "robust", "category"])
+@pytest.mark.parametrize("value", [..., 7], ids=["missing", "number"])
+def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> None:
+    with pytest.raises(BadRecord, match=name):
+        log_line.sample(line(**{name: value}), 5, groups=("category",))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({}, {"official": Scored(4), "robust": Scored(4)}, id="one-reply"),
+        pytest.param(
+            {"replies": [asdict(REPLY), asdict(AGAIN)]}, {"official": Scored(4), "robust": Scored(3)}, id="two-replies"
+        ),
+        pytest.param(
+            {"replies": [], "official": UNSCORED, "robust": UNSCORED},
+            dict.fromkeys(("official", "robust"), Unscored("no_answer", "the request failed")),
+            id="not-judged",
+        ),
+        pytest.param({"replies": []}, None, id="a-score-without-its-reply"),
+        pytest.param({"replies": ..., "official": UNSCORED, "robust": UNSCORED}, None, id="no-replies-logged"),
+        pytest.param({"replies": [{"text": None}]}, None, id="a-reply-without-text"),
+    ],
+)
+def test_saved_replies_are_read_again(changes: dict[str, Any], expected: dict[str, Verdict] | None) -> None:
+    assert log_line.reread(line(**changes), points, 5) == expected
