@@ -40,8 +40,8 @@ mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, M
 and MIA-Bench.
 
   mmie-tasks path        print the folder of our task files (for `--include_path`)
-  mmie-tasks doctor [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...] [--json]
-                         check whether a run can start: packages, GPUs, disk, data, prompts, judges
+  mmie-tasks doctor [--model A,B] [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...]
+                         check whether a run can start: packages, model, disk, data, prompts, judges
   mmie-tasks prefetch BENCHMARK... [--judge]
                          download data, prompts and a judge, for machines without internet access
   mmie-tasks cache stats|export|import|prune
@@ -124,9 +124,10 @@ def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
 
 def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     from mmie_tasks.preflight.doctor import mute_logs, run
+    from mmie_tasks.runner.model_check import check_model
 
     mute_logs()
-    report = run(arguments, environment)
+    report = run(arguments, environment, check_model)
     print(report.text)
     return report.status
 

@@ -8,11 +8,12 @@ import platform
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
+from typing import TypeAlias
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
@@ -27,7 +28,9 @@ from mmie_tasks.preflight.prefetch import tasks_named
 
 PACKAGES = ("mmie-tasks", "lmms-eval", "torch", "transformers", "huggingface_hub", "datasets")
 MIN_LMMS_EVAL = (0, 7, 3)
-MIN_TRANSFORMERS = (5,)  # of the judge `mmie_score`
+
+CheckModel: TypeAlias = Callable[[str, Mapping[str, str]], Sequence[Finding]]
+"""Returns the findings on a model of the runner; takes its name and the environment of the run."""
 
 _wrap = partial(textwrap.wrap, width=100, break_long_words=False, break_on_hyphens=False)
 
@@ -47,28 +50,35 @@ class _Launcher:
     """Stands for the launcher of a run with the judge of ``--judge``."""
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> Report:
-    """Check this machine, and the requested benchmarks with their judges.
+def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: CheckModel) -> Report:
+    """Check this machine, the named models, and the requested benchmarks with their judges.
 
     Args:
         arguments: The arguments behind ``doctor``.
         environment: Of this process; judges and benchmarks read it themselves.
+        check_model: Checks a model of ``--model``.
 
     Raises:
         SettingWrong: An option has an invalid value.
     """
     options = _parser().parse_args(arguments)
-    tasks = [task.strip() for task in options.tasks.split(",") if task.strip()]
+    models, tasks = _names(options.model), _names(options.tasks)
     selected = select_benchmarks(tasks)
     launcher = _Launcher()  # its choice is valid as long as it exists
     if choice := _judge_choice(options.judge, options.judge_args):
         register_launcher(launcher, choice)
     findings = list(check_machine(environment))
+    findings += chain.from_iterable(check_model(model, environment) for model in models)
     for entry in selected:
         new = check_benchmark(entry, environment, tasks)
         findings += (finding for finding in new if finding not in findings)
     text = as_json(findings) if options.json else as_text(findings)
     return Report(text=text, status=int(any(one.status == "problem" for one in findings)))
+
+
+def _names(listed: str) -> list[str]:
+    """The names in a list that is separated by commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in listed.split(",") if name.strip()))
 
 
 def mute_logs() -> None:
@@ -97,9 +107,11 @@ def _judge_choice(judge: str | None, judge_args: str | None) -> JudgeChoice | No
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
-        description="Check whether a run can start: packages, GPUs, disk space, data, prompts, "
-        "judges. Nothing large is downloaded. The exit status is 1 if there is a problem.",
+        description="Check whether a run can start: packages, disk space, the tested model's code, data, "
+        "prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
+    help_text = "tested models, as behind --model of lmms-eval: can their code be imported?"
+    parser.add_argument("--model", default="", metavar="A,B", help=help_text)
     parser.add_argument("--tasks", default="", metavar="A,B", help="tasks of ours; default: all")
     parser.add_argument("--judge", metavar="NAME[:MODEL]", help="as in `mmie-tasks eval`")
     parser.add_argument("--judge_args", "--judge-args", metavar="k=v,...", help="its options")
@@ -133,12 +145,11 @@ def as_json(findings: Iterable[Finding]) -> str:
 
 
 def check_machine(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Python, packages, GPUs and caches: what every benchmark needs."""
+    """Python, packages and caches: what every benchmark needs."""
     python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield Finding("ok", "Python", python)
     for package in PACKAGES:
         yield _check_package(package)
-    yield from _check_gpus()
     yield folder_finding("data cache", cache_dir(environment), "set `MMIE_TASKS_CACHE` to a folder")
     yield folder_finding("Hub cache", hub_cache(), "set `HF_HOME` to a folder")
 
@@ -148,12 +159,8 @@ def _check_package(name: str) -> Finding:
         installed = version(name)
     except PackageNotFoundError:
         return Finding("problem", name, "is not installed", f"`pip install {name}`")
-    numbers = version_numbers(installed)
-    if name == "lmms-eval" and numbers < MIN_LMMS_EVAL:
+    if name == "lmms-eval" and version_numbers(installed) < MIN_LMMS_EVAL:
         return Finding("problem", name, f"{installed}, and 0.7.3 or later is needed", "`pip install -U lmms-eval`")
-    if name == "transformers" and numbers < MIN_TRANSFORMERS:
-        hint = "`pip install -U transformers`, or choose another judge"
-        return Finding("warning", name, f"{installed}, and the judge `mmie_score` needs 5.x", hint)
     return Finding("ok", name, installed)
 
 
@@ -167,7 +174,8 @@ def version_numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
-def _check_gpus() -> Iterator[Finding]:
+def _check_gpus(judge: str) -> Iterator[Finding]:
+    """The GPUs that a judge in this process would use."""
     import torch
 
     if torch.cuda.is_available():
@@ -178,8 +186,8 @@ def _check_gpus() -> Iterator[Finding]:
     yield Finding(
         "warning",
         "GPU",
-        f"none ({why}): a judge in process would run on the CPU, where a typical MMIE sample "
-        f"takes about {_SAMPLE_TFLOP} TFLOP (computed, not measured)",
+        f"none ({why}): the judge `{judge}` would run on the CPU, where a typical MMIE sample takes "
+        f"about {_SAMPLE_TFLOP} TFLOP: a minute at 1 TFLOP/s (computed, not measured)",
         "judge on a machine with a GPU, or on a server: `--judge openai:MODEL`",
     )
 
@@ -192,14 +200,14 @@ def _check_gpu(index: int) -> Finding:
         name = torch.cuda.get_device_name(index)
         has_bfloat16 = torch.cuda.get_device_capability(index) >= (8, 0)
         free, total = torch.cuda.mem_get_info(index)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        return Finding("problem", subject, f"it cannot be used: {reason}", "check `nvidia-smi`")
+    except RuntimeError:
+        hint = f'look at `nvidia-smi`; to see the error: `python -c "import torch; torch.zeros(1).to({index})"`'
+        return Finding("problem", subject, "torch cannot use it", hint)
     dtype = "bfloat16" if has_bfloat16 else "no bfloat16"
     message = f"{name}, {readable_size(free)} of {readable_size(total)} free, {dtype}"
     if has_bfloat16:
         return Finding("ok", subject, message)
-    return Finding("warning", subject, message, "a judge in process computes in float32 here, which is slow")
+    return Finding("warning", subject, f"{message}: the judge computes in float32 here, which is slow")
 
 
 def select_benchmarks(tasks: Sequence[str]) -> tuple[BenchmarkEntry, ...]:
@@ -275,8 +283,9 @@ def _check_judge(
         _check_setup(benchmark_judge, benchmark_findings)
         return f"{name}, can be used: {benchmark_judge.signature()}"
 
-    if assets:
+    if assets:  # it runs on this machine
         yield Finding("ok", subject, name)
+        yield from _check_gpus(choice.name)
         yield from check_assets(assets)
     else:
         yield from run_check(Check(subject=subject, describe=describe))

@@ -15,6 +15,7 @@ from support.judge_server import judge_server
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.preflight.doctor import run
+from mmie_tasks.runner.model_check import check_model
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TINY = GOLDEN / "internvl" / "checkpoint"
@@ -38,7 +39,7 @@ def _examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def report(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
     """The status, and the findings by subject."""
-    result = run([*arguments, "--json"], os.environ)
+    result = run([*arguments, "--json"], os.environ, check_model)
     by_subject: dict[str, list[dict[str, str]]] = {}
     for finding in json.loads(result.text):
         by_subject.setdefault(finding["subject"], []).append(finding)
@@ -78,6 +79,23 @@ def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     assert "not with its own" in findings["mmie: judge prompts"][1]["found"]
 
 
+@pytest.mark.parametrize(
+    ("tasks", "judge", "is_checked"),
+    [
+        pytest.param("mmie", (), True, id="default-judge"),
+        pytest.param("mia_bench", ("--judge", f"mmie_score:{TINY}"), True, id="chosen-judge"),
+        pytest.param("mmie", ("--judge", "openai:m"), False, id="judge-on-a-server"),
+        pytest.param("milebench", ("--judge", f"mmie_score:{TINY}"), False, id="no-judge"),
+    ],
+)
+def test_gpus_are_checked_only_for_a_judge_in_this_process(
+    tasks: str, judge: tuple[str, ...], is_checked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MMIE_SCORE_MODEL", str(TINY))
+    _, findings = report("--tasks", tasks, *judge)
+    assert any(subject.startswith("GPU") for subject in findings) == is_checked
+
+
 def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = shutil.copytree(EXAMPLES / "mmie" / "data", tmp_path / "data")
     shutil.rmtree(data / "images")
@@ -92,7 +110,7 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     monkeypatch.setenv("JUDGE_API_KEY", KEY)
     with judge_server(key="another") as server:
         args = f"base_url={server.url},cache=off"
-        result = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ)
+        result = run(["--tasks", "mmie", "--judge", "openai:m", "--judge_args", args], os.environ, check_model)
     assert result.status == 1
     assert "HTTP 401" in result.text
     assert KEY not in result.text
@@ -117,7 +135,7 @@ def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(monkey
 )
 def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], text: str) -> None:
     with pytest.raises(SettingWrong, match=text):
-        run(arguments, os.environ)
+        run(arguments, os.environ, check_model)
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
