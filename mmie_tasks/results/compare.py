@@ -184,9 +184,14 @@ class MetricComparison:
     why_not: str = ""
 
     @property
+    def is_level(self) -> bool:
+        """Whether the difference is printed as 0."""
+        return self.difference is not None and abs(self.difference) < _LEVEL
+
+    @property
     def may_be_chance(self) -> bool:
-        """Whether the corrected p-value leaves chance as an explanation of the difference."""
-        return self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT
+        """Whether there is a difference, and its corrected p-value leaves chance as an explanation."""
+        return self.p_corrected is not None and self.p_corrected >= _SIGNIFICANT and not self.is_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +392,13 @@ def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
     """All results, ready for JSON; null for missing values, and ``why_not``."""
     return {
         **{
-            label: {"name": run.name, "folder": str(run.folder), "date": run.date, "notes": run.notes}
+            label: {
+                "name": run.name,
+                "folder": str(run.folder),
+                "date": run.date,
+                "started": run.started,
+                "notes": run.notes,
+            }
             for label, run in (("a", a), ("b", b))
         },
         "reading": options.score_kind,
@@ -418,7 +429,7 @@ def _metric_json(comparison: MetricComparison) -> dict[str, object]:
 
 def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> str:
     """All results as tables."""
-    runs = [f"A: {a.name} ({a.folder}, {a.date})", f"B: {b.name} ({b.folder}, {b.date})"]
+    runs = [f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))]
     blocks = [
         f"WARNING: `{comparison.a.task}` was not scored alike in A and B, and `--ignore` allows "
         "it. The difference may be due to the judge, and not to the models.\n\n"
@@ -480,7 +491,7 @@ def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correcti
     counts = (
         f"B has more points in {counted(first.wins, 'pair')}, as many in {first.ties:,}, fewer in {first.losses:,}."
     )
-    if abs(first.difference) < _LEVEL:
+    if first.is_level:
         return wrapped(f"{title}: A and B are level. {counts}")
     ahead, behind = ("B", "A") if first.difference > 0 else ("A", "B")
     interval = (

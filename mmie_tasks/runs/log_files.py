@@ -13,8 +13,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
@@ -26,6 +28,9 @@ FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
 
 HINT = "pass the folder given as `--output_path`, of a run with `--log_samples`"
 
+_DATE_FORMAT = "%Y%m%d_%H%M%S"
+_MINUTES = "%Y-%m-%d %H:%M"
+_MAX_ZONE = 40  # characters of a zone's name that is not known here
 _LOG_NAME = re.compile(r"(?P<date>.*?)_?samples_(?P<task>.+)\.jsonl")
 _RESULTS_NAME = re.compile(r"(?P<date>.*?)_?results\.json")
 
@@ -240,6 +245,7 @@ class Run:
         name: For display; unique among the runs that are opened together.
         folder: The folder of its logs.
         date: Of its newest log, as the runner wrote it.
+        started: When the evaluation of its newest log began, for display: see `utc_time`.
         tasks: Name to task, sorted by name.
         notes: What was ignored, and why.
     """
@@ -249,6 +255,7 @@ class Run:
     date: str
     tasks: Mapping[str, TaskRun]
     notes: tuple[str, ...] = ()
+    started: str = ""
 
 
 def open_runs(words: Iterable[str], find_benchmark: FindBenchmark, tasks: Sequence[str] = ()) -> list[Run]:
@@ -291,8 +298,46 @@ def _open(logs: RunLogs, find_benchmark: FindBenchmark, tasks: Sequence[str]) ->
         requested = [f"none of {', '.join(tasks)}"] if tasks else []
         reason = "; ".join(requested + notes) or "no log of a task"
         raise AnswersUnusable(f"`{logs.folder}` has no readable task: {reason}.", hint=HINT)
-    date = max(log.date for log in logs.logs)
-    return Run(name=logs.name, folder=logs.folder, date=date, tasks=opened, notes=tuple(notes))
+    newest = max(logs.logs, key=lambda log: log.date)
+    arguments = _object(_object(_results_file(newest), "config"), "resolved_cli_args")
+    return Run(
+        name=logs.name,
+        folder=logs.folder,
+        date=newest.date,
+        tasks=opened,
+        notes=tuple(notes),
+        started=utc_time(newest.date, arguments.get("timezone")),
+    )
+
+
+def utc_time(date: str, time_zone: object) -> str:
+    """The runner's date in UTC; with the name of its zone where that cannot be converted.
+
+    The runner writes local times, by default of Singapore (`get_datetime_str` of
+    lmms_eval/utils.py), and notes the zone in the results file only.
+
+    Args:
+        date: As in the name of a log; other texts are returned unchanged.
+        time_zone: Of the run's ``--timezone``; None if it was not logged.
+
+    >>> utc_time("20261122_181949", "Asia/Singapore"), utc_time("20261122_181949", None)
+    ('2026-11-22 10:19 UTC', '2026-11-22 18:19 (time zone not logged)')
+    """
+    try:
+        local = datetime.strptime(date, _DATE_FORMAT)  # noqa: DTZ007 - the zone follows
+    except ValueError:
+        return date
+    if not (isinstance(time_zone, str) and time_zone):
+        return f"{local:{_MINUTES}} (time zone not logged)"
+    try:
+        return f"{local.replace(tzinfo=ZoneInfo(time_zone)).astimezone(timezone.utc):{_MINUTES}} UTC"
+    except (
+        ZoneInfoNotFoundError,
+        ValueError,
+        OSError,
+        OverflowError,
+    ):  # no such zone, or no database of zones on this machine
+        return f"{local:{_MINUTES}} ({time_zone[:_MAX_ZONE]})"
 
 
 def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:

@@ -1,14 +1,16 @@
 """Runs are opened from arguments of the command line."""
 
 import copy
+import json
 import math
 
 import pytest
-from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.logged_runs import DATE, mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.commands import open_run, open_runs
+from mmie_tasks.runs.log_files import utc_time
 
 LINES = list(mmie_lines(6))
 BYPASS = {"doc_id": 0, "filtered_resps": "x", "bypass": 999}
@@ -132,6 +134,35 @@ def test_a_task_that_is_not_in_the_run_is_named(tmp_path):
     write_run(tmp_path, "mmie", LINES)
     with pytest.raises(AnswersUnusable, match="none of mmie_sa; older logs"):
         open_run(str(tmp_path), ["mmie_sa"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started"),
+    [
+        pytest.param({"timezone": "Asia/Singapore"}, "2026-11-21 04:00 UTC", id="the-runner's-default"),
+        pytest.param({"timezone": "America/New_York"}, "2026-11-21 17:00 UTC", id="another"),
+        pytest.param({"timezone": "Mars/Phobos"}, "2026-11-21 12:00 (Mars/Phobos)", id="unknown"),
+        pytest.param({"timezone": "../../etc/passwd"}, "2026-11-21 12:00 (../../etc/passwd)", id="a-path"),
+        pytest.param({"timezone": ""}, "2026-11-21 12:00 (time zone not logged)", id="empty"),
+        pytest.param({}, "2026-11-21 12:00 (time zone not logged)", id="not-logged"),
+        pytest.param(None, "2026-11-21 12:00 (time zone not logged)", id="no-results-file"),
+    ],
+)
+def test_a_run_started_at_a_time_in_utc_or_with_its_zone(tmp_path, arguments, started):
+    write_run(tmp_path, "mmie", LINES)
+    if arguments is not None:
+        saved = {"config": {"resolved_cli_args": arguments}}
+        (tmp_path / f"{DATE}_results.json").write_text(json.dumps(saved), encoding="utf-8")
+    assert open_run(str(tmp_path)).started == started
+
+
+@pytest.mark.parametrize("date", ["", "today", "20261121", "20261332_250000"])
+def test_a_date_that_is_none_is_shown_as_it_is(date):
+    assert utc_time(date, "Asia/Singapore") == date
+
+
+def test_a_date_before_all_time_zones_keeps_its_own():
+    assert utc_time("00010101_000000", "Asia/Singapore").endswith("01-01 00:00 (Asia/Singapore)")
 
 
 def test_runs_of_one_name_are_numbered(tmp_path):

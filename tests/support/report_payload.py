@@ -28,6 +28,7 @@ PIXEL = (
     "AAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
 LONG = "a" * 100_000
+NO_SCORE = "no score: only <3> of 8 samples have a score"
 
 
 def packed(details: Sequence[Json]) -> str:
@@ -51,7 +52,28 @@ def row(name: str, title: str, *percents: float | None) -> Json:
         }
         for percent in percents
     ]
-    return {"name": name, "title": title, "cells": cells}
+    return {"name": name, "title": title, "cells": cells, "difference": difference(*percents)}
+
+
+def difference(*percents: float | None) -> Json | None:
+    """The second less the first, of ten pairs; or why there is none."""
+    if len(percents) != 2:
+        return None
+    value = None if None in percents else percents[1] - percents[0]  # type: ignore[operator]
+    ends = {"low": None, "high": None} if value is None else {"low": value - 20, "high": value + 20}
+    return {
+        "value": value,
+        **ends,
+        "why_no_interval": "",
+        "p": None if value is None else 0.5,
+        "may_be_chance": value is not None,
+        "pairs": 10,
+        "why_not": f"B: {ATTACK}" if value is None else "",
+    }
+
+
+def summary(run: int, *marks: str) -> Json:
+    return {"run": run, "judge": ATTACK, "asked": 8, "published": 20_103, "marks": list(marks)}
 
 
 def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") -> Json:
@@ -64,7 +86,12 @@ def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") ->
             if unit == "samples":
                 values = [int(value) for value in values]
             ends = {"low": [value - 3 for value in values], "high": [value + 3 for value in values]}
-            series.append({"run": run, "reading": reading, "values": values, **ends})
+            columns: dict[str, list[Any]] = {"values": values, **ends, "why_not": [""] * len(labels)}
+            if (kind, run, reading) == ("bars", 0, "official"):
+                for column in columns.values():
+                    column[0] = None
+                columns["why_not"][0] = NO_SCORE
+            series.append({"run": run, "reading": reading, **columns})
     return {
         "id": f"{kind}-{len(labels)}",
         "title": f"Some {kind}",
@@ -169,6 +196,7 @@ def hostile() -> Json:
         "whole": True,
         "judged": True,
         "present": [0, 1],
+        "summaries": [summary(0), summary(1, "8 of 20,103 samples (--limit 8)", *HOSTILE)],
         "signatures": signatures,
         "notes": [[None, ATTACK], [1, HOSTILE[1]]],
         "spend": [[0, {**spent, "output_tokens": 70, "cost_usd": 0.5}]],
@@ -179,6 +207,7 @@ def hostile() -> Json:
                 "title": "By category",
                 "rows": [row(str(index), text, 10.0, 20.0) for index, text in enumerate(HOSTILE)],
             },
+            {"kind": "field", "title": "By field", "rows": [row("0", "Health", None, 20.0)]},
         ],
         "charts": [
             chart("bars", labels, 2),
@@ -197,7 +226,8 @@ def hostile() -> Json:
         "package": "0.1.0",
         "method": "Intervals are made up.",
         "runs": [
-            {"name": name, "folder": f"out/{ATTACK}", "date": "20261121_120000", "notes": [ATTACK]} for name in NAMES
+            {"name": name, "folder": f"out/{ATTACK}", "started": "2026-11-21 04:00 UTC", "notes": [ATTACK]}
+            for name in NAMES
         ],
         "tasks": [task, {**task, "task": "mmie_sa", "title": "MMIE, SA", "judged": False}],
     }
@@ -214,6 +244,7 @@ def large(count: int, chunk: int = 500) -> Json:
     starts = list(range(0, count, chunk))
     task = payload["tasks"][0] | {
         "present": [0],
+        "summaries": [summary(0)],
         "charts": [],
         "tables": [{"kind": "headline", "title": "Headline", "rows": [row("", "All", 50.0)]}],
         "notes": [],

@@ -31,11 +31,13 @@ from mmie_tasks.results.report.samples import (
     shown_images,
     thumbnail_priority,
 )
-from mmie_tasks.results.report.tables import METHOD, charts, metric_tables
-from mmie_tasks.runs.log_files import Run
+from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
+from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.marks import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
+_MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
@@ -158,7 +160,7 @@ def payload(
             {
                 "name": plain(run_.name),
                 "folder": plain(str(run_.folder)),
-                "date": plain(run_.date),
+                "started": plain(run_.started),
                 "notes": [plain(note) for note in run_.notes],
             }
             for run_ in runs
@@ -182,6 +184,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
         "whole": scale.whole,
         "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
+        "summaries": [_summary(index, task_run) for index, task_run in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task)),
         "spend": spend(task),
@@ -189,6 +192,17 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
         "charts": charts(task, tables),
         "samples": {**sample_columns(task), "chunk_starts": list(chunks.starts)},
         "chunks": list(chunks.packed),
+    }
+
+
+def _summary(index: int, task_run: TaskRun) -> Json:
+    """What stands beside the scores of a run on the first screen; `published` is None where it is unknown."""
+    return {
+        "run": index,
+        "judge": cut(judge_name(task_run), _MAX_MODEL),
+        "asked": len(task_run.samples),
+        "published": task_run.benchmark.published.get(task_run.task),
+        "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
     }
 
 
@@ -200,6 +214,8 @@ def _notes(task: JoinedTask) -> Iterator[list[object]]:
             yield [index, f"its samples were not all scored alike: they differ in {plain(keys)}"]
         if absent := len(task.rows) - len(task_run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
+    if keys := ", ".join(unlike_keys(task)):
+        yield [None, f"the difference of the runs is not shown: they were not scored alike, see {plain(keys)}"]
 
 
 def spend(task: JoinedTask) -> list[list[object]]:

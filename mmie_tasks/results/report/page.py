@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell
+from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.results.alignment import mixed_keys
 from mmie_tasks.runs.marks import signature_fields
 
@@ -39,7 +39,6 @@ _SCRIPTS = (  # joined in this order; they share one scope
 # The keys of a task that the scripts read.
 _SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_DATE = re.compile(r"(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)")
 _SYMBOLS = {
     **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
@@ -82,16 +81,6 @@ def signature_rows(signatures: Sequence[str]) -> list[dict[str, object]]:
     return [{"key": key, "values": values, "differs": len(set(values)) > 1} for key, values in rows.items()]
 
 
-def day(date: str) -> str:
-    """The runner's date in ISO style; other texts unchanged.
-
-    >>> day("20261121_140509"), day("today")
-    ('2026-11-21 14:05', 'today')
-    """
-    match = _DATE.fullmatch(date)
-    return "{}-{}-{} {}:{}".format(*match.groups()[:5]) if match else date
-
-
 FILTERS: Mapping[str, Callable[..., object]] = {
     "percent": percent_cell,
     "interval": interval,
@@ -99,7 +88,7 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "dollars": dollars,
     "signature_rows": signature_rows,
     "mixed_keys": mixed_keys,
-    "day": day,
+    "signed": signed_cell,
 }
 
 

@@ -1,4 +1,4 @@
-"""Tables and charts of a task: the metrics of all runs, histograms, and needle retrieval."""
+"""Tables and charts of a task: the metrics of all runs, differences of two, histograms, needle retrieval."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from itertools import product
 
 from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
+from mmie_tasks.results.alignment import scored_signatures, signature_differences
+from mmie_tasks.results.compare import CompareOptions, MetricComparison, compare
 from mmie_tasks.results.report.page import Json, finite
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
@@ -23,6 +25,8 @@ METHOD = (
     f"{RESAMPLES:,} resamples, fixed seed; within groups where a score is a mean of groups."
 )
 
+_COMPARISON = CompareOptions(score_kind="official", resamples=RESAMPLES, correction="holm", top=0)
+
 NEEDLE_LENGTH = "needle_length"
 """The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
 
@@ -34,6 +38,7 @@ NO_SCORE = "no score"  # the last bar of a histogram
 _TABLE_TITLES = {"headline": "Headline", "mean": "Means of groups"}  # of other kinds: By ...
 _RADAR_KINDS = ("category", "component")
 _ORDERED_KINDS = ("level",)  # metrics that follow each other: lines instead of bars
+_MIN_RADAR_AXES = 5  # with fewer, bars show the same in less space
 _HALF_DIGIT = 0.005  # half of the last digit of a displayed percentage
 _DEPTH_ROWS = 5  # of the heat map
 _MAX_LENGTH_COLUMNS = 12
@@ -42,16 +47,50 @@ _MAX_LENGTH_COLUMNS = 12
 def metric_tables(task: JoinedTask) -> list[Json]:
     """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
-    A row is a metric, with a cell for each run; None where a run has none of its samples.
+    A row is a metric, with a cell for each run; None where a run has none of its samples. Where two
+    runs can be compared it has their difference, else None.
     """
+    differences = _differences(task)
     tables: dict[str, Json] = {}
     for metric in metrics_of([run for _, run in task.present]):
         cells = [None if run is None else _cell(run, metric) for run in task.runs]
         if any(cells):
             title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
             table = tables.setdefault(metric.kind, {"kind": metric.kind, "title": title, "rows": []})
-            table["rows"].append({"name": metric.name, "title": metric.title, "cells": cells})
+            difference = differences.get((metric.kind, metric.name))
+            row = {"name": metric.name, "title": metric.title, "cells": cells, "difference": difference}
+            table["rows"].append(row)
     return list(tables.values())
+
+
+def unlike_keys(task: JoinedTask) -> tuple[str, ...]:
+    """The keys of the signatures in which two runs differ, so that they cannot be compared; empty for other numbers."""
+    runs = [run for _, run in task.present]
+    if len(runs) != 2:
+        return ()
+    return tuple(difference.key for difference in signature_differences(*map(scored_signatures, runs)))
+
+
+def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
+    """The second run minus the first, by kind and name of the metric; empty unless there are two, scored alike."""
+    match [run for _, run in task.present]:
+        case [a, b] if not unlike_keys(task):
+            return {(c.metric.kind, c.metric.name): _difference(c) for c in compare(a, b, _COMPARISON).metrics}
+    return {}
+
+
+def _difference(comparison: MetricComparison) -> Json:
+    interval = comparison.interval
+    return {
+        "value": finite(comparison.difference),
+        "low": finite(interval.low) if interval else None,
+        "high": finite(interval.high) if interval else None,
+        "why_no_interval": comparison.why_no_interval,
+        "p": finite(comparison.p_corrected),
+        "may_be_chance": comparison.may_be_chance,
+        "pairs": comparison.pairs,
+        "why_not": comparison.why_not,
+    }
 
 
 def _cell(run: TaskRun, metric: Metric) -> Json | None:
@@ -93,14 +132,15 @@ def _table_charts(table: Json) -> Iterator[Json]:
         return
     title = table["title"] if kind != "headline" else "Headlines"
     titles = {"lines" if kind in _ORDERED_KINDS else "bars": title}
-    if kind in _RADAR_KINDS and len(rows) > 2:
+    if kind in _RADAR_KINDS and len(rows) >= _MIN_RADAR_AXES:
         titles["radar"] = f"{title}, radar"
     series = []
     for run, cells in enumerate(zip(*(row["cells"] for row in rows), strict=True)):
         for score_kind in SCORE_KINDS if any(cells) else ():
             values = [cell[score_kind] if cell else {} for cell in cells]
-            columns = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
-            series.append(_series(run, score_kind, *columns))
+            percent, low, high = ([value.get(key) for value in values] for key in ("percent", "low", "high"))
+            why_not = [f"no score: {value['why_not']}" if value.get("why_not") else "" for value in values]
+            series.append(_series(run, score_kind, percent, low, high, why_not))
     for shape, shape_title in titles.items():
         yield {
             "id": f"{kind}-{shape}",
@@ -113,11 +153,16 @@ def _table_charts(table: Json) -> Iterator[Json]:
 
 
 def _series(
-    run: int, kind: ScoreKind, values: Iterable[float | None], low: Iterable[float | None], high: Iterable[float | None]
+    run: int,
+    kind: ScoreKind,
+    values: Iterable[float | None],
+    low: Iterable[float | None],
+    high: Iterable[float | None],
+    why_not: Iterable[str] = (),
 ) -> Json:
-    """One run's official or robust values in a chart, with the ends of their intervals."""
+    """One run's official or robust values in a chart, with the ends of their intervals, or why there is no value."""
     ends = {"low": list(map(finite, low)), "high": list(map(finite, high))}
-    return {"run": run, "reading": kind, "values": list(map(finite, values)), **ends}
+    return {"run": run, "reading": kind, "values": list(map(finite, values)), **ends, "why_not": list(why_not)}
 
 
 def _histogram(task: JoinedTask) -> Json:

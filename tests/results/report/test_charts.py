@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.report_runs import run, sample
+from support.report_runs import METRICS, SKETCH, run, sample
 
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import charts, metric_tables
@@ -19,26 +20,40 @@ def needle(name: str, points: float | None, length: object, depth: object = None
     return sample(name, points, facts={k: v for k, v in facts.items() if v is not None})
 
 
-def test_three_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
-    samples = [sample(name, points, 4, name) for points, name in enumerate("abc")]
-    charts_by_id = charts_of(run("one", samples), run("two", samples[:1]))
+def categories(names: str) -> Any:
+    """The made-up benchmark with these categories, in this order."""
+    metrics = [replace(METRICS[1], name=name, title=name.upper(), weights={name: 1.0}) for name in names]
+    return replace(SKETCH, metrics=(METRICS[0], *metrics))
+
+
+def test_five_categories_give_bars_and_a_radar_with_both_readings_of_each_run() -> None:
+    samples = [sample(name, points, 4, name) for points, name in enumerate("abcde")]
+    benchmark = categories("cabed")
+    charts_by_id = charts_of(run("one", samples, benchmark=benchmark), run("two", samples[:1], benchmark=benchmark))
     assert {"category-bars", "category-radar", "points"} == set(charts_by_id)
     bars = charts_by_id["category-bars"]
-    assert bars["x"] == ["C", "A", "B"]
+    assert bars["x"] == ["C", "A", "B", "E", "D"]
     assert [(series["run"], series["reading"]) for series in bars["series"]] == [
         (0, "official"),
         (0, "robust"),
         (1, "official"),
         (1, "robust"),
     ]
-    assert bars["series"][0]["values"] == [50.0, 0.0, 25.0]
-    assert bars["series"][2]["values"] == [None, 0.0, None]
+    assert bars["series"][0]["values"] == [50.0, 0.0, 25.0, 100.0, 75.0]
+    assert bars["series"][2]["values"] == [None, 0.0, None, None, None]
 
 
-def test_two_categories_give_no_radar_and_one_gives_no_chart() -> None:
-    two = [sample("1", category="a"), sample("2", category="b")]
-    assert "category-radar" not in charts_of(run("one", two))
-    assert set(charts_of(run("one", two[:1]))) == {"points"}
+def test_four_categories_give_bars_without_a_radar_and_one_gives_no_chart() -> None:
+    four = [sample(name, category=name) for name in "abcd"]
+    assert set(charts_of(run("one", four, benchmark=categories("abcd")))) == {"category-bars", "points"}
+    assert set(charts_of(run("one", four[:1]))) == {"points"}
+
+
+def test_a_category_without_a_score_says_why_in_its_chart() -> None:
+    samples = [sample("1", 4, category="a"), sample("2", None, category="b"), sample("3", 4, category="b")]
+    official = charts_of(run("one", samples))["category-bars"]["series"][0]
+    assert official["values"] == [100.0, None]
+    assert official["why_not"] == ["", "no score: only 1 of 2 samples have a score"]
 
 
 def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:

@@ -68,6 +68,15 @@ def test_the_label_of_a_chart_is_shown_unchanged(opened: Open, hostile: Path) ->
     assert [text for text in texts if text.startswith("<script>window.pwned = 1</")]
     assert made.MARKUP in texts
     assert texts.count("alike") == 2  # one bar for each of two equal labels
+    assert made.HOSTILE[6] in texts  # 36 characters: not cut beside free space
+
+
+def test_a_bar_without_a_value_says_why(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie", charts=True)
+    draw_all(page)
+    for chart in page.locator(".chart").all()[:2]:
+        assert made.NO_SCORE in chart.locator("svg .bartext").all_text_contents()
+        expect(chart.locator("tbody tr").first).to_contain_text(made.NO_SCORE)
 
 
 def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> None:
@@ -88,6 +97,53 @@ def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(opene
     expect(headline).to_contain_text("only 3 of 8 samples have a score")
     notes = section(page).locator(".warning").all_inner_texts()
     assert any("their signatures differ in judge, note" in note for note in notes)
+
+
+def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, viewport={"width": 1280, "height": 900})
+    scores = page.locator(".scores tbody").first
+    first, second, difference = scores.locator("tr").all()
+    for words in (made.NAMES[0], "48.11", "44.11 – 52.11", "20,103", made.ATTACK):
+        expect(first).to_contain_text(words)
+    for words in (made.NAMES[1], "n/a", "only 3 of 8 samples have a score"):
+        expect(second).to_contain_text(words)
+    assert second.locator(".badge").all_inner_texts()[0] == "8 of 20,103 samples (--limit 8)"
+    assert first.locator(".badge").count() == 0
+    expect(difference).to_contain_text("B: ")
+    box = difference.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900
+
+
+def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    expect(section(page).locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")
+    categories = section(page).locator("table").nth(1)
+    expect(categories).to_be_visible()  # without opening anything
+    expect(categories.locator("tbody tr").first).to_contain_text("+10.00")
+    expect(categories.locator("tbody tr").first).to_contain_text("-10.00 to +30.00")
+    expect(categories.locator("tbody tr").first).to_contain_text("may well be chance")
+    expect(section(page).locator("table").nth(2)).to_be_hidden()
+
+
+CUE = "local, local, scroll, scroll"  # covers that scroll with the content, over shadows at both ends
+
+
+def test_on_a_phone_every_tab_and_column_is_reached_and_what_is_hidden_has_a_shadow(
+    opened: Open, hostile: Path
+) -> None:
+    page = opened(hostile, "#mmie", viewport={"width": 390, "height": 800})
+    page.evaluate("document.querySelectorAll('details[data-print]').forEach((each) => { each.open = true; })")
+    for scroller, last in (
+        ("nav.bar ul", "li:last-child"),
+        ("section:not([hidden]) .wide", "tr:last-child > :last-child"),
+    ):
+        for place in page.locator(scroller).all():
+            place.evaluate("(each) => each.scrollTo(1e6, 0)")
+            box = place.locator(last).last.bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= 390
+            assert place.evaluate("(each) => getComputedStyle(each).backgroundAttachment") == CUE
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -171,7 +227,9 @@ def test_the_printed_page_has_all_tables_and_no_controls(opened: Open, hostile: 
 def test_the_tables_can_be_read_without_scripts(opened: Open, hostile: Path) -> None:
     page = opened(hostile, java_script_enabled=False)
     expect(page.locator("noscript p")).to_be_visible()
+    expect(page.locator(".scores .badge").first).to_be_visible()
     expect(page.locator("section.task table").first).to_be_visible()
+    expect(page.locator("section.task table").nth(1)).to_be_visible()
 
 
 def test_controls_images_and_headings_are_accessible(opened: Open, hostile: Path) -> None:

@@ -18,6 +18,7 @@ from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.marks import marks_of
 
 
 def payload_of(*runs: Run, **settings: Any) -> Any:
@@ -82,7 +83,22 @@ def test_the_three_benchmarks_have_their_charts(three_benchmarks: list[Run]) -> 
     }
     assert {"component-bars", "component-radar", "type-bars"} <= charts["MIA-Bench"]
     assert {"dataset-bars", "level-lines", "needles-heat-0", "task-bars"} <= charts["MileBench"]
-    assert {"category-bars", "category-radar", "field-bars", "points"} <= charts["MMIE"]
+    assert {"category-bars", "field-bars", "points"} <= charts["MMIE"]
+    assert "category-radar" not in charts["MMIE"]  # of three categories
+
+
+def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benchmarks: list[Run]) -> None:
+    content = payload_of(*three_benchmarks)
+    assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
+    by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
+    for task, asked, published, judge in (("mmie", 60, 20_103, "nobody"), ("milebench", 87, 6_440, "")):
+        for run_index, summary in enumerate(by_task[task]):
+            marks = marks_of(three_benchmarks[run_index].tasks[task])
+            expected = {"run": run_index, "judge": judge, "asked": asked, "published": published, "marks": list(marks)}
+            assert summary == expected
+            assert f"{asked} of {published:,} samples" in marks
+    benchmark_without_published_numbers = task_of(run("one", [sample("1")]))
+    assert benchmark_without_published_numbers["summaries"][0]["published"] is None
 
 
 def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(three_benchmarks: list[Run]) -> None:
@@ -124,6 +140,7 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     assert content["notes"] == [
         [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
         [1, "it lacks 1 sample that other runs have"],
+        [None, "the difference of the runs is not shown: they were not scored alike, see judge, model, task, t"],
     ]
 
 

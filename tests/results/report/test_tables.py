@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 from support.report_runs import SCALE, SKETCH, run, sample
 
+from mmie_tasks.results.compare import CompareOptions, compare
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables
 from mmie_tasks.runs.benchmark import Scale
+from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.metric_values import metric_value
 
 SAMPLES = [sample("1", 4, 3, "a"), sample("2", 2, 2, "b"), sample("3", 3, 3, "a")]
@@ -91,6 +93,44 @@ def test_a_stored_number_is_shown_beside_a_missing_one() -> None:
     samples = [sample("1", None), sample("2", 4)]
     cell = tables_of(run("one", samples, stored={"official": 100.0}))[0]["rows"][0]["cells"][0]
     assert cell["official"]["stored"] == 100.0
+
+
+def test_the_difference_of_two_runs_is_that_of_compare() -> None:
+    one, two = (run(name, [sample(str(n), points(n)) for n in range(12)]) for name, points in DIFFERING.items())
+    rows = [row for table in tables_of(one, two) for row in table["rows"]]
+    options = CompareOptions(score_kind="official", resamples=10_000, correction="holm", top=0)
+    compared = compare(one.tasks["sketch"], two.tasks["sketch"], options).metrics
+    assert len(rows) == len(compared) == 2
+    for row, expected in zip(rows, compared, strict=True):
+        difference = row["difference"]
+        assert expected.interval is not None
+        assert difference["value"] == pytest.approx(expected.difference, abs=1e-6)
+        assert (difference["low"], difference["high"]) == pytest.approx(expected.interval, abs=1e-6)
+        assert (difference["may_be_chance"], difference["pairs"]) == (expected.may_be_chance, 12)
+
+
+DIFFERING = {"one": lambda n: n % 4, "two": lambda n: (n + 1) % 4}
+
+
+def test_the_difference_of_few_pairs_has_no_interval_and_a_reason() -> None:
+    difference = tables_of(run("one", SAMPLES), run("two", SAMPLES))[0]["rows"][0]["difference"]
+    assert (difference["value"], difference["low"]) == (0, None)
+    assert difference["why_no_interval"] == "fewer than 10 pairs"
+    assert not difference["may_be_chance"]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param([run("one", SAMPLES)], id="one-run"),
+        pytest.param([run(name, SAMPLES) for name in "abc"], id="three-runs"),
+        pytest.param(
+            [run("one", SAMPLES), run("two", [sample("1", 4, signature="judge:another")])], id="another-judge"
+        ),
+    ],
+)
+def test_only_two_runs_that_were_scored_alike_have_a_difference(runs: list[Run]) -> None:
+    assert [row["difference"] for table in tables_of(*runs) for row in table["rows"]] == [None] * 3
 
 
 def test_the_order_of_samples_does_not_matter() -> None:

@@ -49,8 +49,9 @@ class Plots {
       const plot = figure.querySelector(".plot");
       const chart = task.charts[Number(figure.dataset.chart)];
       this.#charts.set(plot, { ...chart, full_marks: task.full_marks });
-      plot.style.height = `${heightOf(chart)}px`;
-      figure.style.gridRow = `span ${Math.ceil(heightOf(chart) / 420)}`; // small charts go beside it
+      const height = heightOf(chart, plot.clientWidth);
+      plot.style.height = `${height}px`;
+      figure.style.gridRow = `span ${Math.ceil(height / 420)}`; // small charts go beside it
       this.observer.observe(plot);
     }
   }

@@ -4,7 +4,8 @@ const PATTERNS = ["", "/", "x", ".", "\\", "+"];
 const MARKERS = ["circle", "square", "triangle-up", "cross", "star", "hexagon"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
-const MAX_LABEL = 28; // characters
+const MAX_LABEL = 40; // characters
+const CHARACTER = 6.6; // pixels, on average
 const ROW = 22; // pixels of a horizontal bar
 
 /** A text that the library displays literally. */
@@ -14,17 +15,36 @@ function label(text, limit = MAX_LABEL) {
   return short.join("").replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-/** Bars are horizontal where their labels do not fit below. */
-function isHorizontal(chart) {
-  return chart.type === "bars" && (chart.x.length > 7 || chart.x.some((text) => text.length > 14));
+/** The same in lines of at most so many pixels, where words allow it. */
+function labelLines(text, width) {
+  const limit = Math.max(8, Math.floor(width / CHARACTER));
+  const lines = [""];
+  for (const word of String(text).slice(0, 4 * limit).split(/\s+/)) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (longer.length <= limit || lines.at(-1) === "") lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  const shown = lines.length > 3 ? [...lines.slice(0, 2), `${lines[2]}…`] : lines;
+  return shown.map((line) => label(line, limit)).join("<br>");
 }
 
-function heightOf(chart) {
-  if (chart.type === "radar") return 380;
+/** Bars are horizontal where their labels do not fit below, or a text stands in place of a bar. */
+function isHorizontal(chart, width) {
+  const room = (width - 60) / chart.x.length;
+  const isLong = chart.x.length > 7 || chart.x.some((text) => text.length * CHARACTER > room);
+  return chart.type === "bars" && (isLong || chart.series.some((series) => series.why_not?.some(Boolean)));
+}
+
+/** The labels of horizontal bars take at most this many pixels. */
+const labelWidth = (width) => 0.42 * width;
+
+function heightOf(chart, width) {
+  if (chart.type === "radar") return Math.min(380, 100 + 0.52 * width);
   if (chart.type === "heat") return 120 + 34 * chart.y.length;
-  if (!isHorizontal(chart)) return 270;
+  if (!isHorizontal(chart, width)) return 270;
   const bars = chart.series.filter((series) => series.reading === "official").length || 1;
-  return 50 + chart.x.length * Math.max(ROW, 14 * bars + 8);
+  const lines = Math.max(...chart.x.map((x) => labelLines(x, labelWidth(width)).split("<br>").length));
+  return 50 + chart.x.length * Math.max(ROW, 14 * bars + 8, 15 * lines + 4);
 }
 
 function shapeOf(chart, runs, colours, width) {
@@ -69,7 +89,7 @@ function valueRange(chart) {
 /** Official as bars, robust as open diamonds on them. */
 function barShape(context) {
   const { chart, colours, layout, axes, width } = context;
-  const horizontal = isHorizontal(chart);
+  const horizontal = isHorizontal(chart, width);
   const positions = chart.x.map((_, index) => index);
   const data = chart.series.map((series) => {
     const along = horizontal ? { x: series.values, y: positions } : { x: positions, y: series.values };
@@ -77,15 +97,18 @@ function barShape(context) {
     const shape = { ...hover(context, series), ...along, offsetgroup: String(series.run), orientation: horizontal ? "h" : "v" };
     if (!official) {
       const marker = { symbol: "diamond-open", size: 8, color: colours.ink, line: { width: 1.5 } };
-      return { ...shape, type: "scatter", mode: "markers", marker };
+      return { ...shape, type: "scatter", mode: "markers", marker, cliponaxis: false };
     }
     const color = colours.runs[series.run % 6];
     const pattern = { shape: PATTERNS[series.run % 6], bgcolor: color, fgcolor: colours.paper, size: 7, solidity: 0.2 };
     const marker = { color, pattern, line: { color: colours.ink, width: 0.5 } };
     const error = errors(series, colours);
-    return { ...shape, type: "bar", marker, ...(error && { [horizontal ? "error_x" : "error_y"]: error }) };
+    const missing = { text: series.why_not?.map((text) => label(text, 60)), textposition: "outside", constraintext: "none", textfont: { size: 11, color: colours.faint } };
+    const zeroed = horizontal && { x: series.values.map((value, index) => (series.why_not?.[index] ? 0 : value)) };
+    return { ...shape, ...zeroed, ...missing, cliponaxis: false, type: "bar", marker, ...(error && { [horizontal ? "error_x" : "error_y"]: error }) };
   });
-  const nameAxis = { ...axes, tickvals: positions, ticktext: chart.x.map((x) => label(x, width < 420 ? 16 : MAX_LABEL)), showgrid: false, automargin: true };
+  const ticktext = chart.x.map((x) => (horizontal ? labelLines(x, labelWidth(width)) : label(x)));
+  const nameAxis = { ...axes, tickvals: positions, ticktext, showgrid: false, automargin: true };
   const valueAxis = { ...axes, ...valueRange(chart) };
   const orientedAxes = horizontal ? { xaxis: valueAxis, yaxis: { ...nameAxis, autorange: "reversed" } } : { xaxis: nameAxis, yaxis: valueAxis };
   return { data, layout: { ...layout, ...orientedAxes, barmode: "group", scattermode: "group", bargap: 0.25, scattergap: 0.25 } };
@@ -101,7 +124,7 @@ function strokes(context, series) {
 }
 
 function lineShape(context) {
-  const { chart, colours, layout, axes } = context;
+  const { chart, colours, layout, axes, width } = context;
   const positions = chart.x.map((_, index) => index);
   const data = chart.series.map((series) => ({
     ...hover(context, series),
@@ -113,7 +136,7 @@ function lineShape(context) {
     ...(series.reading === "official" && { error_y: errors(series, colours) }),
   }));
   const range = [-0.4, chart.x.length - 0.6];
-  const xaxis = { ...axes, range, tickvals: positions, ticktext: chart.x.map((x) => label(x, 22)), showgrid: false, automargin: true };
+  const xaxis = { ...axes, range, tickvals: positions, ticktext: chart.x.map((x) => labelLines(x, width / chart.x.length)), showgrid: false, automargin: true };
   const yaxis = { ...axes, ...valueRange(chart) };
   return { data, layout: { ...layout, xaxis, yaxis } };
 }
@@ -131,12 +154,12 @@ function radarShape(context) {
     r: round(series.values),
     theta: round(positions),
   }));
-  const limit = width < 420 ? 11 : 18;
-  const ticktext = chart.x.map((x) => label(x, limit));
+  const margin = Math.min(150, 0.24 * width);
+  const ticktext = chart.x.map((x) => labelLines(x, margin));
   const angularaxis = { ...axes, tickvals: positions, ticktext, rotation: 90, direction: "clockwise" };
   const radialaxis = { ...axes, range: [0, 100], angle: 90, tickangle: 90, tickfont: { color: colours.faint, size: 10 } };
   const polar = { bgcolor: "rgba(0,0,0,0)", angularaxis, radialaxis };
-  return { data, layout: { ...layout, polar, margin: { t: 34, r: 7.5 * limit, b: 30, l: 7.5 * limit } } };
+  return { data, layout: { ...layout, polar, margin: { t: 40, r: margin, b: 40, l: margin } } };
 }
 
 function heatShape({ chart, layout, axes }) {
