@@ -1,10 +1,13 @@
-"""The command ``mmie-tasks``: its own subcommands; all others are passed on to lmms-eval."""
+"""The command ``mmie-tasks``: its own commands; those of lmms-eval are passed on."""
 
 from __future__ import annotations
 
+import argparse
+import difflib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
@@ -13,66 +16,68 @@ from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.paths import task_dir
 
 Run: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], str | int]
-"""Runs a subcommand on its arguments and an environment.
+"""Runs a command on its arguments and an environment.
 
 Returns the text to print, or, if the command has printed its text already, the exit status.
 Raises a `MmieTasksError`, which ends the process with its message and status 1.
 """
 
 
-COMMANDS: Mapping[str, str] = {
-    "path": "cli:_path",
-    "doctor": "cli:_doctor",
-    "prefetch": "preflight.prefetch:run",
-    "cache": "judges.cache_command:run",
-    "export": "cli:_export",
-    "report": "results.report.command:run",
-    "table": "results.table:run",
-    "agreement": "results.agreement.command:run",
-    "compare": "results.compare:run",
-    "subset": "results.subset:run",
-    "rescore": "results.rescore:run",
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of ours.
+
+    Attributes:
+        target: The module and function that run it.
+        summary: What it does, in one line of ``mmie-tasks --help``.
+    """
+
+    target: str
+    summary: str
+
+
+RESULT_COMMANDS: Mapping[str, Command] = {
+    "report": Command("results.report.command:run", "scores, charts and every sample, in one HTML file"),
+    "table": Command("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
+    "compare": Command("results.compare:run", "whether one tested model is better than another"),
+    "agreement": Command("results.agreement.command:run", "whether judges agree with each other, or with people"),
+    "subset": Command("results.subset:run", "how far the score of fewer samples deviates"),
+    "rescore": Command("results.rescore:run", "score saved replies again with the readers of this version"),
+    "export": Command("cli:_export", "convert a run to a benchmark's official formats"),
 }
-"""Subcommand to the module and function that run it."""
+"""Commands on runs that were saved with ``--output_path`` and ``--log_samples``."""
 
-HELP = """\
-mmie-tasks: benchmarks for lmms-eval, scored as their papers score them: MMIE, MileBench
-and MIA-Bench.
+SETUP_COMMANDS: Mapping[str, Command] = {
+    "doctor": Command("cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"),
+    "prefetch": Command("preflight.prefetch:run", "download data, prompts and judges, for machines without internet"),
+    "cache": Command("judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"),
+    "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
+}
 
-  mmie-tasks path        print the folder of our task files (for `--include_path`)
-  mmie-tasks doctor [--model A,B] [--tasks A,B] [--judge NAME[:MODEL]] [--judge_args k=v,...]
-                         check whether a run can start: packages, model, disk, data, prompts, judges
-  mmie-tasks prefetch BENCHMARK... [--judge]
-                         download data, prompts and a judge, for machines without internet access
-  mmie-tasks cache stats|export|import|prune
-                         the cache of judge replies (`cache --help`)
-  mmie-tasks export BENCHMARK RUN -o PATH
-                         convert a run to the benchmark's official formats (`export mmie --help`)
-  mmie-tasks --version   print the version
-  mmie-tasks --help      print this help
+COMMANDS: Mapping[str, Command] = {**RESULT_COMMANDS, **SETUP_COMMANDS}
 
-Subcommands for runs that were saved with `--output_path` and `--log_samples`:
 
-  mmie-tasks report RUN... -o report.html
-                         scores, charts and every sample, in one file for a browser
-  mmie-tasks table RUN... [--columns A,B] [--published] [--format md|csv|latex]
-                         models by benchmarks, with footnotes on what is incomparable
-  mmie-tasks agreement RUN_OR_CSV RUN_OR_CSV...
-                         whether judges agree with each other, or with human scores
-  mmie-tasks compare RUN RUN
-                         whether one tested model is significantly better than another
-  mmie-tasks subset RUN...
-                         how far the score of fewer samples deviates
-  mmie-tasks rescore RUN...
-                         score saved replies again with the readers of this version
+def _help_lines(commands: Mapping[str, Command]) -> str:
+    return "\n".join(f"  {name:<11} {command.summary}" for name, command in commands.items())
 
-All other subcommands are those of lmms-eval, with our tasks and launchers:
 
-  mmie-tasks tasks list                          like `lmms-eval tasks list`, with our tasks
-  mmie-tasks eval --model ... --tasks milebench  like `lmms-eval eval ...`
-  mmie-tasks eval ... --judge openai:MODEL --judge_args base_url=URL,timeout=60
-                                                 with another judge, for tasks that use one
-  mmie-tasks eval --help                         the options of lmms-eval
+HELP = f"""\
+usage: mmie-tasks COMMAND ...
+
+MMIE, MileBench and MIA-Bench for lmms-eval, scored as their papers score them.
+
+Run:
+  eval        evaluate a model: `lmms-eval eval` with our tasks, and with `--judge`
+  tasks list  list the tasks of lmms-eval and ours
+
+Look at results that were saved with `--output_path` and `--log_samples`:
+{_help_lines(RESULT_COMMANDS)}
+
+Set up:
+{_help_lines(SETUP_COMMANDS)}
+
+`mmie-tasks COMMAND --help` shows the options of a command, `mmie-tasks --version` the version.
+All other commands of lmms-eval work as well: `mmie-tasks models`, `mmie-tasks power`, ...
 """
 """The text of ``mmie-tasks --help``."""
 
@@ -80,8 +85,7 @@ All other subcommands are those of lmms-eval, with our tasks and launchers:
 def main() -> None:
     """Run ``sys.argv``.
 
-    The exit status of lmms-eval's subcommands is its own: 0 even for an evaluation that failed
-    (0.7.3).
+    The exit status is 0, or 1 for an error or a failed evaluation, or 2 for an invalid command line.
     """
     match sys.argv[1:]:
         case [] | ["-h" | "--help"]:
@@ -90,8 +94,8 @@ def main() -> None:
             print(f"mmie-tasks {__version__}")
         case [name, *arguments] if name in COMMANDS:
             _run_command(name, arguments)
-        case _:
-            _run_lmms_eval()
+        case arguments:
+            _run_lmms_eval(arguments)
 
 
 def _run_command(name: str, arguments: Sequence[str]) -> None:
@@ -108,17 +112,17 @@ def _run_command(name: str, arguments: Sequence[str]) -> None:
 
 
 def load_command(name: str) -> Run:
-    """Import the function that runs a subcommand."""
+    """Import the function that runs a command."""
     if name not in COMMANDS:
-        raise ValueError(f"no subcommand `{name}`")
-    module, _, function = COMMANDS[name].partition(":")
+        raise ValueError(f"no command `{name}`")
+    module, _, function = COMMANDS[name].target.partition(":")
     run: Run = getattr(import_module(f"mmie_tasks.{module}"), function)
     return run
 
 
 def _path(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
-    if arguments:
-        raise SystemExit(f"`mmie-tasks path` takes no arguments, but got {' '.join(arguments)}.")
+    description = "Print the folder of our task files: `lmms-eval tasks list --include-path $(mmie-tasks path)`."
+    argparse.ArgumentParser(prog="mmie-tasks path", description=description).parse_args(arguments)
     return str(task_dir())
 
 
@@ -136,26 +140,52 @@ def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run the export of the benchmark that the first argument names."""
     from mmie_tasks.benchmarks.registry import entries
 
-    name, *rest = arguments or [""]
-    benchmarks = {entry.name: entry.load() for entry in entries() if entry.is_ours or entry.name == name}
-    benchmark = benchmarks.get(name)
-    if benchmark is not None and benchmark.export is not None:
-        return benchmark.export(rest, environment)
-    names = [name for name, benchmark in benchmarks.items() if benchmark.export is not None]
-    raise SystemExit(
-        f"`mmie-tasks export` needs the name of a benchmark that has an export: "
-        f"{', '.join(names)}.\n\nhint: `mmie-tasks export {names[0]} --help`"
+    named = {*arguments[:1]}
+    benchmarks = (entry.load() for entry in entries() if entry.is_ours or entry.name in named)
+    exports = {benchmark.name: benchmark.export for benchmark in benchmarks if benchmark.export is not None}
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks export",
+        description="Convert a run to the official formats of its benchmark. "
+        "`mmie-tasks export BENCHMARK --help` shows the formats and options.",
     )
+    parser.add_argument("benchmark", choices=exports, help="a benchmark that has an export")
+    help_text = "what the benchmark's export takes, such as `RUN -o PATH`"
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=help_text)
+    parsed = parser.parse_args(arguments)
+    return exports[parsed.benchmark](parsed.arguments, environment)
 
 
-def _run_lmms_eval() -> None:
-    """Pass the command line on to lmms-eval, with ``--judge`` as ``--launcher_args``."""
-    from mmie_tasks.judges.choice import with_launcher_args
+def _run_lmms_eval(arguments: Sequence[str]) -> None:
+    """Pass the command line on to lmms-eval, with ``--judge`` as ``--launcher_args``.
 
+    As for lmms-eval, a command line that begins with an option is an evaluation.
+    """
+    from mmie_tasks.judges.choice import judge_options_help, with_launcher_args
+    from mmie_tasks.runner.plugin import run_lmms_eval, runner_commands
+
+    name = arguments[0]
+    is_evaluation = name == "eval" or name.startswith("-")
+    if not is_evaluation and (commands := runner_commands()) and name not in commands:
+        _stop_at_unknown_command(name, commands)
+    if not is_evaluation:
+        raise SystemExit(run_lmms_eval())
     try:
-        sys.argv[1:] = with_launcher_args(sys.argv[1:])
+        sys.argv[1:] = with_launcher_args(arguments)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-    from mmie_tasks.runner.plugin import run_lmms_eval
+    try:
+        status = run_lmms_eval()
+    finally:
+        if {"-h", "--help"} & {*arguments}:  # the runner has printed its options, and ended
+            print(f"\n{judge_options_help()}", end="")
+    raise SystemExit(status)
 
-    run_lmms_eval()
+
+def _stop_at_unknown_command(name: str, runner_commands: Collection[str]) -> None:
+    nearest = difflib.get_close_matches(name, [*COMMANDS, *sorted(runner_commands)], 1)
+    suggestion = f" Did you mean `{nearest[0]}`?" if nearest else ""
+    sys.stderr.write(
+        f"There is no command `{name}`.{suggestion}\n\n"
+        f"hint: mmie-tasks has {', '.join(COMMANDS)}; lmms-eval has {', '.join(sorted(runner_commands))}\n"
+    )
+    raise SystemExit(2)

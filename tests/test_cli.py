@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,23 @@ from support.logged_runs import mmie_lines, write_run
 from mmie_tasks import __version__
 from mmie_tasks.cli import COMMANDS, HELP, load_command, main
 from mmie_tasks.core.paths import task_dir
+
+WITH_HELP = (
+    *((name,) for name in COMMANDS),
+    ("export", "mmie"),
+    *(("cache", action) for action in ("stats", "export", "import", "prune")),
+)
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmie-tasks", *arguments])
+    main()
+
+
+def status_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
+    with pytest.raises(SystemExit) as stop:
+        run_main(monkeypatch, *arguments)
+    return stop.value.code
 
 
 @pytest.mark.parametrize(
@@ -22,33 +40,101 @@ from mmie_tasks.core.paths import task_dir
 def test_path_and_version_print_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], output: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["mmie-tasks", *arguments])
-    main()
+    run_main(monkeypatch, *arguments)
     assert capsys.readouterr().out == output
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
-def test_help_names_our_subcommands_and_those_of_the_runner(
+def test_help_groups_our_commands_and_names_those_of_the_runner(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["mmie-tasks", *arguments])
-    main()
+    run_main(monkeypatch, *arguments)
     output = capsys.readouterr().out
-    ours = ("mmie-tasks path", "mmie-tasks doctor", "--version")
-    assert all(word in output for word in (*ours, "lmms-eval", "eval"))
+    places = [
+        output.index(word) for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
+    ]
+    assert places == sorted(places)
+    assert "--version" in output
     assert max(map(len, output.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_subcommand_is_in_the_help_and_can_be_loaded(name: str) -> None:
-    assert f"  mmie-tasks {name} " in HELP
+def test_every_command_has_one_line_of_the_help_and_can_be_loaded(name: str) -> None:
+    assert HELP.count(f"\n  {name} ") == 1
     assert callable(load_command(name))
 
 
-def test_path_takes_no_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["mmie-tasks", "path", "milebench"])
-    with pytest.raises(SystemExit, match="takes no arguments"):
-        main()
+@pytest.mark.parametrize("command", WITH_HELP, ids=" ".join)
+def test_every_command_has_a_help_that_shows_its_defaults(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    parsers: list[argparse.ArgumentParser] = []
+    print_help = argparse.ArgumentParser.print_help
+
+    def print_and_record(parser: argparse.ArgumentParser) -> None:
+        parsers.append(parser)
+        print_help(parser)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "print_help", print_and_record)
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert status_of(monkeypatch, *command, "--help") == 0
+    output = capsys.readouterr().out
+    assert output.startswith(f"usage: mmie-tasks {' '.join(command)} ")
+    for action in parsers[-1]._actions:
+        if action.help == argparse.SUPPRESS or not action.option_strings or action.nargs == 0 or action.required:
+            continue
+        assert action.help is not None
+        assert "default" in action.help, action
+        if action.default not in (None, "", []):
+            assert f"default: {action.default}" in output
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("doctor", {"--tasks", "--task", "--judge", "--judge_args"}, id="doctor"),
+        pytest.param("prefetch", {"--tasks", "--task", "--judge", "--dry_run"}, id="prefetch"),
+        *(
+            pytest.param(name, {"--tasks", "--task"}, id=name)
+            for name in ("report", "table", "agreement", "compare", "subset", "rescore")
+        ),
+    ],
+)
+def test_options_have_the_runners_style_and_one_meaning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, options: set[str]
+) -> None:
+    assert status_of(monkeypatch, name, "--help") == 0
+    words = {word.strip("[],()`;:.") for word in capsys.readouterr().out.split()}
+    assert options <= words
+    assert not [word for word in words if word.startswith("--") and "-" in word[2:]]
+
+
+@pytest.mark.parametrize(
+    ("typo", "nearest"), [pytest.param("raport", "report", id="ours"), pytest.param("evall", "eval", id="the-runners")]
+)
+def test_a_typo_lists_all_commands_and_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typo: str, nearest: str
+) -> None:
+    assert status_of(monkeypatch, typo, "out") == 2
+    message = capsys.readouterr().err
+    assert message.startswith(f"There is no command `{typo}`. Did you mean `{nearest}`?\n\nhint: ")
+    assert all(name in message for name in (*COMMANDS, "eval", "tasks", "models"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["path", "milebench"], "unrecognized arguments: milebench", id="path"),
+        pytest.param(["export"], "mmie-tasks export [-h] {mmie} ...", id="export"),
+        pytest.param(["export", "mime"], "invalid choice: 'mime'", id="export-benchmark"),
+        pytest.param(["eval", "--judge"], "argument --judge: expected one argument", id="eval"),
+    ],
+)
+def test_an_invalid_command_line_ends_with_status_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert status_of(monkeypatch, *arguments) == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["prefetch", "report", "table", "agreement", "compare", "subset", "rescore"])
@@ -56,9 +142,8 @@ def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     arguments = ["not-there"] if name == "prefetch" else ["not-there", "not-there"]
-    monkeypatch.setattr(sys, "argv", ["mmie-tasks", name, *arguments])
     with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
-        main()
+        run_main(monkeypatch, name, *arguments)
     assert capsys.readouterr().out == ""
 
 

@@ -11,6 +11,7 @@ Its task files are in the folder ``task_yamls`` of the package that contains the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -57,8 +58,8 @@ class BenchmarkEntry:
         """Import the `Benchmark` object.
 
         Raises:
-            SettingWrong: The module cannot be imported, or the object is not a `Benchmark` of
-                this name.
+            SettingWrong: The module cannot be imported, or the object or its judge is not that of
+                a benchmark of this name.
         """
         module, _, attribute = self.target.partition(":")
         try:
@@ -72,6 +73,11 @@ class BenchmarkEntry:
             raise SettingWrong(
                 f"`{self.target}` is not a `Benchmark` with the name `{self.name}`.",
                 hint=f"correct the entry in `{ENTRY_POINTS}`, or the object's `name`",
+            )
+        if benchmark.judge is not None and benchmark.judge.benchmark != self.name:
+            raise SettingWrong(
+                f"The judge of the benchmark `{self.name}` is that of `{benchmark.judge.benchmark}`.",
+                hint=f'`BenchmarkJudge("{self.name}", ...)`',
             )
         return benchmark
 
@@ -137,3 +143,28 @@ def benchmark_of_task(task: str) -> Benchmark | None:
     """
     entry = entry_of_task(task)
     return None if entry is None else entry.load()
+
+
+def require_judged(choices: Iterable[str], source: str) -> None:
+    """Check the benchmarks for which a setting chooses judges.
+
+    Args:
+        choices: The names of the benchmarks; an empty one stands for all others.
+        source: The setting, for messages.
+
+    Raises:
+        SettingWrong: There is no such benchmark, or it has no judge.
+    """
+    for name in filter(None, choices):
+        entry = entry_of_task(name)
+        benchmark = entry.load() if entry is not None else None
+        if benchmark is None:
+            judged = [entry.name for entry in entries() if entry.is_ours and entry.load().judge is not None]
+            hint = f"`BENCHMARK=JUDGE:MODEL`, where benchmarks with a judge are {', '.join(judged)}"
+            raise SettingWrong(f"{source} chooses a judge for `{name}`, which is no benchmark.", hint=hint)
+        if benchmark.judge is None:
+            hint = "leave it out"
+            raise SettingWrong(f"{source} chooses a judge for `{name}`, which is scored without one.", hint=hint)
+        if benchmark.name != name:
+            hint = f"one judge scores all tasks of a benchmark: `{benchmark.name}=JUDGE`"
+            raise SettingWrong(f"{source} chooses a judge for `{name}`, a task of `{benchmark.name}`.", hint=hint)

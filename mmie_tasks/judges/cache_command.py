@@ -35,8 +35,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
     0 on success, 1 on an error. Invalid arguments end in argparse's SystemExit (2).
     """
-    parsed = _parser().parse_args(arguments)
-    path = Path(parsed.cache).expanduser() if parsed.cache else default_path(environment)
+    parsed = _parser(default_path(environment)).parse_args(arguments)
+    path = Path(parsed.cache).expanduser()
     try:
         match parsed.action:
             case "stats":
@@ -53,7 +53,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(default_cache: Path) -> argparse.ArgumentParser:
     def seconds(age: str) -> int:
         match = re.fullmatch(r"([0-9]{1,9})([hdw])", age)
         if not match:
@@ -61,8 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         return int(match[1]) * _UNIT_S[match[2]]
 
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--cache", metavar="PATH", help="a cache file other than the default one")
-    parser = argparse.ArgumentParser(prog="mmie-tasks cache", description="The cache of judge replies.")
+    common.add_argument(
+        "--cache", metavar="PATH", default=str(default_cache), help="the cache file; default: %(default)s"
+    )
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks cache", description="The cache of judge replies: what it holds, copies of it, and deletion."
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("stats", parents=[common], help="replies, tokens and cost of each judge")
     export = actions.add_parser("export", parents=[common], help="write all replies to a JSONL")
@@ -70,9 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     merge = actions.add_parser("import", parents=[common], help="add a JSONL or another cache")
     merge.add_argument("file", metavar="FILE", help="existing replies stay as they are")
     prune = actions.add_parser("prune", parents=[common], help="delete replies")
-    prune.add_argument("--older-than", metavar="AGE", type=seconds, help="such as 90d, 12w or 36h")
-    prune.add_argument("--judge", metavar="PART", help="only judges with this in their signature")
-    prune.add_argument("--yes", action="store_true", help="delete; by default, only count")
+    prune.add_argument("--older_than", metavar="AGE", type=seconds, help="such as 90d, 12w or 36h; default: any age")
+    hidden = argparse.SUPPRESS
+    prune.add_argument("--older-than", dest="older_than", type=seconds, default=hidden, help=hidden)
+    prune.add_argument("--judge", metavar="PART", help="only judges with this in their signature; default: all")
+    prune.add_argument("--yes", action="store_true", help="delete; without it, only count")
     return parser
 
 
@@ -167,7 +173,7 @@ def _prune(path: Path, parsed: argparse.Namespace) -> None:
     age_s: int | None = parsed.older_than
     if age_s is None and not parsed.judge:
         message = "`mmie-tasks cache prune` needs a condition."
-        raise SettingWrong(message, hint=f"add `--older-than 90d` or `--judge PART`, or delete {path}")
+        raise SettingWrong(message, hint=f"add `--older_than 90d` or `--judge PART`, or delete {path}")
     if not path.exists():
         _print(f"There is no cache at {path}.")
         return

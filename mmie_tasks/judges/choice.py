@@ -1,14 +1,18 @@
-"""The choice of a run's judge, and how it is opened.
+"""The choice of a run's judges, and how a judge is opened.
 
 In order of precedence: the launcher (``--launcher_args name=openai,model=...``, which
-``mmie-tasks eval --judge`` is turned into), ``MMIE_TASKS_JUDGE``, the benchmark's default.
+``mmie-tasks eval --judge`` is turned into), ``MMIE_TASKS_JUDGE``, the benchmark's default. The first
+two choose one judge for all benchmarks, one for each of some, or both: the named ones win.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import argparse
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
@@ -20,7 +24,12 @@ VARIABLE = "MMIE_TASKS_JUDGE"
 
 _ON = ("on", "true", "yes", "1")
 _OFF = ("off", "false", "no", "0")
-_FLAGS_HINT = "`--judge NAME[:MODEL] --judge_args k=v,...`"
+
+ALL_OTHERS = ""
+"""In `JudgeChoices`, the key of the judge for all benchmarks that are not named."""
+
+DEFAULT = "default"
+"""In ``--launcher_args``, the name that leaves benchmarks that are not named their own judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,23 +75,114 @@ def parse_choice(text: str, source: str) -> JudgeChoice:
     return JudgeChoice(name=name, options=options, source=source)
 
 
-def choose_judge(default: str, environment: Mapping[str, str], launched: JudgeChoice | None) -> JudgeChoice:
+JudgeChoices: TypeAlias = Mapping[str, JudgeChoice]
+"""Benchmark to its judge; `ALL_OTHERS` to the judge of those that are not named."""
+
+
+def parse_choices(texts: Iterable[str], source: str) -> JudgeChoices:
+    """Parse choices of the form ``JUDGE`` or ``BENCHMARK=JUDGE``, with a judge as `parse_choice` reads it.
+
+    Raises:
+        SettingWrong: As `parse_choice`, or there are two judges for the same benchmarks.
+
+    >>> {name: choice.name for name, choice in parse_choices(["replay", "mmie=mmie_score"], "here").items()}
+    {'': 'replay', 'mmie': 'mmie_score'}
+    """
+    choices: dict[str, JudgeChoice] = {}
+    for text in texts:
+        match = re.fullmatch(r"\s*([^\s=:,]+)\s*=(.*)", text, re.DOTALL)  # behind a `:`, an `=` is an option's
+        benchmark, judge = match.groups() if match else (ALL_OTHERS, text)
+        if benchmark in choices:
+            benchmarks = f"`{benchmark}`" if benchmark else "all benchmarks"
+            hint = "one judge for each benchmark: `mmie=JUDGE`, `mia_bench=JUDGE`; without a name, for all others"
+            raise SettingWrong(f"{source} names two judges for {benchmarks}.", hint=hint)
+        choices[benchmark] = parse_choice(judge, source)
+    return choices
+
+
+def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
+    """The choices of ``MMIE_TASKS_JUDGE``: separated by spaces, that for all others first.
+
+    Raises:
+        SettingWrong: As `parse_choices`.
+
+    >>> list(environment_choices({"MMIE_TASKS_JUDGE": "openai:gpt-4o, timeout=60 mmie=mmie_score"}))
+    ['', 'mmie']
+    """
+    text = environment.get(VARIABLE, "").strip()
+    texts = re.split(r"(?<![\s,])\s+(?=[^\s=:,]+=)", text) if text else []
+    return parse_choices(texts, f"`{VARIABLE}`")
+
+
+def as_launcher_args(choices: JudgeChoices) -> str:
+    """The value of the runner's ``--launcher_args`` for these choices.
+
+    The options of a named benchmark's judge begin with the benchmark.
+
+    Raises:
+        SettingWrong: The runner would not hand an option on as it is.
+
+    >>> as_launcher_args(parse_choices(["mmie=mmie_score", "mia_bench=openai:gpt-4o"], "here"))
+    'name=default,mia_bench.name=openai,mia_bench.model=gpt-4o,mmie.name=mmie_score'
+    """
+    pairs = {"name": DEFAULT}
+    for benchmark, choice in sorted(choices.items()):
+        prefix = f"{benchmark}." if benchmark else ""
+        pairs |= {f"{prefix}{key}": value for key, value in {"name": choice.name, **choice.options}.items()}
+    if quoted := [key for key, value in pairs.items() if re.search("['\"{}]", value)]:
+        message = f"The option `{quoted[0]}` of a judge has a quote or brace, which lmms-eval interprets."
+        raise SettingWrong(message, hint=f"set `{VARIABLE}` instead of `--judge`")
+    return ",".join(f"{key}={value}" for key, value in pairs.items())
+
+
+def from_launcher_args(name: str, options: Mapping[str, str], source: str) -> JudgeChoices:
+    """The choices of ``--launcher_args``, the inverse of `as_launcher_args`.
+
+    Args:
+        name: The option ``name``.
+        options: The other options.
+        source: Where they come from, for messages.
+
+    Raises:
+        SettingWrong: There is no such judge or option, or a benchmark has options and no judge.
+    """
+    judges: dict[str, dict[str, str]] = {}
+    for key, value in {"name": name, **options}.items():
+        benchmark, _, option = key.rpartition(".")
+        judges.setdefault(benchmark, {})[option] = value
+    choices: dict[str, JudgeChoice] = {}
+    for benchmark, judge in judges.items():
+        chosen = judge.pop("name", "")
+        keeps_default = chosen == DEFAULT and not benchmark
+        if keeps_default and not judge:
+            continue
+        if keeps_default or not chosen:
+            key = f"{benchmark}.name" if benchmark else "name"
+            raise SettingWrong(f"{source} has `{min(judge)}=`, and no judge for it.", hint=f"add `{key}=JUDGE`")
+        registry.parse_options(chosen, judge)
+        choices[benchmark] = JudgeChoice(name=chosen, options=judge, source=source)
+    return choices
+
+
+def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> JudgeChoice:
     """The judge of a run for a benchmark.
 
     A choice with the default's judge and no model uses the default's model. The environment
     variables that name a model for the judge replace the default's model, never a chosen one.
 
     Args:
-        default: The benchmark's default, as `parse_choice` reads it.
+        benchmark: Its name.
+        default: Its default judge, as `parse_choice` reads it.
         environment: Read: ``MMIE_TASKS_JUDGE``, and the judge's model variables.
-        launched: The choice of the runner's launcher, if it is a judge.
+        launched: The choices of the runner's launcher, if it is a judge.
 
     Raises:
         SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
     """
     fallback = parse_choice(default, "the default")
-    text = environment.get(VARIABLE, "").strip()
-    choice = launched or (parse_choice(text, f"`{VARIABLE}`") if text else fallback)
+    settings = (launched, environment_choices(environment))
+    chosen = [setting[key] for setting in settings for key in (benchmark, ALL_OTHERS) if key in setting]
+    choice = chosen[0] if chosen else fallback
     if choice.name != fallback.name or (choice is not fallback and "model" in choice.options):
         return choice
     options = {**fallback.options, **choice.options}
@@ -118,43 +218,81 @@ def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | No
 def with_launcher_args(arguments: Sequence[str]) -> list[str]:
     """Replace ``--judge`` and ``--judge_args`` by the runner's ``--launcher_args``.
 
+    An option without a value ends the process with status 2, as argparse does.
+
     Raises:
-        SettingWrong: An option has no value or is repeated, ``--judge_args`` comes without
-            ``--judge``, ``--launcher_args`` beside it, or there is no such judge or option.
+        SettingWrong: As `parse_flags`, or ``--launcher_args`` is given too.
 
     >>> with_launcher_args(["eval", "--judge", "openai:gpt-4o", "--judge_args", "timeout=60"])
     ['eval', '--launcher_args', 'name=openai,model=gpt-4o,timeout=60']
     """
-    arguments, judge = _without_flag(arguments, "--judge")
-    arguments, judge_args = _without_flag(arguments, "--judge_args", "--judge-args")
-    if judge is None:
-        if judge_args is not None:
-            raise SettingWrong("`--judge_args` needs `--judge`.", hint=_FLAGS_HINT)
-        return arguments
-    if any(argument.partition("=")[0] == "--launcher_args" for argument in arguments):
+    parsed, remaining = _flag_parser().parse_known_args(arguments)
+    choices = parse_flags(parsed.judge, parsed.judge_args)
+    if not choices:
+        return remaining
+    if any(argument.partition("=")[0] == "--launcher_args" for argument in remaining):
         hint = "`--launcher_args name=JUDGE,k=v` does the same as `--judge`; use one of them"
         raise SettingWrong("`--judge` and `--launcher_args` are both given.", hint=hint)
-    if judge_args is not None:
-        judge += f"{',' if ':' in judge else ':'}{judge_args}"
-    choice = parse_choice(judge, "`--judge`")
-    registry.parse_options(choice.name, choice.options)
-    pairs = "".join(f",{key}={value}" for key, value in choice.options.items())
-    return [*arguments, "--launcher_args", f"name={choice.name}{pairs}"]
+    return [*remaining, "--launcher_args", as_launcher_args(choices)]
 
 
-def _without_flag(arguments: Sequence[str], *flags: str) -> tuple[list[str], str | None]:
-    """The arguments without a flag and its value, and the value."""
-    remaining: list[str] = []
-    flag_value: str | None = None
-    words = iter(arguments)
-    for word in words:
-        flag, equals, attached = word.partition("=")
-        if flag not in flags:
-            remaining.append(word)
-            continue
-        if flag_value is not None:
-            raise SettingWrong(f"`{flag}` is given twice.", hint=_FLAGS_HINT)
-        flag_value = attached if equals else next(words, "")
-        if not flag_value:
-            raise SettingWrong(f"`{flag}` has no value.", hint=_FLAGS_HINT)
-    return remaining, flag_value
+def add_judge_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--judge`` and ``--judge_args``; `parse_flags` reads their values."""
+    group = parser.add_argument_group("judges")
+    group.add_argument(
+        "--judge",
+        action="append",
+        default=[],
+        metavar="[BENCHMARK=]JUDGE[:MODEL]",
+        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or, once for each, for the "
+        "one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; default: that of the benchmark",
+    )
+    group.add_argument(
+        "--judge_args",
+        action="append",
+        default=[],
+        metavar="k=v,...",
+        help="options of a single `--judge`; default: none. Those of several stand behind each: `--judge "
+        "mmie=openai:MODEL,k=v`",
+    )
+    hidden = argparse.SUPPRESS
+    group.add_argument("--judge-args", action="append", dest="judge_args", default=hidden, help=hidden)
+
+
+def judge_options_help() -> str:
+    """The help of ``--judge`` and ``--judge_args``, to stand below the runner's."""
+    return _flag_parser().format_help()
+
+
+def _flag_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks eval", usage=argparse.SUPPRESS, add_help=False, allow_abbrev=False
+    )
+    add_judge_options(parser)
+    return parser
+
+
+def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoices:
+    """The choices of ``--judge`` and ``--judge_args``; empty without ``--judge``.
+
+    Args:
+        judges: The values of ``--judge``, as `parse_choices` reads them.
+        judge_args: The values of ``--judge_args``: none, or one beside a single ``--judge``.
+
+    Raises:
+        SettingWrong: As `parse_choices`; there is no such judge or option; or it is not clear
+            which judge ``--judge_args`` belongs to.
+    """
+    if judge_args and len(judges) != 1:
+        problem = "needs `--judge`" if not judges else f"is ambiguous beside {len(judges)} times `--judge`"
+        hint = "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each behind it: `--judge NAME:k=v,...`"
+        raise SettingWrong(f"`--judge_args` {problem}.", hint=hint)
+    if len(judge_args) > 1:
+        raise SettingWrong("`--judge_args` is given twice.", hint="one `--judge_args k=v,k=v`")
+    if judge_args:
+        (judge,) = judges
+        judges = [f"{judge}{',' if ':' in judge else ':'}{judge_args[0]}"]
+    choices = parse_choices(judges, "`--judge`")
+    for choice in choices.values():
+        registry.parse_options(choice.name, choice.options)
+    return choices

@@ -39,7 +39,7 @@ from mmie_tasks.judges.base import (
     RequestUnfit,
     SelfChecking,
 )
-from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge
+from mmie_tasks.judges.choice import JudgeChoice, JudgeChoices, choose_judge, open_judge
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
@@ -310,19 +310,19 @@ class SharedJudge:
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
 
 
-_launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoice] = weakref.WeakKeyDictionary()
+_launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoices] = weakref.WeakKeyDictionary()
 _open_judges: dict[int, SharedJudge] = {}
 _open_lock = threading.Lock()
 
 
-def register_launcher(launcher: object, choice: JudgeChoice) -> None:
-    """Use a launcher's choice as long as the launcher lives, that is for its evaluation."""
-    _launcher_choices[launcher] = choice
+def register_launcher(launcher: object, choices: JudgeChoices) -> None:
+    """Use a launcher's choices as long as the launcher lives, that is for its evaluation."""
+    _launcher_choices[launcher] = choices
 
 
-def launcher_choice() -> JudgeChoice | None:
-    """The choice of the newest launcher that is alive; None without one."""
-    return next(reversed(list(_launcher_choices.values())), None)
+def launcher_choices() -> JudgeChoices:
+    """The choices of the newest launcher that is alive; empty without one."""
+    return next(reversed(list(_launcher_choices.values())), {})
 
 
 def close_judges() -> None:
@@ -354,21 +354,26 @@ class BenchmarkJudge:
     """The judge of one benchmark, and the samples that wait for it.
 
     Args:
-        title: Names the benchmark in the progress bar.
+        benchmark: See below.
         default: See below.
+        title: Names the benchmark in the progress bar; by default its name.
         check_setup: Checks what else judging needs, such as the official prompts; raises a `MmieTasksError`.
 
     Attributes:
+        benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
         sync: Whether each sample is judged before ``process_results`` returns.
         on_outcome: Called with every outcome; set by the runner, which keeps a ledger of tokens.
     """
 
-    def __init__(self, title: str, default: str, check_setup: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, benchmark: str, default: str, *, title: str = "", check_setup: Callable[[], None] = lambda: None
+    ) -> None:
+        self.benchmark = benchmark
         self.default = default
         self.sync = False
         self.on_outcome: Callable[[Outcome], None] = lambda _: None
-        self._title = title
+        self._title = title or benchmark
         self._check_setup = check_setup
         self._queue: list[tuple[PendingSample, DeferredRows]] = []
         self._queue_lock = threading.Lock()
@@ -380,7 +385,7 @@ class BenchmarkJudge:
         Raises:
             SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
         """
-        return choose_judge(self.default, os.environ, launcher_choice())
+        return choose_judge(self.benchmark, self.default, os.environ, launcher_choices())
 
     def judge(self) -> Judge:
         """The judge itself. Sends no request.

@@ -15,13 +15,13 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from typing import TypeAlias
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Check, hub_cache
 from mmie_tasks.judges.base import HasAssets, SelfChecking
-from mmie_tasks.judges.choice import JudgeChoice, cache_path, parse_choice, with_launcher_args
+from mmie_tasks.judges.choice import VARIABLE, add_judge_options, cache_path, environment_choices, parse_flags
 from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
 from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding, problem_from, run_check
 from mmie_tasks.preflight.prefetch import tasks_named
@@ -65,10 +65,15 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], check_model: C
     models, tasks = _names(options.model), _names(options.tasks)
     selected = select_benchmarks(tasks)
     launcher = _Launcher()  # its choice is valid as long as it exists
-    if choice := _judge_choice(options.judge, options.judge_args):
-        register_launcher(launcher, choice)
+    choices = parse_flags(options.judge, options.judge_args)
+    require_judged(choices, "`--judge`")
+    register_launcher(launcher, choices)
     findings = list(check_machine(environment))
     findings += chain.from_iterable(check_model(model, environment) for model in models)
+    try:
+        require_judged(environment_choices(environment), f"`{VARIABLE}`")
+    except SettingWrong as error:
+        findings.append(problem_from(VARIABLE, error))
     for entry in selected:
         new = check_benchmark(entry, environment, tasks)
         findings += (finding for finding in new if finding not in findings)
@@ -93,29 +98,17 @@ def mute_logs() -> None:
     disable_progress_bars()
 
 
-def _judge_choice(judge: str | None, judge_args: str | None) -> JudgeChoice | None:
-    """The judge of the options; None for each benchmark's default."""
-    words = [*(("--judge", judge) if judge is not None else ())]
-    words += ("--judge_args", judge_args) if judge_args is not None else ()
-    _, *launcher_args = with_launcher_args(words) or [""]
-    if not launcher_args:
-        return None
-    name, _, options = launcher_args[0].removeprefix("name=").partition(",")
-    return parse_choice(f"{name}:{options}", "`--judge`")
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks doctor",
         description="Check whether a run can start: packages, disk space, the tested model's code, data, "
         "prompts, judges. Nothing large is downloaded. The exit status is 1 if there is a problem.",
     )
-    help_text = "tested models, as behind --model of lmms-eval: can their code be imported?"
+    help_text = "tested models, as behind --model of lmms-eval: can their code be imported? default: none"
     parser.add_argument("--model", default="", metavar="A,B", help=help_text)
-    parser.add_argument("--tasks", default="", metavar="A,B", help="tasks of ours; default: all")
-    parser.add_argument("--judge", metavar="NAME[:MODEL]", help="as in `mmie-tasks eval`")
-    parser.add_argument("--judge_args", "--judge-args", metavar="k=v,...", help="its options")
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help="tasks of ours; default: all")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_judge_options(parser)
     return parser
 
 

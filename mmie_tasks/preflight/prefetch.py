@@ -14,17 +14,15 @@ from pathlib import Path
 import yaml
 from loguru import logger
 
-from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task
+from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoice, JudgeChoices, choose_judge, open_judge, parse_flags
 from mmie_tasks.preflight.findings import is_writable, problem_from
-
-DEFAULT = "default"  # value of ``--judge`` without a name: each benchmark's own judge
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"
@@ -77,7 +75,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         DataMissing: A disk is full, or some assets could not be fetched; the others were.
     """
     options = _parse(arguments)
-    listed = _list_assets(options.benchmarks, options.judge, environment)
+    listed = _list_assets(options.benchmarks, options.choices, environment)
     planned = [plan_asset(asset) for asset in listed.assets]
     missing = [entry for entry in planned if not entry.is_here]
     overview = f"{overview_text(planned, listed.notes)}\n{check_disk_space(missing)}".strip()
@@ -88,7 +86,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     if failures := failures if options.dry_run else fetch_all(missing):
         raise fetch_error(failures, total=len(planned))
     doctor = ["mmie-tasks", "doctor", "--tasks", ",".join(options.benchmarks)]
-    doctor += ["--judge", options.judge] if options.judge not in (None, DEFAULT) else []
+    doctor += [word for judge in options.judge if judge != DEFAULT for word in ("--judge", judge)]
     summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
     return f"{summary}\n\n{copy_text(listed.assets, shlex.join(doctor), environment)}"
 
@@ -101,17 +99,33 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "existing files are not downloaded again; an interrupted download resumes.",
     )
     parser.add_argument("benchmarks", nargs="*", metavar="BENCHMARK", help="a benchmark, or a task or tag of one")
-    help_text = "the judge too; without a name, the default judge of each benchmark"
-    parser.add_argument("--judge", nargs="?", const=DEFAULT, metavar="NAME[:OPTIONS]", help=help_text)
-    parser.add_argument("--dry_run", "--dry-run", action="store_true", help="print the sizes only")
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help="more of them; default: none")
+    parser.add_argument(
+        "--judge",
+        nargs="?",
+        const=DEFAULT,
+        action="append",
+        default=[],
+        metavar="[BENCHMARK=]JUDGE[:MODEL]",
+        help="the judges too, as in `mmie-tasks eval`; without a name, the default judge of each benchmark; "
+        "without this option, none",
+    )
+    parser.add_argument("--dry_run", action="store_true", help="print the sizes only")
+    hidden = argparse.SUPPRESS
+    parser.add_argument("--dry-run", action="store_true", dest="dry_run", default=hidden, help=hidden)
     options = parser.parse_intermixed_args(arguments)
-    judge = (options.judge or "").partition(":")[0]
-    if judge not in (*registry.names(), DEFAULT) and entry_of_task(judge):  # `--judge mmie`
-        options.benchmarks, options.judge = [*options.benchmarks, options.judge], DEFAULT
+    options.benchmarks += [name.strip() for name in options.tasks.split(",") if name.strip()]
+    for index, judge in enumerate(options.judge):
+        is_judge = judge.partition(":")[0] in (*registry.names(), DEFAULT)
+        if not is_judge and entry_of_task(judge):  # `--judge mmie`
+            options.benchmarks.append(judge)
+            options.judge[index] = DEFAULT
+    options.choices = parse_flags([judge for judge in options.judge if judge != DEFAULT], ()) if options.judge else None
+    require_judged(options.choices or (), "`--judge`")
     return options
 
 
-def _list_assets(names: Sequence[str], judge: str | None, environment: Mapping[str, str]) -> AssetList:
+def _list_assets(names: Sequence[str], choices: JudgeChoices | None, environment: Mapping[str, str]) -> AssetList:
     assets: list[Asset] = []
     notes: list[str] = []
     selection = select_tasks(names)
@@ -119,15 +133,17 @@ def _list_assets(names: Sequence[str], judge: str | None, environment: Mapping[s
         benchmark_assets = entry.load().assets(tasks, environment)
         assets += [asset for asset in benchmark_assets if asset.origin != "installed"]
         notes += [] if benchmark_assets else [f"{entry.name}: it has no assets to fetch."]
-    judges = judge_assets(judge, selection, environment)
+    judges = judge_assets(choices, selection, environment)
     return AssetList(assets=(*assets, *judges.assets), notes=(*notes, *judges.notes))
 
 
-def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]) -> AssetList:
+def judge_assets(
+    explicit: JudgeChoices | None, benchmarks: Iterable[BenchmarkEntry], environment: Mapping[str, str]
+) -> AssetList:
     """The assets of the judges that these benchmarks would use.
 
     Args:
-        judge: Value of ``--judge``: a judge, `DEFAULT` for each benchmark's own, or None for none.
+        explicit: The choices of ``--judge``, empty for each benchmark's own judge; None for no judge.
         benchmarks: The benchmarks.
         environment: Read: ``MMIE_TASKS_JUDGE`` and what else chooses a judge, and what judges read.
 
@@ -135,19 +151,15 @@ def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], enviro
         SettingWrong: There is no such judge, or it has no such option.
         JudgeMisconfigured: An option of a judge is invalid.
     """
-    explicit = None
-    if judge not in (None, DEFAULT):
-        explicit = parse_choice(judge, "`--judge`")
-        registry.parse_options(explicit.name, explicit.options)
     choices: dict[tuple[str, tuple[tuple[str, str], ...]], JudgeChoice] = {}
     notes: list[str] = []
     for entry in benchmarks:
         benchmark_judge = entry.load().judge
         if benchmark_judge is None:
-            notes += [f"{entry.name}: it has no judge."] if judge == DEFAULT else []
+            notes += [f"{entry.name}: it has no judge."] if explicit == {} else []
             continue
-        choice = choose_judge(benchmark_judge.default, environment, explicit)
-        if judge is not None:
+        choice = choose_judge(entry.name, benchmark_judge.default, environment, explicit or {})
+        if explicit is not None:
             choices.setdefault((choice.name, tuple(sorted(choice.options.items()))), choice)
             continue
         subject = f"{entry.name}: its judge `{choice.name}`"
@@ -156,7 +168,7 @@ def judge_assets(judge: str | None, benchmarks: Iterable[BenchmarkEntry], enviro
         except MmieTasksError as error:
             notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
-        choices["", ()] = explicit
+        choices = {(choice.name, ()): choice for choice in explicit.values()}
     assets: list[Asset] = []
     for choice in choices.values():
         assets += (new := _assets_of(choice, environment))

@@ -23,19 +23,19 @@ def result_parser(
     description: str,
     *,
     runs: Sequence[str] | Literal["RUN", "RUN_OR_CSV"] = "RUN",
-    tasks: Literal["one", "several"] = "one",
+    reading: bool = True,
     top: int | None = None,
 ) -> argparse.ArgumentParser:
     """A parser with the arguments that the commands share.
 
-    The parsed arguments are ``runs`` (or one per name in `runs`), and ``task`` with ``score_kind``,
-    or ``tasks``. Every command but ``report`` has ``json``.
+    The parsed arguments are ``runs`` (or one per name in `runs`) and ``tasks``, a text for
+    `listed_names`. Every command but ``report`` has ``json``.
 
     Args:
         command: Behind ``mmie-tasks``.
         description: Above the list of arguments.
         runs: Names of single runs, or what a list of one or more holds.
-        tasks: ``--task`` and ``--reading``, or ``--tasks A,B``.
+        reading: Whether there is ``--reading``, parsed as ``score_kind``.
         top: Default of ``--top``, the number of samples to list; None for no such option.
     """
     parser = argparse.ArgumentParser(prog=f"mmie-tasks {command}", description=description)
@@ -47,16 +47,15 @@ def result_parser(
     else:
         for name in runs:
             parser.add_argument(name, metavar=name.upper(), help=f"{_RUN}{name_hint}")
-    if tasks == "several":
-        parser.add_argument("--tasks", default="", metavar="A,B", help="only these; default: all")
-    else:
-        parser.add_argument("--task", default="", help="only this task; default: all in common")
+    help_text = "only these tasks; default: all that the runs have in common" if reading else "only these; default: all"
+    parser.add_argument("--tasks", "--task", default="", metavar="A,B", help=help_text)
+    if reading:
         parser.add_argument(
             "--reading",
             dest="score_kind",
             choices=SCORE_KINDS,
             default="official",
-            help="the official score (default), or the robust score",
+            help="the official or the robust score; default: %(default)s",
         )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"

@@ -358,21 +358,25 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         runs=("a", "b"),
         top=10,
     )
-    parser.add_argument("--resamples", type=int, default=10_000, help="of intervals and tests")
+    parser.add_argument(
+        "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests; default: %(default)s"
+    )
     parser.add_argument(
         "--correction",
         choices=tuple(_CORRECTIONS),
         default="holm",
-        help="for testing many metrics of one kind: Holm, or Benjamini-Hochberg",
+        help="for testing many metrics of one kind: Holm, or Benjamini-Hochberg; default: %(default)s",
     )
-    parser.add_argument("--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ")
+    parser.add_argument(
+        "--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ; default: none"
+    )
     parsed = parser.parse_args(arguments)
     require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual")
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
     options = CompareOptions(
         score_kind=parsed.score_kind, resamples=parsed.resamples, correction=parsed.correction, top=parsed.top
     )
-    tasks = [parsed.task] if parsed.task else []
+    tasks = listed_names(parsed.tasks)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
     ignored_keys = listed_names(parsed.ignore)
     ignored = {

@@ -189,7 +189,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         "rescore",
         "Apply the readers of this version to the judge's saved replies, or to answers that are "
         "scored by rule, and print the changes. Makes no judge calls.",
-        tasks="several",
+        reading=False,
         top=20,
     )
     parser.add_argument(
@@ -199,7 +199,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         metavar="FOLDER",
         help="a new folder for the logs with the new verdicts, for the other commands. The record "
         "under `coverage` is updated and marked `rescored`; the rows of single metrics, from which "
-        "the runner computed its table, are left out",
+        "the runner computed its table, are left out; default: none",
     )
     options = parser.parse_args(arguments)
     require_range("--top", options.top, 0, None, hint="0 lists no sample")

@@ -20,7 +20,7 @@ from mmie_tasks.results.alignment import (
     scored_signatures,
     signature_differences,
 )
-from mmie_tasks.results.commands import common_tasks, open_runs, read_ids, require_range, result_parser
+from mmie_tasks.results.commands import common_tasks, listed_names, open_runs, read_ids, require_range, result_parser
 from mmie_tasks.runs.benchmark import Metric
 
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
@@ -274,8 +274,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         "and how often they keep the order of the runs.",
     )
     parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {','.join(map(str, _SIZES))}")
-    parser.add_argument("--draws", type=int, default=2_000, help="of each size")
-    parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids")
+    parser.add_argument("--draws", type=int, default=2_000, metavar="N", help="of each size; default: %(default)s")
+    parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids; default: none")
     parser.add_argument(
         "--stratify",
         default="",
@@ -286,7 +286,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     require_range("--draws", parsed.draws, 1, _MAX_DRAWS, f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual")
     sizes = _sizes(parsed.sizes) if parsed.sizes else ()
     ids = read_ids(Path(parsed.ids).expanduser()) if parsed.ids else frozenset()
-    runs = open_runs(parsed.runs, [parsed.task] if parsed.task else [])
+    runs = open_runs(parsed.runs, listed_names(parsed.tasks))
     studies = []
     for task in common_tasks({run.name: run for run in runs}):
         aligned = AlignedRuns([run.tasks[task] for run in runs], [run.name for run in runs], parsed.score_kind)

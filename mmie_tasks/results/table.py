@@ -144,17 +144,18 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     description = "Print the scores of runs as a table: models by benchmarks, with footnotes on what is incomparable."
-    parser = result_parser("table", description, tasks="several")
+    parser = result_parser("table", description, reading=False)
     parser.add_argument(
         "--columns",
         default="headline",
         metavar="A,B",
-        help="groups of columns, such as headline (default), category, field, task, dataset, component, type; or all",
+        help="groups of columns, such as headline, category, field, task, dataset, component, type; or all; default: "
+        "%(default)s",
     )
     parser.add_argument("--robust", action="store_true", help="add a column with the robust score beside each official")
     parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
     parser.add_argument("--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file; default: print it")
     return parser
 
 

@@ -149,8 +149,10 @@ def check_judge(judge: BenchmarkJudge, rank: int) -> None:
     Raises:
         MmieTasksError: The judge, or what its requests need, cannot be used.
     """
+    from mmie_tasks.runner.launchers import check_environment
     from mmie_tasks.runner.model_memory import free_tested_models
 
+    check_environment(os.environ)
     judge.on_outcome = log_judge_usage
     judge.before_loading(free_tested_models)
     if rank == 0:
@@ -335,7 +337,7 @@ def _check_judges(options: Mapping[str, Any]) -> None:
     Raises:
         MmieTasksError: A judge cannot be used.
     """
-    from mmie_tasks.runner.launchers import parse_launcher_args
+    from mmie_tasks.runner.launchers import check_environment, parse_launcher_args
 
     index = getattr(options.get("task_manager"), "task_index", None)
     requested = set(benchmarks_of_tasks(options.get("tasks") or (), index or {}))
@@ -344,8 +346,9 @@ def _check_judges(options: Mapping[str, Any]) -> None:
     if not judges:
         return
     placeholder = _Placeholder()
-    if choice := parse_launcher_args(options.get("launcher_args")):
-        register_launcher(placeholder, choice)
+    check_environment(os.environ)
+    if choices := parse_launcher_args(options.get("launcher_args")):
+        register_launcher(placeholder, choices)
     for judge in judges:
         judge.check()
 

@@ -2,7 +2,8 @@
 
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
 name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
-it is imported: ``launchers.openai``. It has nothing to start and only registers the choice. Other
+it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
+``name=default`` is one too, which leaves every benchmark that no option names its own judge. Other
 packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and
 launchers, which start a server, in the group ``mmie_tasks.launchers``:
 
@@ -13,14 +14,16 @@ launchers, which start a server, in the group ``mmie_tasks.launchers``:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from types import ModuleType
 
 from loguru import logger
 
+from mmie_tasks.benchmarks.registry import require_judged
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.choice import JudgeChoice
+from mmie_tasks.judges.choice import DEFAULT, VARIABLE, JudgeChoices, environment_choices, from_launcher_args
 from mmie_tasks.judging.session import register_launcher
 
 SOURCE = "`--launcher_args`"
@@ -48,7 +51,7 @@ def add_launchers(launcher: ModuleType) -> None:
         logger.warning("mmie-tasks: this lmms-eval has no AVAILABLE_LAUNCHERS; none was added.")
         return
     registry.warn_about_name_conflicts()
-    launchers = [(name, f"{__name__}.{name}") for name in registry.names()]
+    launchers = [(name, f"{__name__}.{name}") for name in _names()]
     for entry in entry_points(group=ENTRY_POINTS):
         if match := re.fullmatch(r"([\w.]+)\s*:\s*(\w+)", entry.value):
             launchers.append((entry.name, ".".join(match.groups())))
@@ -68,27 +71,28 @@ def add_launchers(launcher: ModuleType) -> None:
 
 
 class JudgeLauncher:
-    """A launcher of the runner that selects the judge ``name``.
+    """A launcher of the runner that selects the judge ``name``, or the judges of single benchmarks.
 
     The runner creates it on every rank before the model is loaded, so a wrong option ends the run
     early. Keys and servers are checked later: the runner also creates it for ``--predict_only``.
 
     Args:
-        options: The judge's options, as the runner has parsed them.
+        options: The judge's options, as the runner has parsed them; those that begin with a
+            benchmark (``mmie.name``, ``mmie.model``) are of that benchmark's judge.
 
     Raises:
-        SystemExit: The judge has no such option, or the value has the wrong type.
+        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the
+            wrong type.
     """
 
     name = ""
 
     def __init__(self, **options: object) -> None:
-        texts = {key: str(value) for key, value in options.items()}
         try:
-            registry.parse_options(self.name, texts)
+            choices = _choices(self.name, options)
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
-        register_launcher(self, JudgeChoice(name=self.name, options=texts, source=SOURCE))
+        register_launcher(self, choices)
 
     def launch(self, *_: object) -> None:
         """Do nothing: there is no server to start."""
@@ -97,28 +101,46 @@ class JudgeLauncher:
         """Do nothing: there is no server to stop."""
 
 
-def parse_launcher_args(launcher_args: object) -> JudgeChoice | None:
-    """The judge that ``--launcher_args`` names; None without one, or for another launcher.
+def parse_launcher_args(launcher_args: object) -> JudgeChoices:
+    """The judges that ``--launcher_args`` names; empty without it, or for another launcher.
 
     Raises:
-        SettingWrong: The judge has no such option.
+        SettingWrong: There is no such benchmark, or a judge has no such option.
         SystemExit: There is neither a judge nor a launcher of that name.
     """
     from lmms_eval.llm_judge import launcher
     from lmms_eval.utils import simple_parse_args_string
 
     if not isinstance(launcher_args, str):
-        return None
-    options = {key: str(value) for key, value in simple_parse_args_string(launcher_args).items()}
-    name = options.pop("name", "")
-    if name not in registry.names():
+        return {}
+    options: dict[str, object] = simple_parse_args_string(launcher_args)
+    name = str(options.pop("name", ""))
+    if name not in _names():
         _ = launcher.AVAILABLE_LAUNCHERS[name]  # ends the run if there is none
-        return None
-    registry.parse_options(name, options)
-    return JudgeChoice(name=name, options=options, source=SOURCE)
+        return {}
+    return _choices(name, options)
+
+
+def check_environment(environment: Mapping[str, str]) -> None:
+    """Check that the benchmarks in ``MMIE_TASKS_JUDGE`` exist and have judges.
+
+    Raises:
+        SettingWrong: One does not, or the variable is invalid.
+    """
+    require_judged(environment_choices(environment), f"`{VARIABLE}`")
+
+
+def _choices(name: str, options: Mapping[str, object]) -> JudgeChoices:
+    choices = from_launcher_args(name, {key: str(value) for key, value in options.items()}, SOURCE)
+    require_judged(choices, SOURCE)
+    return choices
+
+
+def _names() -> tuple[str, ...]:
+    return (DEFAULT, *registry.names())
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:
-    if name not in registry.names():
+    if name not in _names():
         raise AttributeError(f"there is no judge `{name}`")
     return type(f"{name}_launcher", (JudgeLauncher,), {"name": name})

@@ -7,6 +7,10 @@ for tasks one day, only the folder ``runner`` changes.
 
 from __future__ import annotations
 
+import functools
+import sys
+from argparse import Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mmie_tasks.runner.post_import import after_import
@@ -36,12 +40,60 @@ def _add_launchers(launcher: ModuleType) -> None:
     add_launchers(launcher)
 
 
-def run_lmms_eval() -> None:
-    """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers."""
+def runner_commands() -> frozenset[str]:
+    """The commands of the installed lmms-eval; empty if it does not list them (``cli/dispatch.py:18``)."""
+    from lmms_eval.cli import dispatch
+
+    return frozenset(getattr(dispatch, "_SUBCOMMANDS", ()))
+
+
+def run_lmms_eval() -> int:
+    """Run lmms-eval's command line on ``sys.argv``, with our tasks and launchers.
+
+    Returns:
+        The exit status: 1 if an evaluation failed, which the runner prints and forgets.
+
+    Raises:
+        SystemExit: The runner ends the process itself.
+    """
+    failed: list[Namespace] = []
+
+    def watch_evaluations(runner: ModuleType) -> None:
+        from mmie_tasks.runner.hooks import wrap_once
+
+        wrap_once(runner, "cli_evaluate_single", functools.partial(_list_failures, failed))
+
     install_hooks()  # before the runner imports its tasks
+    after_import("lmms_eval.__main__", watch_evaluations)
     from lmms_eval.cli.dispatch import main
 
     main()
+    for arguments in failed:
+        model = f"{arguments.model} ({arguments.model_args})"  # as the runner prints it
+        sys.stderr.write(
+            f"mmie-tasks: the evaluation of `{model}` on `{arguments.tasks}` failed; its error is above.\n"
+        )
+    return int(bool(failed))
+
+
+def _list_failures(failed: list[Namespace], evaluate: Callable[[Namespace], object]) -> Callable[[Namespace], object]:
+    """Wrap the runner's evaluation so that the arguments of those that raise are listed.
+
+    The runner catches what one of them raises, prints it, goes on with the next of ``--config``, and
+    ends with status 0 (``__main__.py:596``); so it does without ``--tasks``.
+    """
+
+    @functools.wraps(evaluate)
+    def evaluate_single(arguments: Namespace) -> object:
+        if arguments.tasks is None:
+            sys.stderr.write("mmie-tasks: an evaluation needs `--tasks`.\n\nhint: `mmie-tasks tasks list`\n")
+            raise SystemExit(2)
+        failed.append(arguments)
+        results = evaluate(arguments)
+        failed.pop()
+        return results
+
+    return evaluate_single
 
 
 def manifests() -> list[ModelManifest]:

@@ -7,7 +7,17 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.choice import JudgeChoice, choose_judge, open_judge, parse_choice, with_launcher_args
+from mmie_tasks.judges.choice import (
+    ALL_OTHERS,
+    JudgeChoice,
+    JudgeChoices,
+    choose_judge,
+    environment_choices,
+    open_judge,
+    parse_choice,
+    parse_choices,
+    with_launcher_args,
+)
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -34,7 +44,8 @@ def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
 
 
 def model_of(environment: dict[str, str], launched: JudgeChoice | None = None) -> str | None:
-    return choose_judge(DEFAULT, environment, launched).options.get("model")
+    choices = {} if launched is None else {ALL_OTHERS: launched}
+    return choose_judge("mia_bench", DEFAULT, environment, choices).options.get("model")
 
 
 def test_the_launcher_comes_before_the_variable_and_that_before_the_default() -> None:
@@ -48,7 +59,8 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
     launched = JudgeChoice(name="openai", options={"max_cost": "2"})
-    assert choose_judge(DEFAULT, {}, launched).options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
+    choice = choose_judge("mia_bench", DEFAULT, {}, {ALL_OTHERS: launched})
+    assert choice.options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
 
 
 @pytest.mark.parametrize(
@@ -65,12 +77,62 @@ def test_model_variables_replace_the_default_model_only(environment: dict[str, s
 
 
 def test_the_source_names_the_variable_of_the_model() -> None:
-    assert "`MODEL_VERSION`" in choose_judge(DEFAULT, {"MODEL_VERSION": "x"}, None).source
+    assert "`MODEL_VERSION`" in choose_judge("mia_bench", DEFAULT, {"MODEL_VERSION": "x"}, {}).source
 
 
 def test_another_judge_takes_no_option_from_the_default() -> None:
     replay = JudgeChoice(name="replay", options={"path": "x"})
-    assert choose_judge(DEFAULT, {"MODEL_VERSION": "y"}, replay) == replay
+    assert choose_judge("mia_bench", DEFAULT, {"MODEL_VERSION": "y"}, {ALL_OTHERS: replay}) == replay
+
+
+@pytest.mark.parametrize(
+    ("launched", "variable", "judge"),
+    [
+        pytest.param(["mia_bench=replay", "mmie=mmie_score"], "", "replay", id="named"),
+        pytest.param(["mmie_score", "mia_bench=replay"], "", "replay", id="named-before-plain"),
+        pytest.param(["mmie_score", "mmie=replay"], "", "mmie_score", id="plain-for-the-rest"),
+        pytest.param(["mmie=replay"], "", "openai", id="its-default"),
+        pytest.param(["mmie=replay"], "mia_bench=mmie_score", "mmie_score", id="variable"),
+        pytest.param(["replay"], "mia_bench=mmie_score", "replay", id="launcher-before-variable"),
+    ],
+)
+def test_the_judge_of_a_benchmark_is_the_named_one_then_the_plain_one(
+    launched: list[str], variable: str, judge: str
+) -> None:
+    environment = {"MMIE_TASKS_JUDGE": variable}
+    assert choose_judge("mia_bench", DEFAULT, environment, parse_choices(launched, "here")).name == judge
+
+
+def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:
+    return {benchmark: (choice.name, dict(choice.options)) for benchmark, choice in choices.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        pytest.param(" ", {}, id="empty"),
+        pytest.param("openai:m , timeout=60", {"": ("openai", {"model": "m", "timeout": "60"})}, id="plain"),
+        pytest.param("replay:path=/a b/c", {"": ("replay", {"path": "/a b/c"})}, id="path-with-a-space"),
+        pytest.param(
+            "openai:base_url=http://a/v1;http://b/v1\n mmie=mmie_score  mia_bench=replay:path=x",
+            {
+                "": ("openai", {"base_url": "http://a/v1;http://b/v1"}),
+                "mmie": ("mmie_score", {}),
+                "mia_bench": ("replay", {"path": "x"}),
+            },
+            id="plain-and-named",
+        ),
+    ],
+)
+def test_the_variable_chooses_one_judge_or_one_for_each_benchmark(
+    text: str, choices: dict[str, tuple[str, dict[str, str]]]
+) -> None:
+    assert named(environment_choices({"MMIE_TASKS_JUDGE": text})) == choices
+
+
+def test_a_benchmark_with_two_judges_is_refused() -> None:
+    with pytest.raises(SettingWrong, match=r"^`MMIE_TASKS_JUDGE` names two judges for `mmie`"):
+        environment_choices({"MMIE_TASKS_JUDGE": "mmie=mmie_score mmie=openai"})
 
 
 @pytest.mark.parametrize(
@@ -111,6 +173,13 @@ def test_every_built_in_judge_has_options() -> None:
         ("--judge openai --judge_args timeout=60", "name=openai,timeout=60"),
         ("--judge-args=timeout=60 --judge openai:m", "name=openai,model=m,timeout=60"),
         ("--judge replay:path=f.jsonl", "name=replay,path=f.jsonl"),
+        ("--judge mmie=mmie_score", "name=default,mmie.name=mmie_score"),
+        ("--judge mmie=openai --judge_args timeout=60", "name=default,mmie.name=openai,mmie.timeout=60"),
+        (
+            "--judge mmie=mmie_score --judge mia_bench=openai:gpt-4o,timeout=60",
+            "name=default,mia_bench.name=openai,mia_bench.model=gpt-4o,mia_bench.timeout=60,mmie.name=mmie_score",
+        ),
+        ("--judge mmie=mmie_score --judge openai:m", "name=openai,model=m,mmie.name=mmie_score"),
     ],
 )
 def test_the_judge_flags_become_launcher_args(flags: str, launcher_args: str) -> None:
@@ -131,9 +200,12 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
         ("--judge openai:x --judge_args oops", "invalid form"),
-        ("--judge", "`--judge` has no value"),
-        ("--judge openai --judge openai", "given twice"),
+        ("--judge openai --judge replay", "two judges for all benchmarks"),
+        ("--judge mmie=openai --judge mmie=replay", "two judges for `mmie`"),
         ("--judge_args a=b", "needs `--judge`"),
+        ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
+        ("--judge mmie=openai --judge replay --judge_args timeout=1", "`--judge NAME:k=v,...`"),
+        ("--judge openai:it's", "option `model` of a judge has a quote"),
         ("--judge openai:x --launcher_args name=sglang", "both given"),
     ],
 )
@@ -142,3 +214,11 @@ def test_invalid_judge_flags_are_refused(flags: str, message: str) -> None:
         with_launcher_args(flags.split())
     assert message in str(error.value)
     assert "1234567" not in str(error.value)
+
+
+@pytest.mark.parametrize("flag", ["--judge", "--judge_args"])
+def test_a_judge_flag_without_a_value_ends_with_status_2(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        with_launcher_args(["eval", flag])
+    assert stop.value.code == 2
+    assert f"argument {flag}: expected one argument" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from support.judges import FunctionJudge, echo
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.choice import JudgeChoice
+from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, PendingSample, register_launcher
@@ -60,7 +60,7 @@ def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
 
     launcher, judge = Launcher(), BenchmarkJudge("first", "counting")
     options = {"model": "launched", "cache": "off"}
-    register_launcher(launcher, JudgeChoice(name="counting", options=options))
+    register_launcher(launcher, {ALL_OTHERS: JudgeChoice(name="counting", options=options)})
     assert judge.signature() == "judge:counting|model:launched"
     del launcher
     assert judge.signature() == "judge:counting|model:right"

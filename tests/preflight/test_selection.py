@@ -13,7 +13,8 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.preflight.prefetch import DEFAULT, judge_assets, run, select_tasks
+from mmie_tasks.judges.choice import parse_flags
+from mmie_tasks.preflight.prefetch import judge_assets, run, select_tasks
 
 TINY = GOLDEN / "internvl" / "checkpoint"
 
@@ -86,18 +87,25 @@ def test_judges_are_left_out_unless_requested() -> None:
 
 
 def test_a_note_says_that_a_judge_has_no_assets() -> None:
-    listed = judge_assets("openai:gpt-4o", [entry("mmie"), entry("mia_bench")], {})
+    listed = judge_assets(parse_flags(["openai:gpt-4o"], ()), [entry("mmie"), entry("mia_bench")], {})
     assert listed.assets == ()
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
 def test_a_named_judge_is_fetched_even_if_no_benchmark_needs_one() -> None:
-    (checkpoint,) = judge_assets(f"mmie_score:{TINY}", [entry("milebench")], {}).assets
+    (checkpoint,) = judge_assets(parse_flags([f"mmie_score:{TINY}"], ()), [entry("milebench")], {}).assets
     assert (checkpoint.name, checkpoint.is_here()) == ("mmie_score: checkpoint", True)
 
 
 def test_the_environment_may_choose_the_judge() -> None:
-    listed = judge_assets(DEFAULT, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
+    listed = judge_assets({}, [entry("mmie")], {"MMIE_TASKS_JUDGE": "openai:gpt-4o"})
+    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
+
+
+def test_the_judge_of_each_benchmark_is_fetched() -> None:
+    explicit = parse_flags(["mia_bench=openai:gpt-4o", f"mmie=mmie_score:{TINY}"], ())
+    listed = judge_assets(explicit, [entry("mmie"), entry("mia_bench")], {})
+    assert [asset.name for asset in listed.assets] == ["mmie_score: checkpoint"]
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
@@ -107,7 +115,9 @@ def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -
     assert f"--judge mmie_score:{TINY}" in text
 
 
-@pytest.mark.parametrize("arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"]])
+@pytest.mark.parametrize(
+    "arguments", [["--judge", "mia_bench"], ["mia_bench", "--judge"], ["--tasks", "mia_bench", "--judge"]]
+)
 def test_a_benchmark_behind_judge_is_not_mistaken_for_a_judge(local_data: dict[str, str], arguments: list[str]) -> None:
     assert "doctor --tasks mia_bench" in run(arguments, local_data)
 

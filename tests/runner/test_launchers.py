@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 from loguru import logger
 
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
-from mmie_tasks.judging.session import launcher_choice
+from mmie_tasks.judges.choice import ALL_OTHERS, as_launcher_args, parse_choices
+from mmie_tasks.judging.session import launcher_choices
 from mmie_tasks.runner import launchers
 
 
@@ -36,6 +38,7 @@ def test_our_launchers_and_those_of_installed_packages_are_added(
 ) -> None:
     assert added(monkeypatch, theirs="package.module:Launcher") == {
         "sglang": "SGLangLauncher",
+        "default": "mmie_tasks.runner.launchers.default",
         "of_ours": "mmie_tasks.runner.launchers.of_ours",
         "theirs": "package.module.Launcher",
     }
@@ -67,18 +70,17 @@ def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.M
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
-    assert "`sglang`, `of_ours`" in str(error.value)
+    assert "`sglang`, `default`, `of_ours`" in str(error.value)
 
 
 def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
     launcher = launchers.openai(model="m", timeout=60)  # typed by the runner
     launcher.launch()
     launcher.clean()
-    chosen = launcher_choice()
-    assert chosen is not None
+    chosen = launcher_choices()[ALL_OTHERS]
     assert (chosen.name, chosen.options) == ("openai", {"model": "m", "timeout": "60"})
     del launcher
-    assert launcher_choice() is None
+    assert launcher_choices() == {}
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,54 @@ def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
 def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(options: dict[str, object], message: str) -> None:
     with pytest.raises(SystemExit, match=message):
         launchers.openai(**options)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(["openai:gpt-4o"], id="plain"),
+        pytest.param(["mmie=mmie_score", "mia_bench=openai:gpt-4o-2024-11-20,timeout=60"], id="named"),
+        pytest.param(["replay:path=a;b", "mia_bench=openai:base_url=http://[::1]:1/v1?a=b;http://h/v1"], id="both"),
+        pytest.param([], id="none"),
+    ],
+)
+def test_choices_survive_the_runners_parser(texts: list[str]) -> None:
+    choices = parse_choices(texts, launchers.SOURCE)
+    assert launchers.parse_launcher_args(as_launcher_args(choices)) == choices
+
+
+@pytest.mark.parametrize("launcher_args", [None, "name=sglang,tp=8"])
+def test_other_launchers_choose_no_judge(launcher_args: str | None) -> None:
+    assert launchers.parse_launcher_args(launcher_args) == {}
+
+
+def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
+    launcher = launchers.default(**{"mmie.name": "mmie_score", "mia_bench.name": "openai", "mia_bench.model": "m"})
+    chosen = {benchmark: (choice.name, choice.options) for benchmark, choice in launcher_choices().items()}
+    assert chosen == {"mmie": ("mmie_score", {}), "mia_bench": ("openai", {"model": "m"})}
+    del launcher
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(
+            {"mmei.name": "openai"}, "`mmei`, which is no benchmark[\\s\\S]*hint: .*mia_bench, mmie", id="unknown"
+        ),
+        pytest.param({"milebench.name": "openai"}, "`milebench`, which is scored without one", id="no-judge"),
+        pytest.param({"mmie_sa.name": "openai"}, "`mmie_sa`, a task of `mmie`", id="task"),
+        pytest.param({"mmie.name": "opnai"}, "no judge `opnai`", id="judge"),
+        pytest.param({"mmie.name": "openai", "mmie.modle": "m"}, "no option `modle`", id="option"),
+        pytest.param({"mmie.model": "m"}, "hint: add `mmie.name=JUDGE`", id="no-name"),
+        pytest.param({"model": "m"}, "hint: add `name=JUDGE`", id="default-with-options"),
+    ],
+)
+def test_an_invalid_judge_of_a_benchmark_ends_the_run(options: dict[str, object], message: str) -> None:
+    with pytest.raises(SystemExit, match=message):
+        launchers.default(**options)
+
+
+def test_benchmarks_of_the_environment_are_checked() -> None:
+    launchers.check_environment({"MMIE_TASKS_JUDGE": "openai mmie=mmie_score"})
+    with pytest.raises(SettingWrong, match="`MMIE_TASKS_JUDGE` chooses a judge for `milebench`"):
+        launchers.check_environment({"MMIE_TASKS_JUDGE": "milebench=openai"})

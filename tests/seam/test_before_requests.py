@@ -1,4 +1,4 @@
-"""Our tasks check their data when the model is known, before anything is generated."""
+"""Our tasks check their data before anything is generated; `mmie-tasks eval` says whether a run failed."""
 
 from __future__ import annotations
 
@@ -72,3 +72,43 @@ def test_data_is_not_checked_for_the_model_predictions(from_python: CommandResul
 def test_data_is_checked_for_tags_predict_only_runs_and_changed_tasks(from_python: CommandResult) -> None:
     _before, after = from_python.output.split("looking again")
     assert after.count(LOOKED.format(4)) == 3  # sketch and mmie by their tag, the changed sketch
+
+
+CONFIG = """
+- {{model: stub, model_args: answer={first}, tasks: sketch, limit: 1}}
+- {{model: stub, model_args: answer={second}, tasks: sketch, limit: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "status"),
+    [
+        pytest.param({"first": "none", "second": "red"}, 1, id="first-fails"),
+        pytest.param({"first": "red", "second": "none"}, 1, id="last-fails"),
+        pytest.param({"first": "red", "second": "red"}, 0, id="none-fails"),
+    ],
+)
+def test_a_failed_evaluation_ends_with_status_1_after_the_others(
+    workplace: Workplace, answers: dict[str, str], status: int
+) -> None:
+    write(workplace.folder / "runs.yaml", CONFIG.format(**answers))
+    result = workplace.run("mmie-tasks", "eval", "--config", "runs.yaml")
+    assert result.status == status, result.output
+    assert result.output.count("stub: generating 1 answers") == 2
+    assert result.values == {("A sketch", "sketch_acc"): "1"}, result.output
+    failed = "mmie-tasks: the evaluation of `stub (answer=none)` on `sketch` failed; its error is above."
+    assert result.output.count(failed) == status
+    assert result.output.count("RuntimeError: the stub has no answer") == status
+
+
+def test_an_evaluation_without_tasks_ends_with_status_2(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "--model", "stub")
+    assert (result.status, "hint: `mmie-tasks tasks list`" in result.output) == (2, True), result.output
+
+
+def test_the_help_of_eval_has_the_options_of_the_runner_and_ours(workplace: Workplace) -> None:
+    result = workplace.run("mmie-tasks", "eval", "--help")
+    assert result.status == 0
+    assert result.output.index("  --launcher_args ") < result.output.index("\njudges:\n  --judge ")
+    assert "\n  --judge_args k=v,..." in result.output
+    assert "--judge-args" not in result.output

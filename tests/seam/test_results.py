@@ -20,17 +20,21 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """A folder with runs of models A and B, and one of A with another judge, on MMIE only."""
     workplace = Workplace(folder=tmp_path_factory.mktemp("results"))
     answers, replies = (MMIE / "answers", MIA_BENCH / "answers"), "replies.jsonl"
-    evaluate(workplace, "A", "mmie,mia_bench", answers, (MMIE / replies, MIA_BENCH / replies))
-    evaluate(workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), (RESULTS / replies,))
-    evaluate(workplace, "other", "mmie", answers[:1], (RESULTS / "other_judge.jsonl",))
+    judges = (f"mmie=replay:path={MMIE / replies}", f"mia_bench=replay:path={MIA_BENCH / replies}")
+    evaluate(workplace, "A", "mmie,mia_bench", answers, *judges, processes=2)
+    evaluate(workplace, "B", "mmie,mia_bench", (RESULTS / "answers",), f"replay:path={RESULTS / replies}")
+    evaluate(workplace, "other", "mmie", answers[:1], f"replay:path={RESULTS / 'other_judge.jsonl'}")
     return workplace
 
 
-def evaluate(workplace: Workplace, name: str, tasks: str, answers: tuple[Path, ...], replies: tuple[Path, ...]) -> None:
+def evaluate(
+    workplace: Workplace, name: str, tasks: str, answers: tuple[Path, ...], *judges: str, processes: int = 1
+) -> None:
     result = workplace.run(
         *("mmie-tasks", "eval", "--model", "predictions", "--tasks", tasks, "--log_samples"),
         *("--model_args", f"path={';'.join(map(str, answers))}", "--output_path", name),
-        *("--judge", f"replay:path={';'.join(map(str, replies))}"),
+        *(word for judge in judges for word in ("--judge", judge)),
+        processes=processes,
         MMIE_DATA=str(MMIE / "data"),
         MMIE_OTHER_PROMPTS=str(MMIE / "prompts.json"),
         MMIE_OUTPUT_ROOT=str(answers[0]),
@@ -68,6 +72,13 @@ def against_people(text: str, judge: str) -> list[str]:
     first = text.partition("the paper's table")[2]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in first.splitlines()]
     return next(row[2:] for row in rows if row[:2] == [judge, "people"])
+
+
+@pytest.mark.parametrize("task", ["mmie", "mia_bench"])
+def test_each_benchmark_of_a_run_has_its_own_judge(workplace: Workplace, task: str) -> None:
+    reasons = [record["official"].get("unscored") for record in logged(workplace, "A", task)]
+    assert reasons.count(None) >= 5
+    assert "unavailable" not in reasons  # the other benchmark's recording has no reply to these samples
 
 
 @pytest.mark.parametrize("task", ["mmie", "mia_bench"])

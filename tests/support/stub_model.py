@@ -9,7 +9,10 @@ from loguru import logger
 
 
 class StubChat(lmms):
-    """Reads all messages and gives the same answer to each: ``--model_args answer=...``."""
+    """Reads all messages and gives the same answer to each: ``--model_args answer=...``.
+
+    With the answer ``none`` it raises.
+    """
 
     is_simple = False
 
@@ -23,6 +26,8 @@ class StubChat(lmms):
         logger.info(f"stub: generating {len(requests)} answers")
         for _ctx, doc_to_messages, _kwargs, doc_id, task, split in (r.args for r in requests):
             doc_to_messages(self.task_dict[task][split][doc_id])
+        if self.answer == "none":
+            raise RuntimeError("the stub has no answer")
         return [self.answer] * len(requests)
 
     def generate_until_multi_round(self, requests: list[Instance]) -> list[str]:

@@ -51,12 +51,18 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mmie-tasks export mmie", description=__doc__)
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder or sample log of a run")
-    parser.add_argument("-o", "--output", required=True, help="the new folder, or the CSV file")
-    parser.add_argument("--model", action="append", help="the tested model's name; once per run")
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks export mmie",
+        description="Write a run as input of MMIE's official script: a folder with `data.json` and images. Or, with "
+        "--leaderboard, write one or more runs as rows of its leaderboard: a CSV file.",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="folder or sample log of a run with `--log_samples`")
+    parser.add_argument("-o", "--output", metavar="PATH", required=True, help="the new folder, or the CSV file")
+    help_text = "the tested model's name, once per run; default: that of its folder"
+    parser.add_argument("--model", action="append", metavar="NAME", help=help_text)
     parser.add_argument("--leaderboard", action="store_true", help="write a CSV, one row per run")
-    parser.add_argument("--type", choices=_TYPES, default="interleaved", help="with --leaderboard")
+    help_text = "the leaderboard's kind of model, for all runs; default: %(default)s"
+    parser.add_argument("--type", choices=_TYPES, default="interleaved", help=help_text)
     return parser
 
 

@@ -44,7 +44,7 @@ TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "
 PAPER_JUDGE = "mmie_score"
 """Name of the judge whose scores the paper reports, as signatures have it."""
 
-JUDGE = BenchmarkJudge("MMIE", PAPER_JUDGE, check_setup=requests.check_setup)
+JUDGE = BenchmarkJudge("mmie", PAPER_JUDGE, title="MMIE", check_setup=requests.check_setup)
 _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 

@@ -23,7 +23,7 @@ from mmie_tasks.results.agreement.measures import (
     measure_titles,
 )
 from mmie_tasks.results.agreement.ratings import Rater, read_ratings
-from mmie_tasks.results.commands import require_range, result_parser, write_text
+from mmie_tasks.results.commands import listed_names, require_range, result_parser, write_text
 from mmie_tasks.runs.benchmark import ScoreKind
 
 _MAX_NAME = 60  # characters of an id or name in a table
@@ -53,14 +53,19 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         top=10,
     )
     parser.add_argument("--reference", metavar="NAME", help="default: the people, or the first run")
-    parser.add_argument("--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well")
+    parser.add_argument(
+        "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none; default: %(default)s"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well; default: none")
     options = parser.parse_args(arguments)
     if 0 != options.resamples < _MIN_RESAMPLES:
         message = f"{options.resamples} resamples are too few for an interval."
         raise SettingWrong(message, hint=f"`--resamples {_MIN_RESAMPLES}` or more, or 0 for none")
     require_range("--top", options.top, 0, None, hint="0 lists no sample")
-    ratings = read_ratings(options.runs, options.task or None, options.score_kind)
+    tasks = listed_names(options.tasks)
+    if len(tasks) > 1:
+        raise SettingWrong(f"`agreement` compares one task, and `--tasks` names {len(tasks)}.", hint="name one of them")
+    ratings = read_ratings(options.runs, tasks[0] if tasks else None, options.score_kind)
     panel = panel_of(ratings)
     reference = reference_of(panel, ratings, options.reference)
     measure_options = MeasureOptions(scale=ratings.benchmark.scale, resamples=options.resamples)

@@ -85,10 +85,10 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 def _parser() -> argparse.ArgumentParser:
     parser = result_parser(
-        "report", "One HTML file with the scores, charts and samples of saved runs; it opens offline.", tasks="several"
+        "report", "One HTML file with the scores, charts and samples of saved runs; it opens offline.", reading=False
     )
     parser.add_argument(*("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s")
-    parser.add_argument("--title", metavar="TEXT", default="", help="of the page")
+    parser.add_argument("--title", metavar="TEXT", default="", help="of the page; default: the names of the runs")
     thumbnails = parser.add_mutually_exclusive_group()
     thumbnails.add_argument(
         "--thumbnails",
