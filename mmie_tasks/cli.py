@@ -160,6 +160,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
 
     As for lmms-eval, a command line that begins with an option is an evaluation.
     """
+    from mmie_tasks.benchmarks.registry import require_judged
     from mmie_tasks.judges.choice import judge_options_help, with_launcher_args
     from mmie_tasks.runner.plugin import run_lmms_eval, runner_commands
 
@@ -170,7 +171,7 @@ def _run_lmms_eval(arguments: Sequence[str]) -> None:
     if not is_evaluation:
         raise SystemExit(run_lmms_eval())
     try:
-        sys.argv[1:] = with_launcher_args(arguments)
+        sys.argv[1:] = with_launcher_args(arguments, require_judged)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
     try:

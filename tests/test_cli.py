@@ -137,6 +137,21 @@ def test_an_invalid_command_line_ends_with_status_2(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["eval", "doctor", "prefetch"])
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        pytest.param("mmei=openai", "`--judge` chooses a judge for `mmei`, which is no benchmark", id="unknown"),
+        pytest.param("milebench=openai", "`--judge` chooses a judge for `milebench`, which is scored", id="no-judge"),
+    ],
+)
+def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, name: str, judge: str, message: str
+) -> None:
+    with pytest.raises(SystemExit, match=rf"{message}[\s\S]*hint: "):
+        run_main(monkeypatch, name, "--tasks", "mmie", "--judge", judge)
+
+
 @pytest.mark.parametrize("name", ["prefetch", "report", "table", "agreement", "compare", "subset", "rescore"])
 def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -215,10 +215,17 @@ def cache_path(choice: JudgeChoice, environment: Mapping[str, str]) -> Path | No
     return default_path(environment) if option.lower() in _ON else Path(option).expanduser()
 
 
-def with_launcher_args(arguments: Sequence[str]) -> list[str]:
+def with_launcher_args(
+    arguments: Sequence[str], check: Callable[[JudgeChoices, str], None] = lambda *_: None
+) -> list[str]:
     """Replace ``--judge`` and ``--judge_args`` by the runner's ``--launcher_args``.
 
     An option without a value ends the process with status 2, as argparse does.
+
+    Args:
+        arguments: The command line.
+        check: Checks the named benchmarks, which judges do not know; called with the choices and
+            their source. Raises a `MmieTasksError`.
 
     Raises:
         SettingWrong: As `parse_flags`, or ``--launcher_args`` is given too.
@@ -230,6 +237,7 @@ def with_launcher_args(arguments: Sequence[str]) -> list[str]:
     choices = parse_flags(parsed.judge, parsed.judge_args)
     if not choices:
         return remaining
+    check(choices, "`--judge`")
     if any(argument.partition("=")[0] == "--launcher_args" for argument in remaining):
         hint = "`--launcher_args name=JUDGE,k=v` does the same as `--judge`; use one of them"
         raise SettingWrong("`--judge` and `--launcher_args` are both given.", hint=hint)

@@ -77,10 +77,10 @@ def run_lmms_eval() -> int:
 
 
 def _list_failures(failed: list[Namespace], evaluate: Callable[[Namespace], object]) -> Callable[[Namespace], object]:
-    """Wrap the runner's evaluation so that the arguments of those that raise are listed.
+    """Wrap the runner's evaluation so that the arguments of one that raises stay in a list.
 
-    The runner catches what one of them raises, prints it, goes on with the next of ``--config``, and
-    ends with status 0 (``__main__.py:596``); so it does without ``--tasks``.
+    The runner catches what an evaluation raises, prints it, goes on with the next one of ``--config``
+    and ends with status 0 (``__main__.py:609``); without ``--tasks`` it ends with 0 as well.
     """
 
     @functools.wraps(evaluate)
