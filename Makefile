@@ -1,12 +1,15 @@
 # Everything runs in a virtual environment that the first target sets up.
-# INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get.
+# INSTALL=editable (default) installs this checkout, INSTALL=wheel what users get. BESIDE is a requirement
+# to install it beside: 'transformers<5'. VENV is then another folder, as in `test-transformers4`.
 
 PYTHON  ?= python3
 VENV    ?= .venv
 INSTALL ?= editable
+BESIDE  ?=
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready-$(INSTALL)
-PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]')
+PACKAGE := $(if $(filter wheel,$(INSTALL)),"$$(echo dist/mmie_tasks-*.whl)[dev]",--editable '.[dev]') $(if $(BESIDE),'$(BESIDE)')
+PYTEST  := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 SOURCES := pyproject.toml $(if $(filter wheel,$(INSTALL)),$(shell find mmie_tasks task_yamls -type f -not -path '*/__pycache__/*'))
 MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
@@ -16,7 +19,7 @@ RESULTS := examples/results
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results test check lint bench gpu yamls clean
+.PHONY: demo results test test-end-to-end test-transformers4 check lint bench gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -59,7 +62,13 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
 
 test: $(READY)  ## the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --pyargs mmie_tasks ./tests
+	$(PYTEST) --pyargs mmie_tasks ./tests
+
+test-end-to-end: $(READY)  ## runs of lmms-eval, and downloads from a Hub on this machine
+	$(PYTEST) ./tests/seam ./tests/hub
+
+test-transformers4:  ## the same beside transformers 4, which the tested models of many users need
+	$(MAKE) test-end-to-end VENV=$(VENV)-transformers4 INSTALL=wheel BESIDE='transformers<5'
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -87,7 +96,7 @@ yamls: $(READY)  ## write task_yamls/ from the tables in the code, and a page's 
 	$(BIN)/python tests/support/answer_shapes.py mmie_tasks/answers/README.md
 
 clean:
-	rm -rf $(VENV) dist out
+	rm -rf $(VENV) $(VENV)-transformers4 dist out
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV) || { echo 'hint: on Debian and Ubuntu, `apt-get install python3-venv`'; rm -rf $(VENV); exit 1; }

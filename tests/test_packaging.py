@@ -10,12 +10,16 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from dataclasses import dataclass
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from support.fork_server import STARTUP
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,6 +111,56 @@ def test_the_wheel_holds_nothing_beside_our_package(wheel: Path) -> None:
     info = {name for name in top if name.endswith(".dist-info")}
     assert top - info == {"mmie_tasks"}
     assert len(info) == 1
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source distribution."""
+    folder = tmp_path_factory.mktemp("sdist")
+    name = output_of(sys.executable, "-c", BUILD, "build_sdist", str(folder), cwd=ROOT)
+    with tarfile.open(folder / name.strip()) as archive:
+        archive.extractall(folder)  # noqa: S202 - ours
+    (unpacked,) = (path for path in folder.iterdir() if path.is_dir())
+    return unpacked
+
+
+def test_the_wheel_can_be_built_from_the_source_distribution(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    name = output_of(sys.executable, "-c", BUILD, "build_wheel", str(tmp_path), cwd=sdist)
+    with zipfile.ZipFile(tmp_path / name.strip()) as from_sdist, zipfile.ZipFile(wheel) as from_checkout:
+        assert set(from_sdist.namelist()) == set(from_checkout.namelist())
+
+
+def test_the_source_distribution_holds_what_the_wheel_is_built_from_and_no_examples(sdist: Path) -> None:
+    assert {path.name for path in sdist.iterdir()} == {
+        *("mmie_tasks", "task_yamls", "pyproject.toml", "PKG-INFO", ".gitignore"),
+        *("README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
+    }
+
+
+def test_only_the_extra_of_the_judge_in_process_excludes_transformers_4(wheel: Path) -> None:
+    required: dict[str, list[Requirement]] = {"": [], "mmie-score": []}
+    for requirement in map(Requirement, metadata_of(wheel).get_all("Requires-Dist", [])):
+        for extra, requirements in required.items():
+            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+                requirements.append(requirement)
+    newest = {"transformers": "4.57.6", "huggingface-hub": "0.36.2", "sentencepiece": "0.1.99"}
+    assert {one.name for one in required[""] if one.name in newest} == set(newest)
+    assert [one for one in required[""] if one.name in newest and newest[one.name] not in one.specifier] == []
+    assert any(one.name == "transformers" and "4.57.6" not in one.specifier for one in required["mmie-score"])
+
+
+def test_the_citation_has_the_version_of_the_package_and_the_papers_of_its_links(wheel: Path) -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    metadata = metadata_of(wheel)
+    assert citation["version"] == metadata["Version"]
+    links = [link.split(", ")[1] for link in metadata.get_all("Project-URL", [])]
+    assert {paper["url"] for paper in citation["references"]} == {link for link in links if "arxiv.org" in link}
+
+
+def metadata_of(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
 
 
 def test_an_editable_install_copies_nothing(editable: Installed) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import inspect
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.hub.revisions import is_commit
 
 if TYPE_CHECKING:
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub import HfFileMetadata
 
 Kind: TypeAlias = Literal["dataset", "model"]
 
@@ -139,13 +140,13 @@ def explain(
         storage: The environment variable that names the folder written to.
         is_downloading: Whether the error came while a file was transferred.
     """
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import OfflineModeIsEnabled
 
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
     failure = f"{type(error).__name__}: {without_urls(error)}"
+    if (status := _http_status(error)) is not None:
+        return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
     match error:
-        case HfHubHTTPError():
-            return _explain_refusal(error, repo=repo, revision=revision, kind=kind)
         case OfflineModeIsEnabled():
             why = "it is not in the Hub's cache and downloads are switched off (`HF_HUB_OFFLINE`)"
         case OSError(errno=number) if number in DISK_FULL:
@@ -161,25 +162,36 @@ def explain(
     return Explanation(reason=why, hint=hint)
 
 
-def _explain_refusal(error: HfHubHTTPError, *, repo: str, revision: str, kind: Kind) -> Explanation:
+def _http_status(error: BaseException) -> int | None:
+    """The status with which the Hub refused a request; None if the error is of another kind.
+
+    Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests` through.
+    """
+    match error:
+        case object(response=object(status_code=int(status))):
+            return status
+    return None
+
+
+def _explain_refusal(error: BaseException, status: int, *, repo: str, revision: str, kind: Kind) -> Explanation:
     from huggingface_hub import errors as hub
 
     page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
-    why = status = f"the Hub answered HTTP {error.response.status_code}"
+    why = answered = f"the Hub answered HTTP {status}"
     hint = f"`hf auth login` with an account that may open {page}"
     match error:
         case hub.GatedRepoError():
-            why = f"the {kind} is gated and {status}"
+            why = f"the {kind} is gated and {answered}"
             hint = f"accept the terms on {page}, then `hf auth login`"
         case hub.RepositoryNotFoundError():
-            why = f"{status}: no such {kind}, or no access for this account"
+            why = f"{answered}: no such {kind}, or no access for this account"
         case hub.RevisionNotFoundError():
             why = f"there is no revision `{revision}`"
             hint = f"name a branch, tag or commit listed on {page}/commits"
         case hub.EntryNotFoundError():
             why = f"there is no such file at revision `{revision}`"
             hint = f"look for it on {page}/tree/{revision}"
-        case _ if error.response.status_code not in (401, 403):
+        case _ if status not in (401, 403):
             hint = "try again later"
     return Explanation(reason=why, hint=hint)
 
@@ -251,16 +263,27 @@ def _in_cache(file: HubFile, revision: str) -> FileLocation | None:
 
 
 def _on_hub(file: HubFile, *, patient: bool) -> FileLocation:
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import FileMetadataError
 
-    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
-    metadata = get_hf_file_metadata(url, retry_on_errors=patient)
+    metadata = _metadata(file, patient=patient)
     commit, etag = metadata.commit_hash or "", metadata.etag or ""
     if not (is_commit(commit) and is_commit(etag)):
         raise FileMetadataError("the server's answer has no valid commit and etag")
     sha256 = etag if _SHA256.fullmatch(etag) else None  # so it is for large files
     return FileLocation(file=file, commit=commit, size_bytes=metadata.size, sha256=sha256, etag=etag)
+
+
+def _metadata(file: HubFile, *, patient: bool) -> HfFileMetadata:
+    """Commit, etag and size of a file, with retries if `patient`."""
+    from huggingface_hub import HfApi, constants, get_hf_file_metadata, hf_hub_url
+
+    url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=file.revision)
+    if "retry_on_errors" in inspect.signature(get_hf_file_metadata).parameters:
+        return get_hf_file_metadata(url, retry_on_errors=patient)
+    # Up to 0.36, which transformers 4 needs, it always retries for half a minute; this request does not.
+    if not patient:
+        HfApi().dataset_info(file.repo, revision=file.revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    return get_hf_file_metadata(url)
 
 
 def hash_from_cache(path: Path) -> str | None:
@@ -419,14 +442,20 @@ def download(remote: FileLocation, folder: Path) -> Path:
         if not target.is_file():
             target.parent.mkdir(exist_ok=True)
             part = target.with_name(f"{target.name}.part")
-            _download_rest(part, remote)
+            while not _download_rest(part, remote):
+                pass
             part.replace(target)
     except download_errors() as error:
         raise download_failure(remote.file, error, is_downloading=True) from error
     return target
 
 
-def _download_rest(part: Path, remote: FileLocation) -> None:
+def _download_rest(part: Path, remote: FileLocation) -> bool:
+    """Download the rest of a file.
+
+    Returns:
+        False if the connection broke, and more of the file has arrived than before.
+    """
     from huggingface_hub import hf_hub_url
 
     # Both are public, and exported by their modules only.
@@ -441,15 +470,22 @@ def _download_rest(part: Path, remote: FileLocation) -> None:
         logger.info(f"Resuming `{part}` at {resume_bytes:,} of {size_bytes:,} bytes.")
     # From the Hub and at the commit: an address that it redirects to is signed and expires.
     url = hf_hub_url(file.repo, file.filename, repo_type="dataset", revision=remote.commit)
-    with part.open("ab" if resume_bytes else "wb") as content:
-        http_get(
-            url,
-            content,
-            resume_size=resume_bytes,
-            headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # ranges count raw bytes
-            expected_size=size_bytes,
-            displayed_filename=file.filename,
-        )
+    try:
+        with part.open("ab" if resume_bytes else "wb") as content:
+            http_get(
+                url,
+                content,
+                resume_size=resume_bytes,
+                headers={**build_hf_headers(), "Accept-Encoding": "identity"},  # ranges count raw bytes
+                expected_size=size_bytes,
+                displayed_filename=file.filename,
+            )
+    except download_errors() as error:  # huggingface_hub 0.36 does not resume every broken connection
+        has_grown = size_bytes is not None and resume_bytes < part.stat().st_size < size_bytes
+        if _http_status(error) is not None or not has_grown:
+            raise
+        return False
+    return True
 
 
 def arrived_bytes(remote: FileLocation, folder: Path) -> int:

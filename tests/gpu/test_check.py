@@ -14,6 +14,9 @@ import pytest
 import torch
 from gpu import check, parts
 from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
+from support.transformers_5 import needs_transformers_5
+
+pytestmark = needs_transformers_5
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "mmie_tasks" / "judges" / "mmie_score" / "README.md"

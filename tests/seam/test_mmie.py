@@ -11,7 +11,7 @@ import pytest
 from support.judge_server import JudgeServer, judge_server
 from support.mmie_judge import by_category, content_of, gives, text_of
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed, results, samples
-from support.runner import CommandResult, Workplace
+from support.runner import CommandResult, Workplace, write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,3 +153,35 @@ def test_a_missing_question_image_stops_the_run_unless_it_is_only_counted(
     assert printed(result)["missing_images"] == 1.0, result.output
     (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
     assert "Tale 0 begins.\n\n### Answer\nThen a.\nImage-0: <image>\n" in text_of(tale)
+
+
+@pytest.fixture
+def with_transformers_4(workplace: Workplace) -> Workplace:
+    """A workplace in which importlib.metadata finds transformers 4.57.6."""
+    info = workplace.plugins / "transformers-4.57.6.dist-info"
+    write(info / "METADATA", "Metadata-Version: 2.1\nName: transformers\nVersion: 4.57.6\n")
+    return workplace
+
+
+REFUSED = "needs transformers 5 or newer, and 4.57.6 is installed"
+
+
+def test_with_transformers_4_the_papers_judge_stops_a_run_before_the_model_generates(
+    with_transformers_4: Workplace,
+) -> None:
+    result = evaluate(with_transformers_4, "--model", "stub")
+    assert result.status == 1, result.output
+    assert REFUSED in result.output
+    assert "mmie-tasks[mmie-score]" in result.output.partition("hint: ")[2]
+    assert "stub: generating" not in result.output
+    assert "Traceback" not in result.output
+
+
+def test_with_transformers_4_doctor_names_the_second_environment(with_transformers_4: Workplace) -> None:
+    result = with_transformers_4.run(
+        *("mmie-tasks", "doctor", "--tasks", "mmie", "--json"), MMIE_DATA="data", MMIE_OTHER_PROMPTS="words.json"
+    )
+    (packages,) = (one for one in json.loads(result.output) if one["subject"] == "mmie_score: packages")
+    assert packages["status"] == "problem"
+    assert REFUSED in packages["found"]
+    assert "--model predictions --model_args path=OUT" in packages["hint"]

@@ -13,8 +13,11 @@ from support import random_checkpoint, scripted_checkpoint
 from support.internvl_golden import CHECKPOINT
 from support.mmie_seam import N, create_workplace, evaluate, printed, results, samples
 from support.runner import CommandResult, Workplace
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+
+pytestmark = needs_transformers_5
 
 LOADED = "Loading MMIE-Score"
 FREED = "Freed of the tested model `StubChat`: `models`."

@@ -21,7 +21,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
 )
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, check_transformers
 
-PACKAGES = ("sentencepiece", "safetensors", "pillow", "psutil")
+PACKAGES = ("transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
 
 _PACKAGES, _CHECKPOINT = "mmie_score: packages", "mmie_score: checkpoint"

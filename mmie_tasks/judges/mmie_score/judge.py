@@ -24,7 +24,7 @@ from mmie_tasks.judges.mmie_score.devices import (
     choose_dtype,
     exact_fp32,
 )
-from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, parse_bytes
+from mmie_tasks.judges.mmie_score.memory import parse_bytes
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
+# With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
+# `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
 _OLDEST_TRANSFORMERS = 5
+_SECOND_ENVIRONMENT = (
+    "keep this environment for the tested model and judge in a second one: run the model here with `--predict_only "
+    "--output_path OUT --log_samples`; then, where `pip install 'mmie-tasks[mmie-score]'` was run, score its answers "
+    "with `--model predictions --model_args path=OUT` and the same `--tasks`; or choose another judge"
+)
 _LENGTH_MARGIN = 16  # tokens; an estimated length lacks the image tokens between the marks
 
 
@@ -217,6 +224,7 @@ class MmieScoreJudge:
         from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
         if self._loaded is None:
+            check_transformers(version("transformers"))
             self._before_loading()
             with self._open_lock:
                 self._loaded = LoadedJudge(self._checkpoint, self._placement)
@@ -232,7 +240,9 @@ class MmieScoreJudge:
 
 
 def check_transformers(installed: str) -> None:
-    """Check that the installed transformers has the layers that the judge uses.
+    """Check that the installed transformers can build the judge's model.
+
+    The hint is not ``pip install -U transformers``: a tested model whose code needs version 4 would break.
 
     Args:
         installed: Its version.
@@ -242,9 +252,8 @@ def check_transformers(installed: str) -> None:
     """
     if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
-            f"MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {installed} is installed.",
-            hint=f"`pip install -U transformers`; if the tested model needs {installed}, "
-            f"{TWO_STEPS}, in an environment of its own; or choose another judge",
+            f"The judge MMIE-Score needs transformers {_OLDEST_TRANSFORMERS} or newer, and {installed} is installed.",
+            hint=_SECOND_ENVIRONMENT,
         )
 
 

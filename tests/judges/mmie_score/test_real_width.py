@@ -19,6 +19,7 @@ import torch
 from PIL import Image
 from support.random_checkpoint import REAL_WIDTH, write
 from support.stock_internvl import generate, load
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
@@ -26,6 +27,8 @@ from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocati
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.prompt import finish
+
+pytestmark = needs_transformers_5
 
 LIMIT = REAL_WIDTH.long_after
 RUBRIC = "Look at the question and its pictures, then at the answer, and rate it step by step. " * 3

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,19 +172,22 @@ def download_plan(repo: str, revision: str) -> DownloadPlan:
     Raises:
         JudgeMisconfigured: The Hub refuses or does not answer.
     """
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url, snapshot_download
+    from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
 
     url = hf_hub_url(repo, CONFIG, revision=revision)
     try:
-        metadata = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S)
-        files = snapshot_download(repo, revision=revision, dry_run=True, **_SELECTION)
+        commit = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S).commit_hash or revision
+        info = HfApi().model_info(repo, revision=commit, files_metadata=True, timeout=_METADATA_TIMEOUT_S)
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
-    listed = files if isinstance(files, list) else []
-    sizes = [file.file_size for file in listed if file.will_download]
+    # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
+    files = filter_repo_objects(info.siblings or [], key=lambda file: file.rfilename, **_SELECTION)
+    cached = partial(try_to_load_from_cache, repo, revision=commit)
+    sizes = [file.size for file in files if not isinstance(cached(file.rfilename), str)]
     folder = hub_cache() / f"models--{repo.replace('/', '--')}"
     return DownloadPlan(
-        source=f"{repo}@{metadata.commit_hash or revision}",
+        source=f"{repo}@{commit}",
         file_bytes=tuple(sizes) or (0,),
         disk_bytes={folder: sum(size or 0 for size in sizes)},
     )

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from support.tiny_checkpoint import INTERNVL
+from support.transformers_5 import needs_transformers_5
 from transformers import InternVLForConditionalGeneration
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
@@ -68,6 +69,7 @@ def test_the_real_model_has_four_billion_weights_and_256_tokens_per_tile():
     assert config.llm_config.head_dim == 96
 
 
+@needs_transformers_5
 def test_the_real_rope_is_scaled_as_the_official_one():
     text = native_config(config_of(REAL), image_token_id=7).text_config
     short, scale = ROPE_INIT_FUNCTIONS["longrope"](text, torch.device("cpu"))

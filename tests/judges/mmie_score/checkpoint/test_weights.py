@@ -6,12 +6,15 @@ import torch
 from support.internvl_golden import CHECKPOINT, cases, vision_outputs
 from support.stock_internvl import generate, generate_with_logits, load
 from support.tiny_checkpoint import TinyCheckpoint
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.images import read_tiles
+
+pytestmark = needs_transformers_5
 
 CPU = torch.device("cpu")
 CASES = cases()

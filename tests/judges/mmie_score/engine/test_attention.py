@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.mmie_engine import CPU, LONG_AFTER, model, one_thread
+from support.transformers_5 import needs_transformers_5
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding, apply_rotary_pos_emb
 
 from mmie_tasks.judges.mmie_score.engine.attention import (
@@ -18,6 +19,8 @@ from mmie_tasks.judges.mmie_score.engine.attention import (
     rotated,
     takes_long_factors,
 )
+
+pytestmark = needs_transformers_5
 
 HEAD_DIM = 8
 

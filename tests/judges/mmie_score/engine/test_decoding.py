@@ -6,6 +6,7 @@ import pytest
 import torch
 from loguru import logger
 from support.paged_kernel import paged_kernel
+from support.transformers_5 import needs_transformers_5
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
@@ -13,6 +14,8 @@ from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs, PlainDeco
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
+
+pytestmark = needs_transformers_5
 
 PAGES, LONG_AFTER = 8, 300
 

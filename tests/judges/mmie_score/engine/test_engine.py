@@ -25,9 +25,12 @@ from support.mmie_engine import (
     stock_output,
     text_prompt,
 )
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
+
+pytestmark = needs_transformers_5
 
 TOLERANCE = 1e-3
 IMAGE_CASE = 5  # the golden case with three pictures

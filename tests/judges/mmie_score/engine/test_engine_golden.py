@@ -9,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import internvl_golden as golden
 from support.mmie_engine import EngineHarness, Plan, build_engine, completion, golden_prompts, max_difference, reply
+from support.transformers_5 import needs_transformers_5
+
+pytestmark = needs_transformers_5
 
 CASES = golden.cases()
 TOLERANCE = 1e-3  # of logits, whose standard deviation is about 4

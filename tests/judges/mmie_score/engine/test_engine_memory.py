@@ -24,10 +24,13 @@ from support.mmie_engine import (
     stock_output,
     text_prompt,
 )
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.memory import Budget, shrink
+
+pytestmark = needs_transformers_5
 
 CASES = golden.cases()
 NEW_TOKENS = 8  # enough to see what was lost

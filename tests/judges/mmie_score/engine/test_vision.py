@@ -13,10 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import internvl_golden as golden
 from support.mmie_engine import max_difference, model, one_thread, text_prompt
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
 from mmie_tasks.judges.mmie_score.images import read_tiles
+
+pytestmark = needs_transformers_5
 
 IMAGES = [golden.IMAGES / name for name in ("sq_small.png", "tile_exact.png", "noise.png")]
 TOLERANCE = 1e-4

@@ -1,0 +1,12 @@
+"""Skips tests of the judge MMIE-Score where transformers 4 is installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+
+needs_transformers_5 = pytest.mark.skipif(
+    version("transformers").startswith("4."),
+    reason=f"the judge MMIE-Score needs transformers 5, and {version('transformers')} is installed",
+)
