@@ -19,6 +19,12 @@ WITH_HELP = (
 )
 
 
+@pytest.fixture(autouse=True)
+def logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`doctor` mutes the logs of its process, which is that of all tests here."""
+    monkeypatch.setattr("mmie_tasks.preflight.doctor.mute_logs", lambda: None)
+
+
 def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     monkeypatch.setattr(sys, "argv", ["mmie-tasks", *arguments])
     main()

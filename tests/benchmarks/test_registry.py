@@ -91,6 +91,17 @@ def test_an_object_that_is_not_a_benchmark_is_refused(package):
         entry_of_task("sketch").load()
 
 
+def test_a_judge_of_another_benchmark_is_refused(package):
+    folder = package(sketch="judged_package.benchmark:BENCHMARK")
+    (folder / "judged_package" / "benchmark.py").write_text(
+        "from dataclasses import replace\n"
+        "from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK\n"
+        "BENCHMARK = replace(BENCHMARK, name='sketch')\n"
+    )
+    with pytest.raises(SettingWrong, match="judge of the benchmark `sketch` is that of `mmie`"):
+        entry_of_task("sketch").load()
+
+
 def test_a_part_that_cannot_be_imported_is_said_in_words(package):
     folder = package(sketch="broken_package.benchmark:BENCHMARK")
     (folder / "broken_package" / "benchmark.py").write_text("import no_such_module\n")

@@ -148,13 +148,13 @@ def test_a_missing_file_cannot_be_imported(environment, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("criteria", "remaining"),
     [
-        pytest.param(["--older-than", "90d"], ["text 2"], id="age in days"),
-        pytest.param(["--older-than", "36h"], [], id="age in hours"),
-        pytest.param(["--older-than", "1w"], ["text 2"], id="age in weeks"),
-        pytest.param(["--older-than", "999999999w"], ALL, id="age beyond all clocks"),
+        pytest.param(["--older_than", "90d"], ["text 2"], id="age in days"),
+        pytest.param(["--older_than", "36h"], [], id="age in hours"),
+        pytest.param(["--older-than", "1w"], ["text 2"], id="age in weeks, hyphenated"),
+        pytest.param(["--older_than", "999999999w"], ALL, id="age beyond all clocks"),
         pytest.param(["--judge", "model:m"], ["text 1"], id="a judge"),
         pytest.param(["--judge", "MODEL:M"], ALL, id="no such judge"),
-        pytest.param(["--judge", "openai", "--older-than", "9w"], ["text 1", "text 2"], id="both"),
+        pytest.param(["--judge", "openai", "--older_than", "9w"], ["text 1", "text 2"], id="both"),
     ],
 )
 def test_prune_deletes_the_replies_that_meet_the_criteria(environment, cache, capsys, criteria, remaining):

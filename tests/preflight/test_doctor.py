@@ -139,10 +139,11 @@ def test_an_invalid_option_is_an_error_before_any_check(arguments: list[str], te
 
 
 def test_an_invalid_judge_in_the_environment_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody")
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "nobody mmei=openai")
     status, findings = report("--tasks", "mmie")
     assert status == 1
     assert "no judge `nobody`" in findings["mmie: judge"][0]["found"]
+    assert "`mmei`, which is no benchmark" in findings["MMIE_TASKS_JUDGE"][0]["found"]
 
 
 def test_the_command_ends_with_the_status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,7 +148,7 @@ def test_after_a_failed_asset_the_others_are_fetched(hub: HubServer, tmp_path: P
         pytest.param(403, "", "HTTP 403", id="refused"),
     ],
 )
-@pytest.mark.parametrize("arguments", [(), ("--dry_run",)], ids=["fetch", "dry-run"])
+@pytest.mark.parametrize("arguments", [(), ("--dry-run",)], ids=["fetch", "dry-run"])
 def test_a_refusal_of_the_hub_ends_in_its_hint(
     hub: HubServer, tmp_path: Path, status: int, code: str, text: str, arguments: tuple[str, ...]
 ) -> None:

@@ -176,9 +176,9 @@ def test_an_unreadable_run_is_an_error_with_a_hint(tmp_path: Path, word: str, ma
 
 
 @every_command
-def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: str) -> None:
+@pytest.mark.parametrize("option", ["--task", "--tasks"])
+def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: str, option: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
-    option = "--tasks" if word in ("report", "rescore") else "--task"
     message = error_of(word, arguments(word, tmp_path / "run", option, "mmmu_val"))
     assert "`mmmu_val` is not a task of a registered benchmark" in message
 
@@ -186,8 +186,14 @@ def test_a_task_without_a_registered_benchmark_is_refused(tmp_path: Path, word: 
 @every_command
 def test_a_task_that_is_not_in_the_run_is_refused(tmp_path: Path, word: str) -> None:
     write_run(tmp_path / "run", "mmie", lines())
-    option = "--tasks" if word in ("report", "rescore") else "--task"
-    assert "milebench" in error_of(word, arguments(word, tmp_path / "run", option, "milebench"))
+    assert "milebench" in error_of(word, arguments(word, tmp_path / "run", "--tasks", "milebench"))
+
+
+@every_command
+def test_several_tasks_are_read_or_refused(tmp_path: Path, word: str) -> None:
+    write_run(tmp_path / "run", "mmie", lines())
+    error = error_of(word, arguments(word, tmp_path / "run", "--tasks", "mmie,mmmu_val"))
+    assert ("names 2" if word == "agreement" else "`mmmu_val` is not a task") in error
 
 
 @pytest.mark.parametrize("word", ["agreement", "compare"])

@@ -18,6 +18,7 @@ from mmie_tasks.benchmarks.mia_bench import task as mia_bench
 from mmie_tasks.benchmarks.milebench import task as milebench
 from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.benchmarks.registry import BenchmarkEntry
+from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.runner import hooks
 from mmie_tasks.runs.benchmark import Benchmark
 
@@ -216,3 +217,10 @@ def test_a_model_that_batches_gets_one_task_per_call_beside_a_task_of_ours(
     assert model.calls == calls
     assert [answer[0] for answer in answers] == list("aabcc")
     assert "generate_until" not in vars(model)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_judge_for_an_unknown_benchmark_stops_a_run_from_python(monkeypatch: pytest.MonkeyPatch, rank: int) -> None:
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m mmei=mmie_score")
+    with pytest.raises(SettingWrong, match="`mmei`, which is no benchmark"):
+        hooks.check_judge(mmie.JUDGE, rank)
