@@ -90,8 +90,8 @@ gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torc
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)
 
 yamls: $(READY)  ## write task_yamls/ from the tables in the code, and a page's table from the tests
-	$(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
-	$(BIN)/python tests/support/mmie_yamls.py task_yamls/mmie
+	PYTHONPATH=tests $(BIN)/python tests/support/milebench_yamls.py task_yamls/milebench
+	$(BIN)/python tests/support/metric_lists.py task_yamls
 	PYTHONPATH=tests $(BIN)/python tests/support/judge_faults.py mmie_tasks/judges/README.md
 	$(BIN)/python tests/support/answer_shapes.py mmie_tasks/answers/README.md
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tabulate import tabulate
 
@@ -81,3 +81,13 @@ def counted(count: int, noun: str) -> str:
     ('1 run', '20,000 samples')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Names and counts, the highest count first.
+
+    >>> listed({"timeout": 1, "no_answer": 2})
+    'no_answer (2), timeout (1)'
+    """
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return ", ".join(f"{name} ({count:,})" for name, count in ordered)

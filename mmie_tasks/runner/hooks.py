@@ -24,6 +24,7 @@ from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_mod
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Outcome
 from mmie_tasks.judging.session import BenchmarkJudge, close_judges, register_launcher
+from mmie_tasks.runner.run_summary import SUMMARY, print_at_exit, report_command, shows_all_rows, summarise_after
 from mmie_tasks.runs.benchmark import Benchmark
 
 Method: TypeAlias = Callable[..., Any]
@@ -235,6 +236,7 @@ def wrap_evaluator() -> None:
     for owner, name, wrap in (
         (evaluator, "simple_evaluate", _check_first),
         (evaluator, "evaluate", _prepare_model),
+        (output, "calculate_aggregate_metric", functools.partial(summarise_after, find_benchmark=benchmark_of)),
         (output, "calculate_clt_aggregate_metric", without_errors_of_nan),
     ):
         if callable(getattr(owner, name, None)):
@@ -274,8 +276,12 @@ def _prepare_model(evaluate: Method) -> Method:
 
         options = signature.bind(*args, **kwargs).arguments
         record_tested_model(options["lm"])
+        SUMMARY.clear()
         with one_task_per_call(options["lm"], _leaf_tasks(options["task_dict"])):
-            return evaluate(*args, **kwargs)
+            results = evaluate(*args, **kwargs)
+        if isinstance(results, dict):  # None on all ranks but 0
+            SUMMARY.add_details(results, as_rows=shows_all_rows(os.environ))
+        return results
 
     return evaluate_prepared_model
 
@@ -313,16 +319,21 @@ def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # n
 def _check_first(evaluate: Method) -> Method:
     @functools.wraps(evaluate)
     def simple_evaluate(*args: object, **kwargs: Any) -> object:  # noqa: ANN401 - as the original
-        command_line = kwargs.get("cli_args") is not None
-        if command_line and not kwargs.get("predict_only") and os.environ.get("RANK", "0") == "0":
+        command_line = kwargs.get("cli_args")
+        if command_line is not None and not kwargs.get("predict_only") and os.environ.get("RANK", "0") == "0":
             try:
+                shows_all_rows(os.environ)
                 _check_judges(kwargs)
             except MmieTasksError as error:
                 raise SystemExit(str(error)) from None
         try:
-            return evaluate(*args, **kwargs)
+            results = evaluate(*args, **kwargs)
         finally:
             close_judges()
+        if command_line is not None and results is not None:
+            report = report_command(command_line.output_path, has_samples=command_line.log_samples)
+            print_at_exit(SUMMARY.block(command_line.model, command_line.model_args, report))
+        return results
 
     return simple_evaluate
 

@@ -6,7 +6,7 @@ A benchmark's folder has a module ``benchmark`` with an object ``BENCHMARK``. Th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -112,14 +112,12 @@ class Scale:
         whole: Whether points are whole numbers, so that a histogram can count them.
         percent: Converts a mean of points to a score in percent, rounded as in the benchmark's
             official table.
-        tabled: The runner's table value for full marks: 100, or 1 for fractions.
     """
 
     full_marks: float
     unit: str
     whole: bool = False
     percent: Callable[[float], float]
-    tabled: float = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +125,14 @@ class Metric:
     """A mean over samples, or a weighted mean of group means, that a benchmark reports.
 
     Attributes:
-        name: Suffix behind ``official_`` and ``robust_`` in the runner's table; empty for a
+        name: Suffix behind ``official_`` and ``robust_`` in the runner's table and in the results file; empty for a
             headline without suffix.
         title: For display: ``Situational analysis``.
         kind: Metrics of one kind are shown together: ``headline``, ``category``, ``field``, ...
         by: The kind of group whose means are averaged.
         weights: Group to its weight; weights add up to 1. If a group has no samples, the metric
             has no value.
+        in_table: Whether the runner's table has a line ``official_<name>`` for it: the paper's own columns.
         part: Name of a component; its fraction of full marks is averaged instead of the sample's
             points. Empty for whole samples.
     """
@@ -143,6 +142,7 @@ class Metric:
     kind: str
     by: str = ALL
     weights: Mapping[str, float] = field(default_factory=lambda: {ALL: 1.0})
+    in_table: bool = False
     part: str = ""
 
     def stratum(self, sample: LoggedSample) -> str | None:
@@ -199,6 +199,8 @@ class Benchmark:
             Raises `BadRecord`.
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
         subsets: Given a task and its samples, the published subsets: name to sample ids.
+        counts: Given the records of a run's samples, the benchmark's own counts, for the results file: name to number.
+        notes: Given the records of a run's samples, lines for the log about what is not as usual.
         published: Task to the number of samples that its published scores are of. Subsets of ours have that of the
             whole benchmark.
         published_rows: A selection of published scores of the whole benchmark.
@@ -223,6 +225,8 @@ class Benchmark:
     reread: Callable[[Line], Mapping[str, Verdict] | None]
     rerecord: Callable[[Line], Record] | None = None
     subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
+    counts: Callable[[Sequence[Record]], Mapping[str, float]] = lambda _: {}
+    notes: Callable[[Sequence[Record]], Iterable[str]] = lambda _: ()
     published: Mapping[str, int] = field(default_factory=dict)
     published_rows: tuple[PublishedRow, ...] = ()
     judge: BenchmarkJudge | None = None

@@ -12,9 +12,10 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import Interval, bootstrap_means, percentile_interval
 from mmie_tasks.core.coverage import coverage_floor
-from mmie_tasks.core.verdict import COVERAGE_FLOOR, Mean, Scored, Verdict, mean_of, tally
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Verdict, tally
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.rows import weighted_mean
 
 RESAMPLES = 10_000
 
@@ -101,7 +102,7 @@ def metric_value(
     if not verdicts:
         return None
     floor = floor_of(next(iter(members_by_stratum.values()))[0])
-    mean = _weighted_mean(strata, metric.weights, floor)
+    mean = weighted_mean(strata, metric.weights, floor)
     return MetricValue(
         percent=None if mean.value is None else scale.percent(mean.value),
         interval=None if mean.value is None else _interval(strata, metric.weights, scale, resamples),
@@ -119,20 +120,6 @@ def floor_of(sample: LoggedSample) -> float:
     """
     noted = _FLOOR.search(sample.signature)
     return coverage_floor(os.environ, float(noted[1]) if noted else COVERAGE_FLOOR)
-
-
-def _weighted_mean(strata: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float) -> Mean:
-    """The weighted mean of the strata's means, in points, or the reason there is none."""
-    if absent := [name for name in weights if name not in strata]:
-        return Mean(None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}, ...")
-    total, reasons = 0.0, []
-    for name, weight in weights.items():
-        counted = (v for v in strata[name] if isinstance(v, Scored) or v.reason != "left_out")
-        mean = mean_of(tally(counted), floor)
-        total += weight * (mean.value or 0.0)
-        if mean.why_not:
-            reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
-    return Mean(None, "; ".join(reasons)) if reasons else Mean(total)
 
 
 def _interval(

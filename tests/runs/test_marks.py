@@ -64,7 +64,7 @@ def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str
 
 
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> None:
-    verdicts: list[Verdict] = [Scored(3), Unscored("no_answer"), Unscored("left_out"), Unscored("timeout")]
+    verdicts: list[Verdict] = [Scored(3), Unscored("no_answer"), Unscored("left_out"), Unscored("unavailable")]
     assert marks_of(task_run(verdicts)) == ("2 unscored",)
 
 

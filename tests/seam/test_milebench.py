@@ -14,20 +14,22 @@ from mmie_tasks.benchmarks.milebench.sample import DATASETS
 
 WHOLE = "MileBench"
 TABLE = {  # what the example gives: half of it is there for the readings to differ
-    "coverage": "1",
+    "coverage": "100",
     "differ": "10",
-    "official_real": "0.5972",
-    "robust_real": "0.7454",
-    "official_diag": "0.5",
-    "robust_diag": "1",
-    "official_T-1": "0.3333",
-    "official_S-3": "0.75",
-    "official_tasks12": "0.5729",
-    "official_datasets26": "0.5769",
-    "official_GPR1200": "0.5",
-    "robust_GPR1200": "1",
-    "official_nuscenes": "0.5",
-    "official_many": "0.6579",
+    "official": "59.7222",
+    "robust": "74.5370",
+    "official_real": "59.7222",
+    "robust_real": "74.5370",
+    "official_diag": "50",
+    "robust_diag": "100",
+    "official_T-1": "33.3333",
+    "official_S-3": "75",
+    "official_tasks12": "57.2917",
+    "official_datasets26": "57.6923",
+    "official_GPR1200": "50",
+    "robust_GPR1200": "100",
+    "official_nuscenes": "50",
+    "official_many": "65.7895",
 }
 
 
@@ -61,8 +63,8 @@ def test_the_printed_table_is_the_expected_one(whole: CommandResult) -> None:
 
 
 def test_the_log_shows_both_readings_coverage_and_signature(whole: CommandResult) -> None:
-    assert "T-4 CounterfactualInference    0.0000   0.5000       1  2/2" in whole.output
-    assert whole.output.count("task:milebench@1-A|variant:test|prompt:official") == 1
+    assert "official and robust scores differ: 10" in whole.output
+    assert whole.output.count("task:milebench@1-B|variant:test|prompt:official") == 1
     assert "58 of 58 answers found" in whole.output
 
 

@@ -26,16 +26,26 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLE, MMIE = EXAMPLES / "own_benchmark", EXAMPLES / "mmie"
 GROUP = "mmie_tasks.benchmarks"
 TABLE = {
-    "coverage": "0.9167",
-    "differ": "4.0000",
-    "official": "0.4545",
-    "official_colour": "0.2500",
-    "official_shape": "0.5000",
+    "coverage": "91.6667",
+    "official": "45.4545",
+    "official_colour": "25.0000",
+    "official_shape": "50.0000",
     "official_size": "NaN",  # 3 of 4 have a score
-    "robust": "0.8182",
-    "robust_colour": "0.7500",
-    "robust_shape": "0.7500",
-    "robust_size": "NaN",
+    "robust": "81.8182",
+}
+DETAILS = {  # in the results file only
+    "differ": 4.0,
+    "robust_colour": 75.0,
+    "robust_shape": 75.0,
+    "robust_size": None,
+    "scored": 11.0,
+    "samples": 12.0,
+    "samples_size": 4.0,
+    "unscored_no_answer": 1.0,
+    "robust_unscored_no_answer": 1.0,
+    "unscored_unavailable": 0.0,
+    "points_0": 6.0,
+    "points_1": 5.0,
 }
 BUILD_EDITABLE = "from hatchling import build; print(build.build_editable('..'))"
 
@@ -61,6 +71,7 @@ def result(workplace: Workplace) -> CommandResult:
         MMIE_DATA=str(MMIE / "data"),
         MMIE_OTHER_PROMPTS=str(MMIE / "prompts.json"),
         MMIE_OUTPUT_ROOT=str(MMIE / "answers"),
+        MMIE_TASKS_ROWS="main",
     )
 
 
@@ -88,6 +99,27 @@ def test_the_runner_prints_its_table_beside_one_of_ours(result: CommandResult) -
     assert result.values["MMIE", "official"] == "68.5200"
 
 
+def test_what_the_table_does_not_show_is_in_the_results_file(workplace: Workplace, result: CommandResult) -> None:
+    (path,) = (workplace.folder / "out").rglob("*_results.json")
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    details = saved["mmie_tasks"]["odd_one_out"]
+    assert {name: details[name] for name in DETAILS} == DETAILS
+    assert details["ci95_low"] < details["official"] < details["ci95_high"]
+    assert not DETAILS.keys() & {name.removesuffix(",none") for name in saved["results"]["odd_one_out"]} - {"samples"}
+    assert saved["mmie_tasks"]["mmie"]["dropped"] == 1
+    assert ("MMIE", "dropped") not in result.values
+
+
+def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(result: CommandResult) -> None:
+    _, _, block = result.output.rpartition("mmie-tasks: scores in percent")
+    odd_one_out, mmie = (line for line in block.splitlines() if line.startswith(("odd_one_out", "mmie ")))
+    assert "45.45 [" in odd_one_out
+    assert "68.52 [44.44, 90.74]" in mmie
+    assert "9 of 10 (1 left out by the official script)" in mmie
+    assert "11 of 20,103 samples; judge: nobody, not the paper's; other prompt words; 1 unscored" in mmie
+    assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
+
+
 def test_a_package_that_overrides_no_task_is_not_mentioned(result: CommandResult) -> None:
     assert "mmie-tasks: mia_bench, mmie: ours instead of the built-in of the same name" in result.output
     assert "left out" not in result.output.partition("Selected Tasks")[0]
@@ -96,7 +128,7 @@ def test_a_package_that_overrides_no_task_is_not_mentioned(result: CommandResult
 def test_provenance_and_signature_are_in_the_results(workplace: Workplace, result: CommandResult) -> None:
     (path,) = (workplace.folder / "out").rglob("*_results.json")
     metadata = json.loads(path.read_text(encoding="utf-8"))["configs"]["odd_one_out"]["metadata"]
-    assert metadata["provenance"].startswith("task:odd_one_out@1-A|reader:official+robust|data:sha")
+    assert metadata["provenance"].startswith("task:odd_one_out@1-B|reader:official+robust|data:sha")
     assert metadata["signature"] == f"{metadata['provenance']}|pkg:own-benchmark@0.1.0"
     assert metadata["signature"] in result.output
 
@@ -107,9 +139,11 @@ def test_metric_values_of_the_log_equal_the_table(workplace: Workplace) -> None:
     for number in task.benchmark.metrics:
         for reading in ("official", "robust"):
             figure = metric_value(task.samples, number, reading, task.benchmark.scale, resamples=0)
-            value = TABLE["_".join(filter(None, (reading, number.name)))]
+            name = "_".join(filter(None, (reading, number.name)))
             percent = figure and figure.percent
-            assert value == ("NaN" if percent is None else f"{percent / 100:.4f}")
+            printed = "NaN" if percent is None else f"{percent:.4f}"
+            assert TABLE.get(name, printed) == printed
+            assert DETAILS.get(name, percent) == percent
 
 
 @pytest.mark.usefixtures("result", "odd_one_out")

@@ -71,7 +71,8 @@ def mmie_lines(
             "answer": [{"text": answer, "image": None}, {"text": None, "image": image}],
             "replies": [asdict(reply)],
         }
-        rows = mmie_metrics.rows(sample, grading, facts, logged)
+        record = {**mmie_metrics.record(sample, grading, facts), **logged}
+        rows = mmie_metrics.TABLE.rows(mmie_metrics.graded_sample(sample, grading), record)
         yield _line(index, rows, answer, f"{question[0].text}\n<image>", gold[0].text or "")
 
 
@@ -105,7 +106,7 @@ def milebench_lines(
             answer = gold if lots.random() < skill else "a green bar"
             verdicts = mile_metrics.score(sample, answer)
             record = mile_metrics.sample_record(sample, verdicts, signature)
-            rows = mile_metrics.benchmark_rows(sample, verdicts, record)
+            rows = mile_metrics.TABLE.rows(mile_metrics.graded_sample(sample, verdicts), record)
             hidden = f"The number is {gold}. " if needle else ""
             filler = _words(number, 30) * (1 + number % 4)
             prompt = f"{'<image>' * many} {filler} {hidden}{_words(number, 20)} What is it?"
@@ -143,7 +144,8 @@ def mia_lines(
             "answer_sha256": "0" * 64,
             "replies": [asdict(reply)],
         }
-        rows = mia_metrics.rows(sample, grading, logged)
+        record = {**mia_metrics.record(sample, grading), **logged}
+        rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, grading), record)
         yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
 
 

@@ -9,42 +9,32 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, REALISTIC, TASK_OF, TASKS, VARIANTS, has_variant
+from mmie_tasks.benchmarks.milebench.metrics import DATASET_TABLE, TABLE
+from mmie_tasks.benchmarks.milebench.sample import (
+    DATASETS,
+    DATASETS_OF,
+    REALISTIC,
+    TASK_OF,
+    TASKS,
+    VARIANTS,
+    has_variant,
+)
+from support.metric_lists import metric_list
 
-LEVELS = ("few", "medium", "many")
 OF_DATASET, OF_ALL = "_milebench_dataset", "_milebench_all"  # no .yaml: not tasks
 TASK_PY = "mmie_tasks.benchmarks.milebench.task"
 
 
-def metric(name: str, aggregation: str, *, higher: bool = True) -> str:
-    return (
-        f"  - metric: {name}\n"
-        f"    aggregation: !function {TASK_PY}.{aggregation}\n"
-        f"    higher_is_better: {str(higher).lower()}\n"
-    )
-
-
-def common_metrics() -> str:
-    return metric("coverage", "coverage") + metric("differ", "differ", higher=False)
-
-
 def dataset_template() -> str:
-    rows = [metric(name, "mean") for name in ("official", "robust", *LEVELS)]
     head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results\n"
-    return f"{head}metric_list:\n{common_metrics()}{''.join(rows)}"
+    return head + metric_list(TASK_PY, DATASET_TABLE)
 
 
 def all_template() -> str:
-    rows = []
-    for reading in ("official", "robust"):
-        rows += [metric(f"{reading}_{name}", "mean") for name in (*DATASETS, *LEVELS)]
-        rows += [metric(f"{reading}_{name}", "task_mean") for name in TASKS]
-        rows += [
-            metric(f"{reading}_{name}", name) for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS) if name not in TASKS
-        ]
+    functions = {"official": "real", "robust": "real", "official_real": "real", "official_diag": "diag"}
+    several = {f"official_{name}": "task_percent" for name in TASKS if len(DATASETS_OF[name]) > 1}
     head = f"include: _milebench_shared\nprocess_results: !function {TASK_PY}.process_results_all\n"
-    return f"{head}metric_list:\n{common_metrics()}{''.join(rows)}"
+    return head + metric_list(TASK_PY, TABLE, {**functions, **several})
 
 
 def task(name: str, variant: str) -> tuple[str, str]:

@@ -6,12 +6,8 @@ from collections.abc import Mapping
 
 from mmie_tasks.core.verdict import Unscored, Verdict
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment, Metric, Scale
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment
 from odd_one_out import task
-
-
-def _category_metric(category: str) -> Metric:
-    return Metric(name=category, title=f"Odd {category}", kind="category", by="category", weights={category: 1.0})
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -46,8 +42,8 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 BENCHMARK = Benchmark(
     name="odd_one_out",
     title="Odd one out",
-    scale=Scale(full_marks=1, unit="points, 0 or 1", whole=True, percent=lambda mean: 100 * mean, tabled=1),
-    metrics=(Metric(name="", title="All samples", kind="headline"), *map(_category_metric, task.CATEGORIES)),
+    scale=task.SCALE,
+    metrics=task.METRICS,
     read_line=read_line,
     reread=reread,
     check_data=task.check_data,

@@ -13,14 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loguru import logger
-
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
-from mmie_tasks.core import verdict
-from mmie_tasks.core.bootstrap import bootstrap_interval
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, verdict_of
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
 from mmie_tasks.hub.images import ImageOpener, check_images
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
+from mmie_tasks.runs.rows import RunnerTable, aggregation
 from odd_one_out import __version__
 
 if TYPE_CHECKING:
@@ -31,7 +29,18 @@ Row = Mapping[str, Any]
 
 CATEGORIES = ("colour", "shape", "size")
 QUESTION = "Which of the six shapes is the odd one out? Answer with its letter only."
-VERSION = "1-A"  # the number moves with the scores, the letter otherwise
+VERSION = "1-B"  # the number moves with the scores, the letter otherwise
+
+SCALE = Scale(full_marks=1, unit="points, 0 or 1", whole=True, percent=lambda mean: 100 * mean)
+METRICS = (
+    Metric(name="", title="All samples", kind="headline"),
+    *(
+        Metric(name=name, title=f"Odd {name}", kind="category", by="category", weights={name: 1.0}, in_table=True)
+        for name in CATEGORIES
+    ),
+)
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
+percent = aggregation(SCALE)  # of the rows of a line, for the task file
 
 _FOLDER = Path(__file__).resolve().parent
 _OPENER = ImageOpener()  # of this process: what a model could not be shown is not scored
@@ -98,14 +107,12 @@ def doc_to_text(_doc: Doc) -> str:
 
 
 def process_results(doc: Doc, results: Sequence[object]) -> dict[str, Row]:
-    """A row for each number that the sample counts for, and one to score it again."""
-    found = read(results[0], doc["gold"], _OPENER.failure(doc["id"]))
-    logged = {name: verdict.as_row(one, id=doc["id"]) for name, one in found.items()}
-    differs = {"differ": verdict.differ(found["official"], found["robust"])}
-    named = {name: doc[name] for name in ("id", "category", "gold")}
-    whole = {**named, **logged, **differs, "signature": signature(doc)}
-    parts = {f"{name}_{doc['category']}": row for name, row in logged.items()}
-    return {"coverage": whole, "differ": differs, **logged, **parts}
+    """A row for each line of the runner's table, and the record that scores the sample again."""
+    verdicts = read(results[0], doc["gold"], _OPENER.failure(doc["id"]))
+    fields = {name: doc[name] for name in ("id", "category", "gold")}
+    scores = {kind: as_row(verdict) for kind, verdict in verdicts.items()}
+    sample = LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **verdicts)
+    return TABLE.rows(sample, {**fields, **scores, "signature": signature(doc)})
 
 
 def provenance(_doc: Doc) -> str:
@@ -122,23 +129,3 @@ def signature(doc: Doc) -> str:
 def _data() -> str:
     files = sorted(_FOLDER.rglob("*.png")) + sorted(_FOLDER.rglob("samples.json"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
-
-
-def coverage(records: Sequence[Row]) -> float:
-    """Scored samples as a fraction of all; says how sure the official mean is."""
-    found = [verdict_of(record["official"]) for record in records]
-    interval = bootstrap_interval([one.points for one in found if isinstance(one, Scored)])
-    sure = f"{interval.low:.3f}-{interval.high:.3f}" if interval else "n/a"
-    logger.info(f"odd_one_out: 95 % of official: {sure}; {records[0]['signature']}")
-    return verdict.tally(found).coverage
-
-
-def mean(rows: Sequence[Row]) -> float:
-    """Mean points, 0 to 1, over the scored; NaN below the floor of coverage."""
-    value = verdict.mean_of(verdict.tally(map(verdict_of, rows))).value
-    return float("nan") if value is None else value
-
-
-def differ(rows: Sequence[Row]) -> float:
-    """How many samples the two readings score differently."""
-    return float(sum(bool(row["differ"]) for row in rows))

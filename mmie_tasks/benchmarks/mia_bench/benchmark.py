@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 
 from mmie_tasks.benchmarks.mia_bench import assets, metrics, task
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.runs import log_line
@@ -19,30 +19,10 @@ from mmie_tasks.runs.benchmark import (
     Line,
     LoggedSample,
     LoggedSegment,
-    Metric,
     Record,
-    Scale,
     ScoreKind,
 )
 from mmie_tasks.runs.log_line import NOT_LOGGED
-
-FULL_MARKS = 100
-_CLEAN = "clean"
-
-
-def _metrics() -> Iterator[Metric]:
-    yield Metric(name="", title="Total", kind="headline")
-    title, weights = "Total without contradictory samples", {_CLEAN: 1.0}
-    yield Metric(name=_CLEAN, title=title, kind="headline", by=_CLEAN, weights=weights)
-    for kind, names in (("component", CATEGORIES), ("type", TYPES)):
-        for name in names:
-            title, weights = name.replace("_", " ").capitalize(), {name: 1.0}
-            part = name if kind == "component" else ""
-            yield Metric(name=name, title=title, kind=kind, by=kind, weights=weights, part=part)
-
-
-SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
-METRICS = tuple(_metrics())
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -52,15 +32,15 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    groups = {
-        "type": (log_line.text(record, "type"),),
-        "component": tuple(dict.fromkeys(log_line.texts(record, "categories") or ())),
-    }
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official"),
         robust=log_line.verdict(record, "robust"),
-        groups=groups if record.get("contradictory") is True else {**groups, _CLEAN: (_CLEAN,)},
+        groups=metrics.groups(
+            log_line.text(record, "type"),
+            log_line.texts(record, "categories") or (),
+            contradictory=record.get("contradictory") is True,
+        ),
         parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
         question=_question(line, record),
         answer=log_line.text_segments(log_line.answer(line)),
@@ -193,11 +173,13 @@ def _mark(mark: object, weight: int | None) -> str:
 BENCHMARK = Benchmark(
     name="mia_bench",
     title="MIA-Bench",
-    scale=SCALE,
-    metrics=METRICS,
+    scale=metrics.SCALE,
+    metrics=metrics.METRICS,
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
+    counts=metrics.counts,
+    notes=metrics.notes,
     published={"mia_bench": 400},
     judge=task.JUDGE,
     assets=assets.assets,

@@ -5,27 +5,16 @@ All scores are in percent of full marks.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import (
-    COVERAGE_FLOOR,
-    Scored,
-    Unscored,
-    UnscoredReason,
-    Verdict,
-    as_row,
-    differ,
-    mean_of,
-    tally,
-    verdict_of,
-)
-from mmie_tasks.runs.replies import describe_replies, replies_of
+from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.runs.rows import RunnerTable
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""
@@ -33,14 +22,29 @@ MetricRow = dict[str, object]
 SampleRecord = Mapping[str, object]
 """A sample's row under ``coverage``: see `record`."""
 
-SCORE_KINDS = ("official", "robust")
-SUFFIXES = ("", "_clean", *(f"_{name}" for name in (*CATEGORIES, *TYPES)))
-"""What follows ``official`` and ``robust`` in the names of the metrics."""
+FULL_MARKS = 100
+CLEAN = "clean"
+"""The group of the samples that do not contradict themselves."""
 
-REASONS: tuple[UnscoredReason, ...] = tuple(
-    reason for reason in get_args(UnscoredReason) if reason not in ("bad_gold", "not_scorable", "left_out")
+SCALE = Scale(full_marks=FULL_MARKS, unit="percent of full marks", percent=lambda mean: mean)
+METRICS = (
+    Metric(name="", title="Total", kind="headline"),
+    Metric(name=CLEAN, title="Total without contradictory samples", kind="headline", by=CLEAN, weights={CLEAN: 1}),
+    *(
+        Metric(
+            name=name,
+            title=name.replace("_", " ").capitalize(),
+            kind=kind,
+            by=kind,
+            weights={name: 1},
+            in_table=True,
+            part=name if kind == "component" else "",
+        )
+        for kind, names in (("component", CATEGORIES), ("type", TYPES))
+        for name in names
+    ),
 )
-"""Without those of gold answers, which no sample has, and of samples that the script leaves out."""
+TABLE = RunnerTable(metrics=(METRICS[0], *(metric for metric in METRICS if metric.in_table)), scale=SCALE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,42 +75,21 @@ def ungraded(reason: UnscoredReason, detail: str) -> Grading:
     return Grading(official=verdict, robust=verdict)
 
 
-def certain(sample: Sample) -> tuple[str, ...]:
-    """The metrics that a sample has a row for whether or not it is scored."""
-    names = ["", f"_{sample.type}", *(f"_{name}" for name in dict.fromkeys(sample.categories))]
-    if not sample.contradictory:
-        names.append("_clean")
-    return ("coverage", "robust_coverage", "differ", *(f"{kind}{name}" for kind in SCORE_KINDS for name in names))
+def graded_sample(sample: Sample, grading: Grading) -> LoggedSample:
+    """The sample with its verdicts, in percent, and its groups, as the runner's table needs it."""
+    return LoggedSample(
+        id=sample.id,
+        official=in_percent(grading.official),
+        robust=in_percent(grading.robust),
+        groups=groups(sample.type, sample.categories, contradictory=sample.contradictory),
+        parts=_parts(sample, grading),
+    )
 
 
-def rows(sample: Sample, grading: Grading, logged: Mapping[str, object]) -> dict[str, MetricRow]:
-    """The rows of one sample, by metric.
-
-    Args:
-        sample: The instruction.
-        grading: Its verdicts.
-        logged: Further fields that scoring it again needs: the replies, the signature.
-    """
-    parts = _parts(sample, grading)
-    by_metric: dict[str, MetricRow] = {
-        "coverage": {**record(sample, grading), **logged},
-        "robust_coverage": {"scored": isinstance(grading.robust, Scored)},
-        "differ": {"differ": grading.differs},
-    }
-    for name, verdict in (("official", grading.official), ("robust", grading.robust)):
-        whole = _row(sample, verdict)
-        by_metric[name] = by_metric[f"{name}_{sample.type}"] = whole
-        if not sample.contradictory:
-            by_metric[f"{name}_clean"] = whole
-        for category in dict.fromkeys(sample.categories):
-            row, share = whole, parts[name].get(category)
-            if isinstance(verdict, Scored):
-                no_mark = Unscored("unparsed", "no mark for this category")
-                row = _row(sample, no_mark if share is None else Scored(share))
-            by_metric[f"{name}_{category}"] = row
-    if isinstance(grading.official, Unscored):
-        by_metric[f"unscored_{grading.official.reason}"] = {"id": sample.id}
-    return by_metric
+def groups(kind: str, categories: Iterable[str], *, contradictory: bool) -> dict[str, tuple[str, ...]]:
+    """Kind of group to the groups of a sample."""
+    clean = {} if contradictory else {CLEAN: (CLEAN,)}
+    return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
 
 
 def record(sample: Sample, grading: Grading) -> MetricRow:
@@ -147,9 +130,9 @@ def category_shares(sample: Sample, parsed: ParsedReply) -> dict[str, float]:
     return {category: sum(values) / len(values) for category, values in shares.items()}
 
 
-def _parts(sample: Sample, grading: Grading) -> dict[str, dict[str, float]]:
+def _parts(sample: Sample, grading: Grading) -> dict[ScoreKind, dict[str, float]]:
     """Score kind to category to the share of full marks, 0 to 1."""
-    parts: dict[str, dict[str, float]] = {"official": {}, "robust": {}}
+    parts: dict[ScoreKind, dict[str, float]] = {"official": {}, "robust": {}}
     if isinstance(grading.official, Scored):
         parts["official"] = official.scores(sample.categories, grading.official_text)
         del parts["official"][official.TOTAL]
@@ -167,68 +150,23 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
-def summary(records: Sequence[SampleRecord], floor: float = COVERAGE_FLOOR) -> str:
-    """A table of official and robust scores, with reasons, judges and usage, as lines of text.
-
-    Args:
-        records: The `record` of each sample; at least one.
-        floor: Of coverage, below which there is no mean, 0 to 1.
-    """
-    clean = [record for record in records if not record["contradictory"]]
-    lines = [f"{'percent of full marks':<22}{'official':>9}{'robust':>9}  scored"]
-    lines += [_line("total", floor, *_totals(records)), _line("clean", floor, *_totals(clean))]
-    for name in TYPES:
-        lines.append(_line(name, floor, *_totals([r for r in records if r["type"] == name])))
-    for name in CATEGORIES:
-        lines.append(_line(name, floor, *(_category_verdicts(records, kind, name) for kind in SCORE_KINDS)))
-    for kind, verdicts in zip(SCORE_KINDS, _totals(records), strict=True):
-        reasons = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-        listed = ", ".join(f"{reason} {n}" for reason, n in sorted(reasons.items()))
-        lines.append(f"without {kind} score: {listed}" if listed else "")
-    lines += [_agreement(records), describe_replies(records)]
-    lines += sorted({str(record["signature"]) for record in records})
-    return "\n".join(line for line in lines if line)
+def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+    """Lines about the replies of a run; what did not occur has no line."""
+    if unsound := sum(not record["agrees"] for record in records):
+        yield f"the stated total is not that of its parts: {unsound:,}"
+    if repeated := sum(len(replies_of(record)) > 1 for record in records):
+        yield f"requested twice, because the first reply was impossible: {repeated:,}"
 
 
-def _totals(records: Sequence[SampleRecord]) -> list[list[Verdict]]:
-    return [[verdict_of(_mapping(record[kind])) for record in records] for kind in SCORE_KINDS]
+def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
+    """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in samples."""
+    return {
+        "unsound_totals": float(sum(not record["agrees"] for record in records)),
+        "requested_twice": float(sum(len(replies_of(record)) > 1 for record in records)),
+    }
 
 
-def _category_verdicts(records: Sequence[SampleRecord], kind: str, category: str) -> list[Verdict]:
-    """The share of full marks for a category, of each sample that has it."""
-    verdicts: list[Verdict] = []
-    for record in records:
-        categories = record["categories"]
-        if isinstance(categories, list) and category in categories:
-            share = _mapping(_mapping(record["parts"])[kind]).get(category)
-            if isinstance(share, (int, float)):
-                verdicts.append(Scored(100 * share))
-            else:
-                verdicts.append(Unscored("unparsed"))
-    return verdicts
-
-
-def _line(name: str, floor: float, official: Sequence[Verdict], robust: Sequence[Verdict]) -> str:
-    if not official:
-        return ""
-    tallies = [tally(official), tally(robust)]
-    means = [mean_of(counts, floor) for counts in tallies]
-    texts = ["n/a" if mean.value is None else f"{mean.value:.2f}" for mean in means]
-    values = "".join(f"{text:>9}" for text in texts)
-    scored = " and ".join(str(counts.scored) for counts in tallies)
-    reason = f"  ({means[0].why_not})" if means[0].why_not else ""
-    return f"{name:<22}{values}  {scored} of {len(official)}{reason}"
-
-
-def _agreement(records: Sequence[SampleRecord]) -> str:
-    differ = sum(bool(record["differ"]) for record in records)
-    unsound = sum(not record["agrees"] for record in records)
-    repeated = sum(len(replies_of(record)) > 1 for record in records)
-    return (
-        f"official and robust scores differ: {differ}; the stated total is not that of its parts: "
-        f"{unsound}; requested twice: {repeated}"
-    )
-
-
-def _mapping(value: object) -> SampleRecord:
-    return value if isinstance(value, Mapping) else {}
+def replies_of(record: SampleRecord) -> list[object]:
+    """The replies under ``replies`` of a sample's record."""
+    replies = record.get("replies")
+    return replies if isinstance(replies, list) else []

@@ -12,23 +12,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loguru import logger
-
 from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.metrics import Grading, MetricRow, summary
+from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.verdict import mean_of, tally, verdict_of
 from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.runs.rows import aggregation, plain_score
 
 if TYPE_CHECKING:
     import datasets
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-VERSION = "1-A"
+VERSION = "1-B"
 """``N-X``: N changes with the scores, X with the interface."""
 
 _PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated
@@ -149,21 +147,26 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         "signature": signature(doc),
         "answer_sha256": hashlib.sha256("".join(map(str, results)).encode(errors="surrogatepass")).hexdigest(),
     }
+
+    def rows(grading: Grading, replies: Sequence[object]) -> MetricRows:
+        record = {**metrics.record(sample, grading), **logged, "replies": replies}
+        return metrics.TABLE.rows(metrics.graded_sample(sample, grading), record)
+
     if (grading := _ungraded(sample, doc, results)) is not None:
-        return metrics.rows(sample, grading, {**logged, "replies": []})
+        return rows(grading, [])
 
     def make_rows(result: JudgeResult) -> MetricRows:
-        replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
-        return metrics.rows(sample, grade(sample, result), {**logged, "replies": list(map(asdict, replies))})
+        replies = [asdict(reply) for reply in (result.reply, result.second_reply) if reply is not None]
+        return rows(grade(sample, result), replies)
 
     pending = PendingSample(
         request=CheckedRequest(
             request=request_of(doc, str(results[0])), is_impossible=lambda reply: is_impossible(sample, reply)
         ),
         make_rows=make_rows,
-        metrics=metrics.certain(sample),
+        metrics=metrics.TABLE.names,
     )
-    return JUDGE.submit(pending, plain=_plain_score)
+    return JUDGE.submit(pending, plain=plain_score)
 
 
 def _ungraded(sample: Sample, doc: Doc, results: Sequence[object]) -> Grading | None:
@@ -193,12 +196,6 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
     return JudgeRequest(parts=prompts.parts(prompts.official(text), Path(doc["image"])), max_tokens=prompts.MAX_TOKENS)
 
 
-def _plain_score(rows: MetricRows) -> Mapping[str, object]:
-    """The official total as a number from 0 to 1, for ``--baseline``; empty if unscored."""
-    points = rows["official"].get("score")
-    return {"score": points / 100} if isinstance(points, float) else {}
-
-
 def provenance(doc: Doc) -> str:
     """Task version, prompt, readers and data revision in one line; without the judge."""
     return (
@@ -220,34 +217,4 @@ def signature(doc: Doc) -> str:
     return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
 
 
-def coverage(records: Sequence[MetricRow]) -> float:
-    """Samples with an official score, in percent of all; prints the run's summary."""
-    logger.info(f"MIA-Bench\n{summary(records, coverage_floor(os.environ))}")
-    rows = [row for record in records if isinstance(row := record["official"], dict)]
-    return 100 * tally(map(verdict_of, rows)).coverage
-
-
-def robust_coverage(rows: Sequence[MetricRow]) -> float:
-    """Samples with a robust score, in percent of all."""
-    return 100 * sum(bool(row["scored"]) for row in rows) / len(rows)
-
-
-def differ(rows: Sequence[MetricRow]) -> float:
-    """Number of samples whose official and robust scores differ."""
-    return float(sum(bool(row["differ"]) for row in rows))
-
-
-def mean(rows: Sequence[MetricRow]) -> float:
-    """Mean percent of full marks over the scored samples; NaN below the floor of coverage."""
-    score = mean_of(tally(map(verdict_of, rows)), coverage_floor(os.environ)).value
-    return float("nan") if score is None else score
-
-
-def count(rows: Sequence[MetricRow]) -> float:
-    """Number of samples without an official score for this reason."""
-    return float(len(rows))
-
-
-def plain_mean(scores: Sequence[float]) -> float:
-    """Mean of the plain scores, 0 to 1."""
-    return sum(scores) / len(scores)
+percent = aggregation(metrics.SCALE)

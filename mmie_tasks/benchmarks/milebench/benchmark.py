@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from mmie_tasks.benchmarks.milebench import assets, metrics, task
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, TASKS, VARIANTS, Rule, Sample, has_variant
+from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASKS, VARIANTS, Rule, Sample, has_variant
 from mmie_tasks.core.verdict import Unscored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import (
-    BadRecord,
-    Benchmark,
-    Line,
-    LoggedSample,
-    LoggedSegment,
-    Metric,
-    PublishedRow,
-    Record,
-    Scale,
-)
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, LoggedSegment, PublishedRow, Record
 
 _NOT_IN_ANSWER = {"no_answer", "not_text", "bad_image"}  # reasons that the saved answer lacks
-
-
-def _weights(name: str) -> dict[str, float]:
-    """The weight of each dataset in a mean, as `metrics.total` averages; of a level its own."""
-    if name in MEANS_OF_TASKS:
-        members = [DATASETS_OF[task] for task in MEANS_OF_TASKS[name]]
-        return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}
-    names = MEANS_OF_DATASETS.get(name, (name,))
-    return dict.fromkeys(names, 1 / len(names))
-
-
-def _metrics() -> Iterator[Metric]:
-    titles_by_kind = {
-        "headline": {"real": "Realistic", "diag": "Diagnostic"},
-        "mean": {
-            "temporal": "Temporal",
-            "semantic": "Semantic",
-            "needles": "Needles",
-            "retrieval": "Retrieval",
-            "tasks12": "Mean of 12 tasks",
-            "datasets26": "Mean of 26 datasets",
-        },
-        "task": {name: name for name in TASKS},
-        "dataset": {name: name for name in DATASETS},
-        "level": {
-            "few": "Few images (up to 5)",
-            "medium": "Medium (6 to 31 images)",
-            "many": "Many images (32 and more)",
-        },
-    }
-    for kind, titles in titles_by_kind.items():
-        by = "level" if kind == "level" else "dataset"
-        for name, title in titles.items():
-            yield Metric(name=name, title=title, kind=kind, by=by, weights=_weights(name))
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -177,8 +132,8 @@ PUBLISHED_ROWS = tuple(
 BENCHMARK = Benchmark(
     name="milebench",
     title="MileBench",
-    scale=Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean, tabled=1),
-    metrics=tuple(_metrics()),
+    scale=metrics.SCALE,
+    metrics=metrics.METRICS,
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,

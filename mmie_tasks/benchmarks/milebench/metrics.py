@@ -1,29 +1,19 @@
-"""Verdicts of MileBench's answers, the rows that the runner aggregates, and means over datasets.
+"""Verdicts of MileBench's answers, and the metrics: means over datasets and tasks.
 
 Pure: no files, network, clock, environment or logging.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from mmie_tasks.benchmarks.milebench.official import score_choice, score_needle, score_rouge, score_substring
 from mmie_tasks.benchmarks.milebench.robust import read_choice, read_needle, read_phrase, read_rouge
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, DATASETS_OF, DIAGNOSTIC, REALISTIC, TASK_OF, TASKS, Sample
-from mmie_tasks.core.verdict import (
-    COVERAGE_FLOOR,
-    Mean,
-    Scored,
-    Tally,
-    Verdict,
-    Verdicts,
-    as_row,
-    mean_of,
-    tally,
-    verdict_of,
-)
+from mmie_tasks.core.verdict import Verdict, Verdicts, as_row
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
+from mmie_tasks.runs.rows import RunnerTable
 
 MetricRow: TypeAlias = dict[str, object]
 
@@ -45,7 +35,50 @@ MEANS_OF_DATASETS: Mapping[str, tuple[str, ...]] = {
 }
 """Means of dataset means: how LongLLaVA's evaluator, and the paper's Random row, average."""
 
-_MAX_REASON_CHARACTERS = 90
+
+def _weights(name: str) -> dict[str, float]:
+    """The weight of each dataset in a mean of means; a level has itself."""
+    if name in MEANS_OF_TASKS:
+        members = [DATASETS_OF[task] for task in MEANS_OF_TASKS[name]]
+        return {d: 1 / len(members) / len(datasets) for datasets in members for d in datasets}
+    names = MEANS_OF_DATASETS.get(name, (name,))
+    return dict.fromkeys(names, 1 / len(names))
+
+
+def _metrics() -> Iterator[Metric]:
+    titles_by_kind = {
+        "headline": {"real": "Realistic", "diag": "Diagnostic"},
+        "mean": {
+            "temporal": "Temporal",
+            "semantic": "Semantic",
+            "needles": "Needles",
+            "retrieval": "Retrieval",
+            "tasks12": "Mean of 12 tasks",
+            "datasets26": "Mean of 26 datasets",
+        },
+        "task": {name: name for name in TASKS},
+        "dataset": {name: name for name in DATASETS},
+        "level": {
+            "few": "Few images (up to 5)",
+            "medium": "Medium (6 to 31 images)",
+            "many": "Many images (32 and more)",
+        },
+    }
+    for kind, titles in titles_by_kind.items():
+        by = "level" if kind == "level" else "dataset"
+        for name, title in titles.items():
+            in_table = kind in ("headline", "task")
+            yield Metric(name=name, title=title, kind=kind, by=by, weights=_weights(name), in_table=in_table)
+
+
+SCALE = Scale(full_marks=1, unit="points, 0 to 1", percent=lambda mean: 100 * mean)
+METRICS = tuple(_metrics())
+METRIC_OF = {metric.name: metric for metric in METRICS}
+
+TABLE = RunnerTable(metrics=tuple(metric for metric in METRICS if metric.in_table), scale=SCALE)
+DATASET_TABLE = RunnerTable(metrics=(Metric(name="", title="Mean", kind="headline"),), scale=SCALE)
+"""The runner's table of a task with a single dataset."""
+
 _OFFICIAL = {"rouge": score_rouge, "needle": score_needle, "substring": score_substring}
 _ROBUST = {"rouge": read_rouge, "needle": read_needle, "substring": read_phrase}
 
@@ -100,129 +133,7 @@ def sample_record(sample: Sample, verdicts: Verdicts, signature: str, images: Se
     }
 
 
-def dataset_rows(sample: Sample, verdicts: Verdicts, record: MetricRow, image_set: str) -> MetricRow:
-    """The rows of a ``milebench_<dataset>`` task: metric to what the sample adds to it.
-
-    Args:
-        sample: The question.
-        verdicts: On its answer.
-        record: See `sample_record`.
-        image_set: Id of the sample's images: samples with the same images are not independent.
-    """
-    ids = {"id": sample.id, "image_set": image_set}
-    row = as_row(verdicts.official, **ids)
-    return {
-        "coverage": record,
-        "differ": {"differ": verdicts.differ},
-        "official": row,
-        "robust": as_row(verdicts.robust, **ids),
-        sample.level: row,
-    }
-
-
-def benchmark_rows(sample: Sample, verdicts: Verdicts, record: MetricRow) -> MetricRow:
-    """The rows of the ``milebench`` task: only the metrics that this sample counts for.
-
-    A mean of means gets its values under ``points``, not ``score``: otherwise the runner would
-    print the standard error of the pooled samples beside it.
-
-    Args:
-        sample: The question.
-        verdicts: On its answer.
-        record: See `sample_record`.
-    """
-    rows: MetricRow = {"coverage": record, "differ": {"differ": verdicts.differ}}
-    means = [name for name, tasks in MEANS_OF_TASKS.items() if TASK_OF[sample.dataset] in tasks]
-    means += [name for name, names in MEANS_OF_DATASETS.items() if sample.dataset in names]
-    for kind, verdict in (("official", verdicts.official), ("robust", verdicts.robust)):
-        rows[f"{kind}_{sample.dataset}"] = rows[f"{kind}_{sample.level}"] = as_row(verdict, id=sample.id)
-        part: MetricRow = {"dataset": sample.dataset}
-        if isinstance(verdict, Scored):
-            part["points"] = verdict.points
-        else:
-            part["unscored"] = verdict.reason
-        rows.update({f"{kind}_{mean}": part for mean in means})
-    return rows
-
-
-def by_dataset(verdicts: Iterable[tuple[str, Verdict]]) -> dict[str, Tally]:
-    """Tally per dataset, in the paper's order.
-
-    >>> from mmie_tasks.core.verdict import Scored, Unscored
-    >>> by_dataset([("TQA", Scored(1.0)), ("TQA", Unscored("no_answer"))])
-    {'TQA': Tally(mean=1.0, scored=1, unscored=1)}
-    """
-    grouped: dict[str, list[Verdict]] = {}
-    for dataset, verdict in verdicts:
-        grouped.setdefault(dataset, []).append(verdict)
-    return {dataset: tally(grouped[dataset]) for dataset in DATASETS if dataset in grouped}
-
-
-def total(name: str, tallies: Mapping[str, Tally], floor: float = COVERAGE_FLOOR) -> Mean:
-    """A mean of `MEANS_OF_TASKS` or `MEANS_OF_DATASETS`; none unless all its parts have a mean.
-
-    >>> total("S-1", {"TQA": Tally(1.0, 9, 0)}).why_not
-    'WebQA, MultiModalQA, WikiVQA not in this run'
-    """
-    if name in MEANS_OF_DATASETS:
-        return _mean_of_datasets(MEANS_OF_DATASETS[name], tallies, floor)
-    return _average([_mean_of_datasets(DATASETS_OF[task], tallies, floor) for task in MEANS_OF_TASKS[name]])
-
-
-def _mean_of_datasets(names: Sequence[str], tallies: Mapping[str, Tally], floor: float) -> Mean:
-    if missing := [name for name in names if name not in tallies]:
-        return Mean(None, f"{', '.join(missing)} not in this run")
-    means = [(name, mean_of(tallies[name], floor)) for name in names]
-    return _average([Mean(m.value, m.why_not and f"{name}: {m.why_not}") for name, m in means])
-
-
-def _average(means: Sequence[Mean]) -> Mean:
-    values = [mean.value for mean in means if mean.value is not None]
-    if len(values) < len(means):
-        return Mean(None, "; ".join(mean.why_not for mean in means if mean.why_not))
-    return Mean(sum(values) / len(values))
-
-
-def summary(records: Sequence[MetricRow], floor: float = COVERAGE_FLOOR) -> str:
-    """A text table: per dataset, per task, the totals, unscored samples, and the signature.
-
-    Args:
-        records: The `sample_record` of each sample; at least one.
-        floor: Of coverage, below which there is no mean, 0 to 1.
-    """
-    official_tallies, robust_tallies = _tallies(records, "official"), _tallies(records, "robust")
-    differing = Counter(str(row["dataset"]) for row in records if row["differ"])
-    lines = [f"{'':<28}{'official':>9}{'robust':>9}{'differ':>8}  scored"]
-    for dataset, counts in official_tallies.items():
-        name = f"{TASK_OF[dataset]} {dataset}"
-        scored = f"{counts.scored}/{counts.scored + counts.unscored}"
-        mean = mean_of(counts, floor)
-        pair = _pair(mean, mean_of(robust_tallies[dataset], floor))
-        lines.append(f"{name:<28}{pair}{differing[dataset]:>8}  {scored}{_reason(mean)}")
-    if len(official_tallies) > 1:
-        present = {TASK_OF[dataset] for dataset in official_tallies}
-        tasks = [task for task in TASKS if task in present]
-        means = [name for name in (*MEANS_OF_TASKS, *MEANS_OF_DATASETS) if name not in TASKS]
-        for name in tasks + means:
-            mean = total(name, official_tallies, floor)
-            pair = _pair(mean, total(name, robust_tallies, floor))
-            lines.append(f"{name:<28}{pair}{_reason(mean)}")
-    rows = [row for r in records if isinstance(row := r["official"], Mapping)]
-    unscored = Counter(str(row["unscored"]) for row in rows if "unscored" in row)
-    lines += [f"unscored, {reason}: {count}" for reason, count in sorted(unscored.items())]
-    return "\n".join([*lines, *sorted({str(row["signature"]) for row in records})])
-
-
-def _tallies(records: Sequence[MetricRow], kind: str) -> dict[str, Tally]:
-    rows = ((str(row["dataset"]), row[kind]) for row in records)
-    return by_dataset((name, verdict_of(row)) for name, row in rows if isinstance(row, Mapping))
-
-
-def _pair(official_mean: Mean, robust_mean: Mean) -> str:
-    values = (official_mean.value, robust_mean.value)
-    return "".join(f"{'n/a' if value is None else f'{value:.4f}':>9}" for value in values)
-
-
-def _reason(mean: Mean) -> str:
-    reason = mean.why_not and f"  ({mean.why_not})"
-    return reason if len(reason) <= _MAX_REASON_CHARACTERS else f"{reason[: _MAX_REASON_CHARACTERS - 4]}...)"
+def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
+    """The sample with its verdicts and groups, as the runner's table needs it."""
+    groups = {"dataset": (sample.dataset,), "task": (TASK_OF[sample.dataset],), "level": (sample.level,)}
+    return LoggedSample(id=sample.id, official=verdicts.official, robust=verdicts.robust, groups=groups)

@@ -6,12 +6,11 @@ or ``all`` in place of a dataset.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from loguru import logger
 
 from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
@@ -23,15 +22,16 @@ from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.core.verdict import Mean, Verdicts, mean_of, tally, verdict_of
+from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener, check_images
-from mmie_tasks.runs.benchmark import Doc
+from mmie_tasks.runs.benchmark import Doc, LoggedSample
+from mmie_tasks.runs.rows import Row, aggregation
 
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
 
-VERSION = "1-A"  # of every task of MileBench: the number moves with the scores
+VERSION = "1-B"  # of every task of MileBench: the number moves with the scores
 
 _OPENER = ImageOpener()  # remembers the samples with an image that the model could not be shown
 _drawn_images: dict[str, Path] = {}  # sample id to its combined image, drawn in this process
@@ -118,18 +118,18 @@ def _published_image(doc: Doc) -> list[str]:
     return [path for path in doc["combined"] if is_combined and Path(path).is_file()]
 
 
-def process_results(doc: Doc, results: Sequence[object]) -> MetricRow:
+def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
     """The rows of a ``milebench_<dataset>`` task for one answer."""
-    sample, verdicts, record = _score(doc, results)
-    return metrics.dataset_rows(sample, verdicts, record, image_set=doc["image_set"])
+    graded, record = _score(doc, results)
+    return metrics.DATASET_TABLE.rows(graded, record, image_set=doc["image_set"])  # samples with the same images
 
 
-def process_results_all(doc: Doc, results: Sequence[object]) -> MetricRow:
+def process_results_all(doc: Doc, results: Sequence[object]) -> Mapping[str, MetricRow]:
     """The rows of the ``milebench`` task for one answer."""
-    return metrics.benchmark_rows(*_score(doc, results))
+    return metrics.TABLE.rows(*_score(doc, results))
 
 
-def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, MetricRow]:
+def _score(doc: Doc, results: Sequence[object]) -> tuple[LoggedSample, MetricRow]:
     sample = Sample.from_doc(doc)
     verdicts = score_answer(sample, results, _OPENER.failure(sample.id))
     if doc["variant"] != "combined1":
@@ -138,7 +138,8 @@ def _score(doc: Doc, results: Sequence[object]) -> tuple[Sample, Verdicts, Metri
         images = [str(drawn)]
     else:  # no combined image is drawn for the log
         images = _published_image(doc) or list(doc["images"])
-    return sample, verdicts, metrics.sample_record(sample, verdicts, signature(doc), images)
+    record = metrics.sample_record(sample, verdicts, signature(doc), images)
+    return metrics.graded_sample(sample, verdicts), record
 
 
 def score_answer(sample: Sample, results: Sequence[object], image_problem: str | None = None) -> Verdicts:
@@ -172,50 +173,13 @@ def signature(doc: Doc) -> str:
     return f"{provenance(doc)}{floor_signature(os.environ)}|pkg:{__version__}"
 
 
-def coverage(records: Sequence[MetricRow]) -> float:
-    """Scored samples as a fraction of all; logs the run's summary."""
-    logger.info(f"MileBench\n{metrics.summary(records, coverage_floor(os.environ))}")
-    return tally(verdict_of(r["official"]) for r in records).coverage  # type: ignore[arg-type]
+def task_percent(rows: Sequence[Row]) -> float:
+    """Mean over the datasets of the rows' task, in percent; NaN unless all of them are in the run."""
+    datasets = (str(row["group"]) for row in rows if row)
+    task = next((TASK_OF[dataset] for dataset in datasets), None)
+    return math.nan if task is None else aggregation(metrics.SCALE, metrics.METRIC_OF[task].weights)(rows)
 
 
-def differ(rows: Sequence[MetricRow]) -> float:
-    """How many samples have different official and robust points."""
-    return float(sum(bool(row["differ"]) for row in rows))
-
-
-def mean(rows: Sequence[MetricRow]) -> float:
-    """Mean points (0 to 1) over the scored samples; NaN below the coverage floor."""
-    return _or_nan(mean_of(tally(map(verdict_of, rows)), coverage_floor(os.environ)))
-
-
-def task_mean(rows: Sequence[MetricRow]) -> float:
-    """Mean over the datasets of the rows' task, 0 to 1; NaN unless all of them are in the run."""
-    return _total(TASK_OF[str(rows[0]["dataset"])], rows)
-
-
-def _total(name: str, rows: Sequence[MetricRow]) -> float:
-    tallies = metrics.by_dataset((str(row["dataset"]), verdict_of(row)) for row in rows)
-    return _or_nan(metrics.total(name, tallies, coverage_floor(os.environ)))
-
-
-def _or_nan(mean: Mean) -> float:
-    return float("nan") if mean.value is None else mean.value
-
-
-def _aggregation(name: str) -> Callable[[Sequence[MetricRow]], float]:
-    def aggregate(rows: Sequence[MetricRow]) -> float:
-        return _total(name, rows)
-
-    aggregate.__name__ = aggregate.__qualname__ = name
-    aggregate.__doc__ = f"`metrics.total` of {name!r}: 0 to 1, NaN unless all parts have a mean."
-    return aggregate
-
-
-real = _aggregation("real")
-diag = _aggregation("diag")
-temporal = _aggregation("temporal")
-semantic = _aggregation("semantic")
-needles = _aggregation("needles")
-retrieval = _aggregation("retrieval")
-tasks12 = _aggregation("tasks12")
-datasets26 = _aggregation("datasets26")
+percent = aggregation(metrics.SCALE)
+real = aggregation(metrics.SCALE, metrics.METRIC_OF["real"].weights)
+diag = aggregation(metrics.SCALE, metrics.METRIC_OF["diag"].weights)

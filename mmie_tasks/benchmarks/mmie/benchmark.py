@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mmie_tasks.benchmarks.mmie import assets, data, export, metrics, request, task
-from mmie_tasks.benchmarks.mmie.metrics import FIELDS, slug
-from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, percent_of
+from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE
+from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, Metric, PublishedRow, Record, Scale
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, PublishedRow, Record
 
-_TITLES = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
 _FACTS = {
     "shape": "shape of the answer",
     "answer_images": "images in the answer",
@@ -25,18 +24,6 @@ _FACTS = {
     "missing_images": "missing images",
     "bad_images": "bad images",
 }
-SCALE = Scale(full_marks=FULL_MARKS, unit="points, 0 to 6", whole=True, percent=percent_of)
-METRICS = (
-    Metric(name="", title="AVG", kind="headline"),
-    *(
-        Metric(name=name, title=title, kind=kind, by=kind, weights={name: 1})
-        for kind, titles in (
-            ("category", _TITLES),
-            ("field", {name: name.capitalize() for name in FIELDS} | {"eecs": "EECS"}),
-        )
-        for name, title in titles.items()
-    ),
-)
 
 
 def read_line(line: Line) -> LoggedSample:
@@ -46,7 +33,6 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    field = slug(log_line.optional_text(record, "field"))
     question = log_line.segments(record, "question")
     gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
     answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
@@ -54,7 +40,7 @@ def read_line(line: Line) -> LoggedSample:
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official", FULL_MARKS),
         robust=log_line.verdict(record, "robust", FULL_MARKS),
-        groups={"category": (str(record["category"]),)} | ({"field": (field,)} if field else {}),
+        groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
         question=log_line.question(line, None) if question is None else question,
         gold=log_line.text_segments(target) if gold is None else gold,
         answer=answer or log_line.text_segments(log_line.answer(line)),
@@ -153,6 +139,8 @@ BENCHMARK = Benchmark(
     reread=reread,
     rerecord=rerecord,
     subsets=subsets,
+    counts=metrics.counts,
+    notes=metrics.notes,
     published={
         "mmie": _TOTAL,
         "mmie_1k": _TOTAL,

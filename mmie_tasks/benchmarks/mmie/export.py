@@ -16,12 +16,12 @@ from pathlib import Path
 from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data
-from mmie_tasks.benchmarks.mmie.metrics import leaderboard_row
-from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
+from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE, groups, verdict_in
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
 from mmie_tasks.benchmarks.mmie.task import TASKS
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.runs.benchmark import Record
+from mmie_tasks.runs.benchmark import LoggedSample, Record
 from mmie_tasks.runs.log_files import find_runs, read_lines
 
 COLUMNS = ("Model", "Model Type", "SA", "PBL", "MSR", "AVG")
@@ -176,3 +176,33 @@ def _leaderboard(runs: Sequence[tuple[str, Path]], kind: str, target: Path) -> s
         writer.writeheader()
         writer.writerows(rows)
     return f"{len(rows)} rows written to `{target}`."
+
+
+def leaderboard_row(records: Sequence[Record], model: str, model_type: str) -> dict[str, str | float | None]:
+    """A row with the columns of the project's leaderboard, percent to 2 decimals.
+
+    Args:
+        records: Of the samples of a run.
+        model: The tested model.
+        model_type: ``Interleaved LVLM`` or ``Integrated LVLM``.
+
+    Returns:
+        None where there are no samples, or too few with a score.
+    """
+    from mmie_tasks.runs.metric_values import metric_value  # numpy, which few commands need
+
+    row: dict[str, str | float | None] = {"Model": model, "Model Type": model_type, **dict.fromkeys(CATEGORIES)}
+    samples = [
+        LoggedSample(
+            id=str(record["id"]),
+            official=verdict_in(record, "official"),
+            robust=verdict_in(record, "official"),  # not in the table
+            groups=groups(str(record["category"]), ""),
+            signature=str(record.get("signature", "")),
+        )
+        for record in records
+    ]
+    for metric in METRICS[: len(CATEGORIES) + 1]:  # the average and the categories
+        value = metric_value(samples, metric, "official", SCALE, resamples=0)
+        row[metric.name or "AVG"] = value.percent if value else None
+    return row

@@ -196,7 +196,7 @@ def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegme
     built = BuiltRequest(
         request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
         facts=_facts(facts, checked, assembled, segments, files),
-        answer=tuple(map(_logged, segments)),
+        answer=list(map(_logged, segments)),
     )
     if assembled.left_out:
         return built.withdrawn("left_out", f"{len(assembled.images)} images: the official script takes up to 4")

@@ -16,7 +16,7 @@ from loguru import logger
 from mmie_tasks import __version__
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.metrics import Ends, MetricRow
+from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -27,6 +27,7 @@ from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.runs.rows import aggregation, plain_score
 
 if TYPE_CHECKING:
     import datasets
@@ -35,11 +36,14 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-VERSION = "2-B"
+VERSION = "2-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
 """Values of ``dataset_name``, to the tasks that have them."""
+
+WHOLE_TASKS = ("mmie", "mmie_1k")
+"""The tasks with samples of every category."""
 
 PAPER_JUDGE = "mmie_score"
 """Name of the judge whose scores the paper reports, as signatures have it."""
@@ -145,26 +149,22 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         shown_signature = signature(doc)
     except MmieTasksError as error:  # an unusable judge leaves samples unscored
         shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
-    logged = {"signature": shown_signature, "answer": built.answer}
+    logged = {"signature": shown_signature, "answer": list(built.answer)}
+    table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
+
+    def rows(verdicts: Verdicts, facts: RequestFacts, replies: Sequence[object]) -> MetricRows:
+        record = {**metrics.record(sample, verdicts, facts), **logged, "replies": replies}
+        return table.rows(metrics.graded_sample(sample, verdicts), record)
+
     if built.request is None:
-        verdicts = Verdicts.unscored(built.reason, built.detail)
-        return metrics.rows(sample, verdicts, built.facts, {**logged, "replies": []})
+        return rows(Verdicts.unscored(built.reason, built.detail), built.facts, [])
 
     def make_rows(result: JudgeResult) -> MetricRows:
-        facts = requests.with_usage(built.facts, result.reply)
         replies = [] if result.reply is None else [asdict(result.reply)]
-        return metrics.rows(sample, grade(result), facts, {**logged, "replies": replies})
+        return rows(grade(result), requests.with_usage(built.facts, result.reply), replies)
 
-    pending = PendingSample(
-        request=CheckedRequest(request=built.request), make_rows=make_rows, metrics=metrics.certain(sample)
-    )
-    return JUDGE.submit(pending, plain=_plain_score)
-
-
-def _plain_score(rows: MetricRows) -> Mapping[str, object]:
-    """The official points as a number from 0 to 1, for ``--baseline``; empty if unscored."""
-    percent = rows["official"].get("score")
-    return {"score": percent / 100} if isinstance(percent, float) else {}
+    pending = PendingSample(request=CheckedRequest(request=built.request), make_rows=make_rows, metrics=table.names)
+    return JUDGE.submit(pending, plain=plain_score)
 
 
 def provenance(doc: Doc) -> str:
@@ -184,36 +184,4 @@ def signature(doc: Doc) -> str:
     return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
 
 
-def coverage(records: Sequence[MetricRow]) -> float:
-    """Samples with an official score, in percent of all; prints the run's summary."""
-    logger.info(f"MMIE\n{metrics.summary(records, _interval, coverage_floor(os.environ))}")
-    return metrics.coverage(records)
-
-
-def _interval(points: Sequence[float]) -> Ends | None:
-    from mmie_tasks.core.bootstrap import bootstrap_interval  # numpy, which few commands need
-
-    return bootstrap_interval(points)
-
-
-def ci_low(rows: Sequence[MetricRow]) -> float:
-    """Lower end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_low(rows, _interval, coverage_floor(os.environ))
-
-
-def ci_high(rows: Sequence[MetricRow]) -> float:
-    """Upper end of the 95 % bootstrap interval of the mean, in percent of full marks."""
-    return metrics.ci_high(rows, _interval, coverage_floor(os.environ))
-
-
-def percent(rows: Sequence[MetricRow]) -> float:
-    """Mean in percent of full marks; NaN below the floor of coverage."""
-    return metrics.percent(rows, coverage_floor(os.environ))
-
-
-def points(rows: Sequence[MetricRow]) -> float:
-    """Mean points, 0 to 6; NaN below the floor of coverage."""
-    return metrics.points(rows, coverage_floor(os.environ))
-
-
-share, total, plain_mean = metrics.share, metrics.total, metrics.plain_mean
+percent = aggregation(metrics.SCALE)

@@ -93,6 +93,10 @@ def _difference(comparison: MetricComparison) -> Json:
     }
 
 
+def _is_same(stored: float, percent: float) -> bool:
+    return any(abs(stored * unit - percent) <= _HALF_DIGIT for unit in (1, 100))
+
+
 def _cell(run: TaskRun, metric: Metric) -> Json | None:
     """One metric of one run, by score, and the number of samples whose two scores differ."""
     scale = run.benchmark.scale
@@ -101,8 +105,8 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
     for kind in SCORE_KINDS:
         name = f"{kind}_{metric.name}" if metric.name else kind
         if (value := metric_value(samples, metric, kind, scale)) is not None:
-            stored = run.stored[name] * 100 / scale.tabled if name in run.stored else None  # by the runner
-            if stored is not None and value.percent is not None and abs(stored - value.percent) <= _HALF_DIGIT:
+            stored = run.stored.get(name)  # by the runner; earlier versions have fractions for MileBench
+            if stored is not None and value.percent is not None and _is_same(stored, value.percent):
                 stored = None  # shown only where it differs from the value of the samples
             cell[kind] = {
                 "percent": finite(value.percent),

@@ -11,13 +11,12 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK, grade
-from mmie_tasks.benchmarks.mia_bench.metrics import rows, ungraded
+from mmie_tasks.benchmarks.mia_bench.metrics import record, ungraded
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Unscored, mean_of, tally, verdict_of
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
-from mmie_tasks.runs.metric_values import metric_value
 
 LINES = list(mia_lines(80))
 SOUND = "score of component 1: 3/6, score of component 2: 4/4, total score: 7/10. Fine."
@@ -49,9 +48,8 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     replies = [JudgeReply(text=text, model="m") for text in texts]
     judged = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
     grading = grade(sample, judged) if texts else ungraded("unavailable", "down")
-    row = rows(sample, grading, {"replies": [asdict(reply) for reply in replies], "image": None})
-    row["coverage"]["contradictory"] = contradictory
-    return {"filtered_resps": "A boat.", "input": "Look.", **row}
+    logged = {"replies": [asdict(reply) for reply in replies], "image": None, "contradictory": contradictory}
+    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": {**record(sample, grading), **logged}}
 
 
 ODD = [
@@ -60,16 +58,6 @@ ODD = [
     judged_line("no verdict", index=102),
     judged_line(SOUND, categories=("math", "math"), index=103),
 ]
-
-
-@pytest.mark.parametrize("reading", SCORE_KINDS)
-@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name or "total")
-def test_every_number_is_that_of_the_runners_table(number, reading):
-    lines = [*LINES, *ODD]
-    metric = f"{reading}_{number.name}" if number.name else reading
-    expected = mean_of(tally(verdict_of(line[metric]) for line in lines if metric in line))
-    value = metric_value(map(BENCHMARK.read_line, lines), number, reading, BENCHMARK.scale, 0)
-    assert value.percent == pytest.approx(expected.value, abs=1e-9)
 
 
 def test_official_points_beyond_full_marks_stay_as_the_official_script_has_them():

@@ -12,11 +12,11 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.mia_bench import metrics, prompts, task
+from mmie_tasks.benchmarks.mia_bench import prompts, task
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.core.verdict import Scored
@@ -125,7 +125,8 @@ def test_the_tested_model_gets_the_image_then_the_instruction(docs):
 def test_what_is_no_answer_is_not_judged(docs, answers, reason):
     rows = task.process_results(docs[0], answers)
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
-    assert f"unscored_{reason}" in rows
+    assert rows["official_describe"].get("unscored", reason) == reason
+    assert not any("score" in row for row in rows.values())
     assert rows["coverage"]["replies"] == []
 
 
@@ -168,31 +169,8 @@ def test_missing_data_ends_the_run_in_words(monkeypatch, tmp_path):
         task.process_docs(Dataset.from_list([{"a": 1}]))
 
 
-def test_means_are_in_percent_and_there_is_none_below_the_floor():
-    rows = [{"score": 50.0}] * 9 + [{"unscored": "refused"}]
-    assert task.mean(rows) == 50
-    assert math.isnan(task.mean(rows[1:]))
-    assert task.differ([{"differ": True}, {"differ": False}]) == 1
-    assert task.count(rows) == 10
-    assert task.robust_coverage([{"scored": True}, {"scored": False}]) == 50
-    assert task.plain_mean([0.5, 1.0]) == 0.75
-
-
-def test_coverage_is_the_official_one_in_percent(judged):
-    assert task.coverage([row["coverage"] for row in judged]) == 100
-
-
 def listed():
     return yaml.safe_load(YAML.read_text("utf-8").replace("!function", ""))
-
-
-def test_the_yaml_lists_every_metric_there_is():
-    names = [entry["metric"] for entry in listed()["metric_list"]]
-    both = [f"{kind}{name}" for kind in metrics.SCORE_KINDS for name in metrics.SUFFIXES]
-    reasons = [f"unscored_{reason}" for reason in metrics.REASONS]
-    expected = ["coverage", "robust_coverage", "differ", *both, *reasons, "score"]
-    assert sorted(names) == sorted(expected)
-    assert len(names) == 3 + 2 * (2 + len(CATEGORIES) + len(TYPES)) + len(metrics.REASONS) + 1
 
 
 def behaviour():
@@ -241,11 +219,11 @@ def test_the_bundled_recording_is_of_the_bundled_answers(docs):
 
 
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
-    rows = [{"score": 50.0}, {"unscored": "refused"}]
-    assert math.isnan(task.mean(rows))
+    rows = [{"points": 50.0}, {"unscored": "refused"}]
+    assert math.isnan(task.percent(rows))
     monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:m,base_url=http://127.0.0.1:9/v1,cache=off")
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    assert task.mean(rows) == 50.0
+    assert task.percent(rows) == 50.0
     assert "|min_coverage:0.5|pkg:" in task.signature({"data": "sha256:1"})
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "-1")
     with pytest.raises(SystemExit, match="from 0 to 1"):

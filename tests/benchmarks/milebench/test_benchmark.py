@@ -13,8 +13,6 @@ from support.logged_runs import milebench_lines
 from mmie_tasks.benchmarks.milebench import task
 from mmie_tasks.benchmarks.milebench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.milebench.data import dataset
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS
-from mmie_tasks.benchmarks.milebench.sample import TASKS
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
@@ -32,25 +30,6 @@ def changed(line=ONE, drop=(), **fields):
     return line
 
 
-def runner_value(lines, metric, name):
-    """The runner's value, 0 to 1: the rows of a metric, averaged as in the task file."""
-    rows = [line[metric] for line in lines if metric in line]
-    if name in TASKS:
-        return task.task_mean(rows)
-    if name in MEANS_OF_TASKS or name in MEANS_OF_DATASETS:
-        return getattr(task, name)(rows)
-    return task.mean(rows)
-
-
-@pytest.mark.parametrize("kind", SCORE_KINDS)
-@pytest.mark.parametrize("metric", BENCHMARK.metrics, ids=lambda metric: metric.name)
-def test_every_metric_is_that_runner_values_table(metric, kind):
-    lines = [line for line in LINES if line["coverage"]["level"] != "many"] + many_images()
-    value = metric_value(map(BENCHMARK.read_line, lines), metric, kind, BENCHMARK.scale, 0)
-    expected = runner_value(lines, f"{kind}_{metric.name}", metric.name)
-    assert value.percent == pytest.approx(100 * expected, abs=1e-9)
-
-
 def many_images():
     return list(milebench_lines(3, seed=3, images=40, datasets=["DocVQA", "TQA"]))
 
@@ -60,13 +39,8 @@ def test_a_total_without_all_of_its_datasets_has_no_value():
     real, diag = BENCHMARK.metrics[:2]
     samples = [BENCHMARK.read_line(line) for line in lines]
     assert metric_value(samples, real, "official", BENCHMARK.scale, 0).percent is None
-    assert math.isnan(runner_value(lines, "official_real", "real"))
+    assert math.isnan(task.real([line["official_real"] for line in lines]))
     assert metric_value(samples, diag, "official", BENCHMARK.scale, 0).percent is not None
-
-
-def test_the_weights_of_every_metric_add_up_to_one():
-    for metric in BENCHMARK.metrics:
-        assert math.fsum(metric.weights.values()) == pytest.approx(1)
 
 
 def test_the_images_are_at_their_placeholders():

@@ -1,12 +1,11 @@
 """The paper's averages, recomputed from the rows of its table."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, by_dataset, mean_of, total
+from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_DATASETS, MEANS_OF_TASKS, METRIC_OF, METRICS
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, TASK_OF, TASKS
-from mmie_tasks.core.verdict import Scored, Tally, Unscored, tally
+from mmie_tasks.core.verdict import COVERAGE_FLOOR, Mean, Scored, Verdict
+from mmie_tasks.runs.rows import weighted_mean
 
 PUBLISHED = {  # percent, tasks T-1..I-1, then Real and Diag as printed in the v2 table
     "GPT-4V": "51.7 50.1 22.3 58.5 82.8 77.3 11.1 42.4 81.0 99.7 99.1 86.7 53.0 99.4",
@@ -36,69 +35,54 @@ WITHOUT_RETRIEVAL = {"GPT-4V", "GPT-4o"}  # their printed Diag leaves out I-1
 GPT_4O = PUBLISHED["GPT-4o"]
 
 
-def as_datasets(row):
+def as_datasets(row: str) -> dict[str, list[Verdict]]:
     """Every dataset of a task at the task's published value."""
     values = dict(zip(TASKS, map(float, row.split()), strict=False))
-    return {name: Tally(values[TASK_OF[name]] / 100, 200, 0) for name in DATASETS}
+    return {name: [Scored(values[TASK_OF[name]] / 100)] * 200 for name in DATASETS}
+
+
+def mean_in(datasets: dict[str, list[Verdict]], name: str) -> Mean:
+    return weighted_mean(datasets, METRIC_OF[name].weights, COVERAGE_FLOOR)
+
+
+def percent(datasets: dict[str, list[Verdict]], name: str) -> float:
+    mean = mean_in(datasets, name).value
+    assert mean is not None
+    return 100 * mean
 
 
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_real_and_diag_are_the_published_ones(model):
     *_, real, diag = map(float, PUBLISHED[model].split())
     datasets = as_datasets(PUBLISHED[model])
-    assert 100 * total("real", datasets).value == pytest.approx(real, abs=0.08)
+    assert percent(datasets, "real") == pytest.approx(real, abs=0.08)
     printed = "needles" if model in WITHOUT_RETRIEVAL else "diag"
-    assert 100 * total(printed, datasets).value == pytest.approx(diag, abs=0.08)
+    assert percent(datasets, printed) == pytest.approx(diag, abs=0.08)
 
 
 def test_the_means_of_other_papers_are_the_published_ones():
     datasets = as_datasets(GPT_4O)
-    percent = {name: 100 * total(name, datasets).value for name in MEANS_OF_TASKS}
-    assert percent["temporal"] == pytest.approx(56.2, abs=0.05)  # LongLLaVA's table
-    assert percent["semantic"] == pytest.approx(63.5, abs=0.05)
-    longllava = (percent["temporal"] + percent["semantic"] + percent["retrieval"]) / 3
+    means = {name: percent(datasets, name) for name in MEANS_OF_TASKS}
+    assert means["temporal"] == pytest.approx(56.2, abs=0.05)  # LongLLaVA's table
+    assert means["semantic"] == pytest.approx(63.5, abs=0.05)
+    longllava = (means["temporal"] + means["semantic"] + means["retrieval"]) / 3
     assert longllava == pytest.approx(69.5, abs=0.05)
-    assert percent["needles"] == pytest.approx(99.4, abs=0.05)  # what its row prints as Diag
-    assert percent["diag"] == pytest.approx(95.9, abs=0.05)
+    assert means["needles"] == pytest.approx(99.4, abs=0.05)  # what its row prints as Diag
+    assert means["diag"] == pytest.approx(95.9, abs=0.05)
 
 
 def test_a_mean_of_datasets_weighs_them_equally():
     datasets = as_datasets(GPT_4O)
-    expected = sum(datasets[name].mean for name in MEANS_OF_DATASETS["datasets26"]) / 26
-    assert total("datasets26", datasets).value == pytest.approx(expected)
+    expected = sum(datasets[name][0].points for name in MEANS_OF_DATASETS["datasets26"]) / 26
+    assert percent(datasets, "datasets26") == pytest.approx(100 * expected)
 
 
-def test_a_total_without_one_of_its_datasets_is_none_and_names_it():
+def test_a_mean_without_one_of_its_datasets_has_no_value_and_names_it():
     datasets = as_datasets(GPT_4O)
     del datasets["TQA"]
-    assert total("real", datasets).value is None
-    assert "TQA not in this run" in total("real", datasets).why_not
-    assert total("diag", datasets).value is not None
+    assert mean_in(datasets, "real") == Mean(None, "1 of 26 parts not in this run: TQA")
+    assert mean_in(datasets, "diag").value is not None
 
 
-def test_below_the_floor_of_coverage_there_is_no_mean():
-    mean = mean_of(Tally(0.5, 8, 2))
-    assert (mean.value, mean.why_not) == (None, "only 8 of 10 samples have a score")
-    assert mean_of(Tally(0.5, 9, 1)).value == 0.5
-
-
-def test_nothing_scored_gives_no_mean():
-    assert mean_of(Tally(None, 0, 5)).value is None
-
-
-scored = st.builds(Scored, st.floats(0, 1))
-verdicts = st.lists(scored | st.just(Unscored("no_answer")))
-
-
-@given(verdicts, st.integers(0, 5))
-def test_unscored_samples_never_move_the_mean(some, more):
-    before, after = tally(some), tally([*some, *[Unscored("not_text")] * more])
-    assert after == Tally(before.mean, before.scored, before.unscored + more)
-
-
-@given(verdicts, st.randoms())
-def test_the_order_of_samples_does_not_matter(some, random):
-    one = by_dataset(("TQA", verdict) for verdict in some)
-    other = by_dataset(("TQA", verdict) for verdict in random.sample(some, len(some)))
-    assert one.keys() == other.keys()
-    assert all(one[k].mean == pytest.approx(other[k].mean) for k in one)
+def test_the_weights_of_every_metric_add_up_to_one():
+    assert [sum(metric.weights.values()) for metric in METRICS] == [pytest.approx(1)] * len(METRICS)

@@ -13,6 +13,7 @@ from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.runs.rows import coverage
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +89,7 @@ def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
     assert len(task.doc_to_visual(doc)) == len(doc["images"])
     rows = task.process_results(doc, [doc["gold"]])
     assert rows["official"]["unscored"] == "bad_image"
-    assert whole.name in rows["official"]["detail"]
+    assert whole.name in rows["coverage"]["official"]["detail"]
 
 
 def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
@@ -102,11 +103,10 @@ def test_missing_data_stops_the_runner_with_a_message(monkeypatch):
 def test_a_right_answer_scores_in_every_row_it_counts_for():
     doc = docs()[0]
     rows = task.process_results_all(doc, [doc["gold"]])
-    assert rows["official_DocVQA"]["score"] == 1
-    assert rows["official_S-2"] == rows["official_real"] == {"dataset": "DocVQA", "points": 1.0}
-    assert "official_diag" not in rows
+    assert rows["official_S-2"] == rows["official_real"] == {"id": doc["id"], "group": "DocVQA", "points": 1.0}
+    assert rows["official_diag"] == rows["official_N-1"] == {}
     signature = rows["coverage"]["signature"]
-    assert signature.startswith("task:milebench@1-A|variant:test|prompt:official|")
+    assert signature.startswith("task:milebench@1-B|variant:test|prompt:official|")
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_failure_has_no_score_key(answer, reason):
     rows = task.process_results(docs()[0], [answer])
     assert rows["official"]["unscored"] == rows["robust"]["unscored"] == reason
     assert "score" not in rows["official"]
-    assert task.coverage([rows["coverage"]]) == 0
-    assert math.isnan(task.mean([rows["official"]]))
+    assert coverage([rows["coverage"]]) == 0
+    assert math.isnan(task.percent([rows["official"]]))
 
 
 def test_several_rounds_are_not_a_text():
@@ -134,25 +134,28 @@ def test_several_rounds_are_not_a_text():
 def test_different_official_and_robust_scores_are_counted():
     doc = docs("ImageNeedleInAHaystack")[0]
     rows = task.process_results(doc, [f"**{doc['gold']}**"])
-    assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 1)
-    assert task.differ([rows["differ"], {"differ": False}]) == 1
+    assert (rows["official"]["points"], rows["robust"]["points"]) == (0, 1)
+    assert (rows["official"]["score"], rows["robust"]["score"]) == (0, 100)
+    assert rows["coverage"]["differ"] is True
 
 
 def test_perfect_answers_score_one_where_the_scorer_allows():
     rows = [task.process_results_all(doc, [doc["gold"]]) for doc in docs("all")]
-    parts = [row["robust_real"] for row in rows if "robust_real" in row]
-    assert task.real(parts) == pytest.approx(1, abs=1e-6)
-    assert math.isnan(task.real(parts[1:-1:2][:20]))
+    parts = [row["robust"] for row in rows]
+    assert task.real(parts) == pytest.approx(100, abs=1e-4)
+    assert math.isnan(task.real([part for part in parts if part.get("group") != "TQA"]))
+    assert task.task_percent([row["official_S-3"] for row in rows]) == pytest.approx(100, abs=1e-4)
+    assert math.isnan(task.task_percent([{}, {}]))
     assert {row["coverage"]["dataset"] for row in rows} == set(DATASETS)
 
 
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(monkeypatch):
-    rows = [{"score": 1.0}, {"unscored": "no_answer"}]
+    rows = [{"points": 1.0}, {"unscored": "no_answer"}]
     doc = {"variant": "test", "data": "sha256:1"}
-    assert math.isnan(task.mean(rows))
+    assert math.isnan(task.percent(rows))
     assert "min_coverage" not in task.signature(doc)
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    assert task.mean(rows) == 1.0
+    assert task.percent(rows) == 100.0
     assert "|min_coverage:0.5|pkg:" in task.signature(doc)
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "2")
     with pytest.raises(SystemExit, match="from 0 to 1"):

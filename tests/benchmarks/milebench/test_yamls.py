@@ -36,12 +36,6 @@ def test_every_function_that_a_task_file_names_exists():
         assert callable(getattr(task, name)), name
 
 
-def test_no_metric_name_is_part_of_another():
-    """A group picks its metric by substring."""
-    names = set(re.findall(r"metric: (\S+)", (FOLDER / "_milebench_all").read_text("utf-8")))
-    assert not [(a, b) for a in names for b in names if a != b and a in b]
-
-
 def test_the_readme_lists_all_tasks():
     readme = Path(task.__file__).with_name("README.md").read_text(encoding="utf-8")
     assert readme_table() in readme

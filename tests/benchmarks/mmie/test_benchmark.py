@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mmie_lines
 
-from mmie_tasks.benchmarks.mmie import metrics as totals
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
-from mmie_tasks.benchmarks.mmie.metrics import RequestFacts, rows
-from mmie_tasks.benchmarks.mmie.sample import Sample
-from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
+from mmie_tasks.benchmarks.mmie.metrics import TABLE
+from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
+from mmie_tasks.benchmarks.mmie.task import percent
+from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -26,28 +26,6 @@ def changed(**fields):
     line = copy.deepcopy(LINES[0])
     line["coverage"].update(fields)
     return line
-
-
-def table(lines, metric):
-    """The runner's number: its rows of a metric, averaged as the task file says."""
-    return totals.percent([line[metric] for line in lines if metric in line])
-
-
-def same(found, expected):
-    return (found.percent is None) == math.isnan(expected) and (found.percent is None or found.percent == expected)
-
-
-@pytest.mark.parametrize("number", BENCHMARK.metrics, ids=lambda number: number.name or "AVG")
-def test_every_number_is_that_of_the_runners_table(number):
-    samples = [BENCHMARK.read_line(line) for line in LINES]
-    for reading in SCORE_KINDS:
-        metric = f"{reading}_{number.name}" if number.name else reading
-        found = metric_value(samples, number, reading, BENCHMARK.scale, 0)
-        if number.kind == "field" and reading == "robust":
-            continue  # the runner has none
-        has = any(metric in line for line in LINES)
-        assert (found is not None) == has
-        assert found is None or same(found, table(LINES, metric))
 
 
 @settings(max_examples=200)
@@ -63,13 +41,15 @@ def test_every_number_is_that_of_the_runners_table(number):
     )
 )
 def test_a_mean_is_rounded_as_the_official_table(verdicts):
-    lines = []
-    for index, verdict in enumerate(verdicts):
-        sample = Sample(id=f"SA-{index}", index=index, row=index, category="SA", field="", question=(), gold=())
-        grading = Verdicts(official=verdict, robust=verdict)
-        lines.append(rows(sample, grading, RequestFacts(), {"replies": [], "answer": []}))
-    found = metric_value(map(BENCHMARK.read_line, lines), BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0)
-    assert same(found, table(lines, "official"))
+    samples = [
+        LoggedSample(id=str(n), official=verdict, robust=verdict, groups={}) for n, verdict in enumerate(verdicts)
+    ]
+    value = metric_value(samples, BENCHMARK.metrics[0], "official", BENCHMARK.scale, 0)
+    rows = [TABLE.rows(sample, {})["official"] for sample in samples]
+    expected = percent(rows)
+    assert value.percent == (None if math.isnan(expected) else expected)
+    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+    assert value.percent in (None, percent_of(mean_points(points) or 0))
 
 
 def test_question_gold_and_answer_are_shown_with_their_images():

@@ -161,3 +161,29 @@ def test_the_command_says_what_it_did_and_what_is_wrong_in_words(monkeypatch, ca
         with pytest.raises(SystemExit, match="2"):
             command(monkeypatch, *words)
         assert "mmie-tasks export [-h] {mmie} ..." in capsys.readouterr().err
+
+
+def leaderboard_record(category, points):
+    verdict = {"points": points} if isinstance(points, int) else {"unscored": points, "detail": ""}
+    return {"id": f"{category}-1", "category": category, "official": verdict}
+
+
+def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
+    records = [leaderboard_record(*pair) for pair in (("SA", 4), ("SA", 4), ("MSR", 1), ("MSR", 0))]
+    row = export.leaderboard_row(records, "stub", "Interleaved LVLM")
+    assert list(row.items()) == [
+        ("Model", "stub"),
+        ("Model Type", "Interleaved LVLM"),
+        ("SA", 66.67),
+        ("PBL", None),
+        ("MSR", 8.33),
+        ("AVG", 37.5),
+    ]
+
+
+def test_the_leaderboard_gets_no_number_below_the_floor():
+    records = [leaderboard_record("SA", 4), leaderboard_record("SA", "refused")]
+    row = export.leaderboard_row(records, "m", "t")
+    assert (row["SA"], row["AVG"]) == (None, None)
+    floor = [{**record, "signature": "judge:x|min_coverage:0.5"} for record in records]
+    assert export.leaderboard_row(floor, "m", "t")["AVG"] == 66.67

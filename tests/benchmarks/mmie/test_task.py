@@ -12,9 +12,8 @@ from PIL import Image
 from support.golden import GOLDEN, vectors
 from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
-from support.mmie_yamls import with_metrics
 
-from mmie_tasks.benchmarks.mmie import metrics, prompts, task
+from mmie_tasks.benchmarks.mmie import prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
@@ -23,6 +22,7 @@ from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.runs.rows import coverage
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
 
@@ -128,12 +128,6 @@ def listed():
     return yaml.safe_load(SHARED.read_text("utf-8").replace("!function", ""))
 
 
-def test_the_yaml_has_the_metrics_of_the_rooms_table_and_task_has_their_functions():
-    text = SHARED.read_text("utf-8")
-    assert with_metrics(text) == text
-    assert set(metrics.AGGREGATIONS.values()) <= set(vars(task))
-
-
 def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
     assert listed()["reasoning_tags"] == "none"
     assert listed()["generation_kwargs"]["until"] == []
@@ -142,15 +136,9 @@ def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
 ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "score": 50.0}]
 
 
-def test_numbers_are_the_official_ones():
+def test_scores_are_the_official_ones():
     assert task.percent(ROWS) == 58.33
-    assert task.points(ROWS) == 3.5
-    assert task.ci_low(ROWS) == 50.0
-    assert task.ci_high(ROWS) == pytest.approx(66.67, abs=0.01)
     assert math.isnan(task.percent([{"unscored": "refused"}]))
-    assert task.share([{"holds": True}, {"holds": False}]) == 50
-    assert task.total([{"count": 2}, {"count": 1}]) == 3
-    assert task.plain_mean([0.5, 1.0]) == 0.75
 
 
 def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monkeypatch):
@@ -158,7 +146,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monke
     assert math.isnan(task.percent(rows))
     assert "min_coverage" not in task.signature(docs[0])
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.5")
-    assert (task.percent(rows), task.points(rows), task.ci_low(rows)) == (58.33, 3.5, 50.0)
+    assert task.percent(rows) == 58.33
     assert "|min_coverage:0.5|pkg:" in task.signature(docs[0])
     assert "min_coverage" not in task.provenance(docs[0])
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "half")
@@ -168,7 +156,7 @@ def test_the_floor_of_coverage_is_a_setting_that_the_signature_names(docs, monke
 
 def test_coverage_is_of_all_samples_in_percent(docs):
     rows = [dict(task.process_results(doc, ["[PREDICTIONS_MISSING]"])) for doc in docs]
-    assert task.coverage([row["coverage"] for row in rows]) == 0
+    assert coverage([row["coverage"] for row in rows]) == 0
 
 
 def assemblies():

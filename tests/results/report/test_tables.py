@@ -79,12 +79,12 @@ def test_a_stored_number_is_shown_if_it_differs(
     assert (cell["official"]["stored"], cell["robust"]["stored"]) == expected
 
 
-def test_stored_numbers_are_fractions_if_full_marks_are_1() -> None:
-    scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points, tabled=1)
+def test_a_stored_fraction_of_an_earlier_version_is_the_same_number() -> None:
+    scale = Scale(full_marks=1, unit="fraction", percent=lambda points: 100 * points)
     samples = [sample("1", 1), sample("2", 0)]
     benchmark = replace(SKETCH, scale=scale)
     same = tables_of(run("one", samples, benchmark=benchmark, stored={"official": 0.5}))
-    other = tables_of(run("one", samples, benchmark=benchmark, stored={"official": 0.25}))
+    other = tables_of(run("one", samples, benchmark=benchmark, stored={"official": 25.0}))
     stored = [tables[0]["rows"][0]["cells"][0]["official"]["stored"] for tables in (same, other)]
     assert stored == [None, 25.0]
 

@@ -1,0 +1,142 @@
+"""What a run ends with: notes in the log, details in the results file, and a block of headlines.
+
+The runner's table has the rows that people quote. Everything else that is known of a task (counts, intervals, parts)
+is saved in the results file under ``mmie_tasks``, by task; ``MMIE_TASKS_ROWS=all`` adds it to the table. A run from the
+command line prints one line per task at the very end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import math
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+from tabulate import tabulate
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.runs.benchmark import BadRecord, Benchmark
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.rows import COVERAGE
+from mmie_tasks.runs.summary import Headline, details_of, headline_of, notes_of
+
+KEY = "mmie_tasks"
+"""The key of the details in the results file."""
+
+SETTING = "MMIE_TASKS_ROWS"
+_COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
+_MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
+
+
+def shows_all_rows(environment: Mapping[str, str]) -> bool:
+    """Whether the runner's table gets the details too: ``MMIE_TASKS_ROWS``, ``main`` (default) or ``all``.
+
+    Raises:
+        SettingWrong: It has another value.
+    """
+    setting = environment.get(SETTING) or "main"
+    if setting not in ("main", "all"):
+        hint = f"`export {SETTING}=all` adds counts, intervals and parts to the runner's table"
+        raise SettingWrong(f"`{SETTING}` is {setting!r}; valid are main and all.", hint=hint)
+    return setting == "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summary:
+    headline: Headline
+    details: Mapping[str, float | None]
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """Collects the summaries of the tasks of one evaluation."""
+
+    _tasks: dict[str, _Summary] = field(default_factory=dict)
+
+    def add(self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None) -> None:
+        """Summarise the records of a task, and log its notes."""
+        try:
+            samples = tuple(benchmark.read_line({COVERAGE: record}) for record in records)
+        except BadRecord as error:
+            logger.warning(f"{benchmark.title}: no summary of `{task}`, because {error}.")
+            return
+        run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
+        self._tasks[task] = _Summary(headline=headline_of(run), details=details_of(run, records))
+        logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes_of(run, records)]))
+
+    def add_details(self, results: dict[str, Any], *, as_rows: bool) -> None:
+        """Add the details to the results of the runner, as `KEY` and, if wanted, as rows of its table."""
+        details = {task: dict(summary.details) for task, summary in self._tasks.items()}
+        if details:
+            results[KEY] = details
+        for task, values in details.items() if as_rows else ():
+            rows = results["results"][task]
+            for name, value in values.items():
+                rows.setdefault(f"{name},none", math.nan if value is None else value)
+
+    def block(self, model: str, model_args: str, report: str) -> str:
+        """One line per task, to be printed at the end; empty without a task of ours.
+
+        Args:
+            model: The runner's name of the tested model.
+            model_args: Its arguments.
+            report: The command that makes a report, or how to get one.
+        """
+        if not self._tasks:
+            return ""
+        name = _model_name(model, model_args)
+        lines = [(task, name, *summary.headline.cells[1:]) for task, summary in self._tasks.items()]
+        table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
+        return f"\nmmie-tasks: scores in percent; the intervals hold the sampling error only\n\n{table}\n\n{report}"
+
+    def clear(self) -> None:
+        """Forget the tasks of the evaluation before."""
+        self._tasks.clear()
+
+
+def _model_name(model: str, model_args: str) -> str:
+    """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's name.
+
+    >>> _model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
+    'Qwen2.5-VL-7B-Instruct'
+    """
+    match = None if model == "predictions" else _MODEL.search(model_args)
+    return Path(match[1]).name if match else model
+
+
+def report_command(output_path: str | None, *, has_samples: bool) -> str:
+    """The command that makes a report of a run, or what a run needs for one."""
+    if not output_path or not has_samples:
+        return "hint: with `--output_path DIR --log_samples`, `mmie-tasks report DIR -o report.html` shows every sample"
+    return f"mmie-tasks report {shlex.quote(output_path)} -o report.html"
+
+
+SUMMARY = RunSummary()
+"""Of the evaluation that this process runs; the runner evaluates one at a time."""
+
+
+def summarise_after(aggregate: Callable[..., Any], find_benchmark: Callable[[Any], Benchmark | None]) -> Any:  # noqa: ANN401
+    """Wrap ``TaskOutput.calculate_aggregate_metric``, so that each task of ours is summarised."""
+
+    @functools.wraps(aggregate)
+    def aggregate_and_summarise(output: Any, *args: object, **kwargs: object) -> None:  # noqa: ANN401 - the runner's
+        aggregate(output, *args, **kwargs)
+        benchmark = find_benchmark(output.task)
+        for (metric, _), records in list(output.sample_metrics.items()) if benchmark else ():
+            if metric == COVERAGE and benchmark is not None:
+                limit = getattr(getattr(output.task, "args", None), "limit", None)
+                SUMMARY.add(output.task_name, benchmark, records, limit if limit and limit > 0 else None)
+
+    return aggregate_and_summarise
+
+
+def print_at_exit(text: str) -> None:
+    """Print a text when the process ends: behind the runner's table, however the run was started."""
+    if text:
+        atexit.register(functools.partial(print, text, flush=True))

@@ -1,0 +1,153 @@
+"""The runner's table: the rows that a sample adds to each metric, and the score of the rows.
+
+Every sample has a row for every metric of its task; the row is empty if the sample does not count for the metric. So
+the table of a task has the same lines in every run. All scores are in percent.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mmie_tasks.core.coverage import coverage_floor
+from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
+from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, Scale, ScoreKind
+
+Row: TypeAlias = dict[str, object]
+Aggregation: TypeAlias = Callable[[Sequence[Mapping[str, object]]], float]
+
+COVERAGE = "coverage"
+"""The metric whose rows are the samples' records, which everything else can be computed from again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerTable:
+    """The lines of a task in the runner's table: ``official``, ``robust``, ``coverage``, and parts of ``official``.
+
+    Attributes:
+        metrics: The headline, whose lines are ``official`` and ``robust``, then the metrics with a line
+            ``official_<name>``.
+        scale: Of the verdicts.
+    """
+
+    metrics: tuple[Metric, ...]
+    scale: Scale
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the lines, as a task file lists them."""
+        return (COVERAGE, *self._metric_of)
+
+    @property
+    def _metric_of(self) -> dict[str, tuple[Metric, ScoreKind]]:
+        headline = self.metrics[0]
+        lines: dict[str, tuple[Metric, ScoreKind]] = {
+            "official": (headline, "official"),
+            "robust": (headline, "robust"),
+        }
+        return lines | {f"official_{metric.name}": (metric, "official") for metric in self.metrics if metric.name}
+
+    def rows(self, sample: LoggedSample, record: Mapping[str, object], **fields: object) -> dict[str, Row]:
+        """The row of one sample in each line.
+
+        Args:
+            sample: Its id, verdicts, groups and parts.
+            record: Everything that is needed to score it again; the row of `COVERAGE`.
+            fields: Further fields of every other row.
+        """
+        rows: dict[str, Row] = {COVERAGE: dict(record)}
+        for name, (metric, kind) in self._metric_of.items():
+            group = metric.stratum(sample)
+            rows[name] = {} if group is None else {"id": sample.id, **fields, **self._row(sample, metric, kind, group)}
+        return rows
+
+    def _row(self, sample: LoggedSample, metric: Metric, kind: ScoreKind, group: str) -> Row:
+        """The row of a sample that counts for the metric.
+
+        It has the points under ``score`` too, in percent, unless the metric is a mean of means: the runner computes
+        the standard error of ``score``, which would pool the groups.
+        """
+        verdict = metric.verdict(sample, kind, self.scale)
+        if isinstance(verdict, Unscored):
+            row: Row = {"unscored": verdict.reason}
+        else:
+            row = {"points": verdict.points}
+            if len(metric.weights) == 1:
+                row["score"] = 100 * verdict.points / self.scale.full_marks
+        return row if len(metric.weights) == 1 else {"group": group, **row}
+
+
+def aggregation(scale: Scale, weights: Mapping[str, float] | None = None) -> Aggregation:
+    """The function of a task file that computes a score, in percent, from the rows of a line.
+
+    It gives NaN without a mean: below the floor of coverage, or if a group has no samples.
+
+    Args:
+        scale: Of the points.
+        weights: Group to its weight, for a mean of means; None for a mean over samples.
+    """
+
+    def score(rows: Sequence[Mapping[str, object]]) -> float:
+        groups: defaultdict[str, list[Verdict]] = defaultdict(list)
+        for row in filter(None, rows):
+            groups[ALL if weights is None else str(row["group"])].append(_verdict(row))
+        mean = weighted_mean(groups, weights or {ALL: 1}, coverage_floor(os.environ))
+        return math.nan if mean.value is None else scale.percent(mean.value)
+
+    return score
+
+
+def _verdict(row: Mapping[str, object]) -> Verdict:
+    points = row.get("points")
+    return Scored(float(points)) if isinstance(points, (int, float)) else Unscored(row["unscored"])  # type: ignore[arg-type]  # ours
+
+
+def weighted_mean(groups: Mapping[str, Sequence[Verdict]], weights: Mapping[str, float], floor: float) -> Mean:
+    """The weighted mean of the groups' means, in points, or the reason there is none.
+
+    Samples that the official script leaves out enter neither the mean nor the coverage.
+
+    Args:
+        groups: Group to its verdicts.
+        weights: Group to its weight; weights add up to 1.
+        floor: Of coverage, below which a group has no mean, 0 to 1.
+
+    >>> weighted_mean({"a": [Scored(1), Unscored("left_out")]}, {"a": 0.5, "b": 0.5}, 0.9).why_not
+    '1 of 2 parts not in this run: b'
+    """
+    if absent := [name for name in weights if not groups.get(name)]:
+        if len(weights) == 1:
+            return Mean(None, "no samples in this run")
+        more = ", ..." if len(absent) > 1 else ""
+        return Mean(None, f"{len(absent)} of {len(weights)} parts not in this run: {absent[0]}{more}")
+    total, reasons = 0.0, []
+    for name, weight in weights.items():
+        counted = (v for v in groups[name] if isinstance(v, Scored) or v.reason != "left_out")
+        mean = mean_of(tally(counted), floor)
+        total += weight * (mean.value or 0.0)
+        if mean.why_not:
+            reasons.append(f"{name}: {mean.why_not}" if len(weights) > 1 else mean.why_not)
+    return Mean(None, "; ".join(reasons)) if reasons else Mean(total)
+
+
+def coverage(records: Sequence[Mapping[str, object]]) -> float:
+    """Samples with an official score, in percent of those that the official script does not leave out; NaN if none."""
+    official = [record["official"] for record in records]
+    reasons = [row.get("unscored") for row in official if isinstance(row, Mapping)]
+    counted = [reason for reason in reasons if reason != "left_out"]
+    return 100 * counted.count(None) / len(counted) if counted else math.nan
+
+
+def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:
+    """The official score as a number from 0 to 1, for the runner's ``--baseline``; empty if unscored."""
+    score = rows["official"].get("score")
+    return {"score": score / 100} if isinstance(score, (int, float)) else {}
+
+
+def plain_mean(scores: Sequence[float]) -> float:
+    """The mean of plain scores, 0 to 1, for ``--baseline``."""
+    return sum(scores) / len(scores)

@@ -1,0 +1,172 @@
+"""Summarises a task of a run: the headline, the details of the results file, and notes for the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+from mmie_tasks.core.tables import listed
+from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason
+from mmie_tasks.runs.benchmark import SCORE_KINDS, Record, ScoreKind
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.marks import judge_name, marks_of
+from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
+
+LoggedReply: TypeAlias = Mapping[str, Any]
+
+REASONS: tuple[UnscoredReason, ...] = get_args(UnscoredReason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """What people quote of a task: one line of the block that a run ends with.
+
+    Attributes:
+        task: The task's name.
+        official: The official score in percent, with its 95 % interval.
+        robust: The robust score in percent.
+        scored: How many samples are scored: see `scored_of`.
+        judge: The judge's model; empty for a benchmark that is scored by rule.
+        marks: What makes the score incomparable with the published one: see `marks_of`.
+    """
+
+    task: str
+    official: MetricValue | None
+    robust: MetricValue | None
+    scored: str
+    judge: str
+    marks: tuple[str, ...]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Task, official score with interval, robust score, scored samples, judge and marks, as texts."""
+        return (
+            self.task,
+            percent_with_interval(self.official),
+            percent_text(self.robust),
+            self.scored,
+            self.judge or "by rule",
+            "; ".join(self.marks),
+        )
+
+
+def percent_text(value: MetricValue | None) -> str:
+    """A score in percent to two decimals; ``n/a`` without one."""
+    return "n/a" if value is None or value.percent is None else f"{value.percent:.2f}"
+
+
+def percent_with_interval(value: MetricValue | None) -> str:
+    """A score with its 95 % interval: ``68.52 [44.44, 90.74]``."""
+    interval = None if value is None else value.interval
+    return percent_text(value) + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
+
+
+def headline_of(task_run: TaskRun) -> Headline:
+    """The headline of a task, computed from its samples."""
+    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
+    official, robust = (metric_value(task_run.samples, metric, kind, scale) for kind in SCORE_KINDS)
+    return Headline(
+        task=task_run.task,
+        official=official,
+        robust=robust,
+        scored=scored_of(task_run),
+        judge=judge_name(task_run),
+        marks=marks_of(task_run),
+    )
+
+
+def scored_of(task_run: TaskRun) -> str:
+    """How many samples have an official score: ``9 of 10 (1 left out by the official script)``."""
+    verdicts = [sample.official for sample in task_run.samples]
+    scored = sum(isinstance(verdict, Scored) for verdict in verdicts)
+    left_out = sum(isinstance(verdict, Unscored) and verdict.reason == "left_out" for verdict in verdicts)
+    remark = f" ({left_out:,} left out by the official script)" if left_out else ""
+    return f"{scored:,} of {len(verdicts) - left_out:,}{remark}"
+
+
+def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
+    """Every number of a task, for the results file; the names do not depend on the samples.
+
+    Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for the metrics in the
+    runner's table, both ends of the 95 % interval of the official score, ``ci95_low_<metric>`` and
+    ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
+    ``points_<n>`` where points are whole numbers, ``differ``, and the benchmark's own.
+    """
+    benchmark, samples = task_run.benchmark, task_run.samples
+    details: dict[str, float | None] = {}
+    for metric in metrics_of([task_run]):
+        name = f"_{metric.name}" if metric.name else ""
+        has_interval = metric.in_table or metric.kind == "headline"
+        for kind in SCORE_KINDS:
+            resamples = {} if has_interval and kind == "official" else {"resamples": 0}
+            value = metric_value(samples, metric, kind, benchmark.scale, **resamples)
+            details[f"{kind}{name}"] = value.percent if value else None
+            if kind == "official":
+                details |= _counts_and_interval(name, value, has_interval)
+    details["differ"] = float(sum(sample.differs for sample in samples))
+    for kind, prefix in (("official", ""), ("robust", "robust_")):
+        unscored = reasons_of(task_run, kind)
+        details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
+    if benchmark.scale.whole:
+        points = Counter(sample.official.points for sample in samples if isinstance(sample.official, Scored))
+        details |= {f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)}
+    return details | dict(benchmark.counts(records))
+
+
+def _counts_and_interval(name: str, value: MetricValue | None, has_interval: bool) -> dict[str, float | None]:
+    counts: dict[str, float | None] = {
+        f"scored{name}": float(value.scored if value else 0),
+        f"samples{name}": float(value.total if value else 0),
+    }
+    if has_interval:
+        interval = value.interval if value else None
+        counts |= {f"ci95_low{name}": interval.low if interval else None}
+        counts |= {f"ci95_high{name}": interval.high if interval else None}
+    return counts
+
+
+def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:
+    """How many samples have no score, by reason."""
+    verdicts = (sample.verdict(kind) for sample in task_run.samples)
+    return Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+
+
+def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
+    """Lines for the log about what is not as usual, about the judge's replies, and the signatures."""
+    official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
+    if official == robust:
+        yield from [f"unscored: {listed(official)}"] if official else []
+    else:
+        yield f"without official score: {listed(official) or 'none'}; without robust score: {listed(robust) or 'none'}"
+    if differing := sum(sample.differs for sample in task_run.samples):
+        yield f"official and robust scores differ: {differing:,}"
+    yield from task_run.benchmark.notes(records)
+    if task_run.benchmark.judge is not None:
+        yield _describe_replies(records)
+    yield from task_run.signatures
+
+
+def replies_of(record: Record) -> list[LoggedReply]:
+    """The replies under ``replies`` of a sample's record."""
+    replies = record.get("replies")
+    return replies if isinstance(replies, list) else []
+
+
+def _describe_replies(records: Sequence[Record]) -> str:
+    """One line: replies per model, replies from the cache, tokens, US dollars.
+
+    Tokens and dollars of cached replies are those of the first time.
+    """
+    replies = [reply for record in records for reply in replies_of(record)]
+    models = Counter(str(reply["model"]) for reply in replies)
+    cached = sum(bool(reply["cached"]) for reply in replies)
+    usages = [reply["usage"] for reply in replies]
+    tokens_in, tokens_out = (sum(usage[name] for usage in usages) for name in ("input_tokens", "output_tokens"))
+    costs = [usage["cost_usd"] for usage in usages]
+    dollars = "cost unknown" if None in costs else f"{sum(costs):.4f} USD"
+    return (
+        f"replies: {listed(models) or 'none'}; {cached:,} from the cache; "
+        f"{tokens_in:,.0f} tokens in, {tokens_out:,.0f} out, {dollars}"
+    )

@@ -1,0 +1,128 @@
+"""The runner's table has the same lines in every run, and its scores are those of the results commands."""
+
+import math
+import random
+from importlib import import_module
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+from support.metric_lists import files, with_metrics
+
+from mmie_tasks.benchmarks.registry import benchmark_of_task
+from mmie_tasks.core.paths import task_dir
+from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
+from mmie_tasks.runs.metric_values import metric_value
+from mmie_tasks.runs.rows import RunnerTable, aggregation, coverage, plain_mean, plain_score, weighted_mean
+
+SCALE = Scale(full_marks=4, unit="points, 0 to 4", percent=lambda mean: 25 * mean)
+WHOLE = Metric(name="", title="All", kind="headline")
+EVEN = Metric(name="even", title="Even", kind="part", by="parity", weights={"even": 1})
+HALVES = Metric(name="halves", title="Halves", kind="mean", by="parity", weights={"even": 0.5, "odd": 0.5})
+TABLE = RunnerTable(metrics=(WHOLE, EVEN, HALVES), scale=SCALE)
+
+
+def sample(points: float | None, number: int = 0) -> LoggedSample:
+    verdict = Unscored("refused", "no") if points is None else Scored(points)
+    groups = {"parity": ("odd" if number % 2 else "even",)}
+    return LoggedSample(id=str(number), official=verdict, robust=verdict, groups=groups)
+
+
+def test_every_sample_has_a_row_in_every_line_and_it_is_empty_where_the_sample_does_not_count() -> None:
+    rows = TABLE.rows(sample(3, number=1), {"id": "1"}, image_set="a")
+    assert rows == {
+        "coverage": {"id": "1"},
+        "official": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
+        "robust": {"id": "1", "image_set": "a", "points": 3, "score": 75.0},
+        "official_even": {},
+        "official_halves": {"id": "1", "image_set": "a", "group": "odd", "points": 3},
+    }
+    assert tuple(rows) == TABLE.names
+
+
+def test_an_unscored_sample_has_its_reason_and_nothing_that_a_standard_error_could_use() -> None:
+    rows = TABLE.rows(sample(None), {})
+    assert rows["official"] == {"id": "0", "unscored": "refused"}
+    assert rows["official_halves"] == {"id": "0", "group": "even", "unscored": "refused"}
+
+
+def test_a_mean_of_means_has_no_value_if_a_group_is_missing() -> None:
+    rows = [TABLE.rows(sample(4, n), {})["official_halves"] for n in (0, 1, 2)]
+    halves = aggregation(SCALE, HALVES.weights)
+    assert halves(rows) == 100
+    assert math.isnan(halves(rows[::2]))
+    assert math.isnan(aggregation(SCALE)([{}, {}]))
+
+
+def test_below_the_floor_of_coverage_there_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [TABLE.rows(sample(points, n), {})["official"] for n, points in enumerate([4, 2, None])]
+    assert math.isnan(aggregation(SCALE)(rows))
+    monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", "0.6")
+    assert aggregation(SCALE)(rows) == 75
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(0, 3), st.randoms())
+def test_neither_unscored_samples_nor_the_order_move_a_mean(
+    points: list[int], n_unscored: int, order: random.Random
+) -> None:
+    verdicts = [Scored(float(value)) for value in points]
+    few = [Unscored("unparsed")] * min(n_unscored, len(points) // 9)
+    left_out = [Unscored("left_out")] * n_unscored
+    mixed = order.sample([*verdicts, *few, *left_out], len(verdicts) + len(few) + len(left_out))
+    assert weighted_mean({"all": mixed}, {"all": 1}, 0.9) == weighted_mean({"all": verdicts}, {"all": 1}, 0.9)
+
+
+def test_coverage_is_in_percent_of_the_samples_that_the_official_script_does_not_leave_out() -> None:
+    verdicts = [{"score": 1.0}, {"points": 2}, {"unscored": "refused"}, {"unscored": "left_out"}]
+    assert coverage([{"official": verdict} for verdict in verdicts]) == pytest.approx(200 / 3)
+    assert math.isnan(coverage([{"official": {"unscored": "left_out"}}]))
+
+
+def test_plain_scores_for_the_baseline_are_from_0_to_1() -> None:
+    assert plain_score(TABLE.rows(sample(3), {})) == {"score": 0.75}
+    assert plain_score(TABLE.rows(sample(None), {})) == {}
+    assert plain_mean([0.5, 1.0]) == 0.75
+
+
+LOGS = {
+    "mmie": ("mmie/_mmie_all", list(mmie_lines(60, unscored=0.05))),
+    "milebench": ("milebench/_milebench_all", list(milebench_lines(3))),
+    "mia_bench": ("mia_bench/mia_bench.yaml", list(mia_lines(80))),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_task_file_computes_what_the_results_commands_compute(name: str) -> None:
+    file, lines = LOGS[name]
+    benchmark = benchmark_of_task(name)
+    assert benchmark is not None
+    samples = [benchmark.read_line(line) for line in lines]
+    text = (task_dir() / file).read_text(encoding="utf-8").replace("!function ", "")
+    functions = {entry["metric"]: entry["aggregation"] for entry in yaml.safe_load(text)["metric_list"]}
+    metrics = {f"official_{metric.name}": metric for metric in benchmark.metrics if metric.in_table}
+    assert {*functions} - {"score"} == {"coverage", "official", "robust", *metrics}
+    for line, path in functions.items():
+        if line in ("score", "coverage"):
+            continue
+        module, _, function = path.rpartition(".")
+        value = getattr(import_module(module), function)([logged[line] for logged in lines])
+        kind = "robust" if line == "robust" else "official"
+        expected = metric_value(samples, metrics.get(line, benchmark.metrics[0]), kind, benchmark.scale, 0)
+        if expected is None or expected.percent is None:
+            assert math.isnan(value), line
+        else:
+            assert value == pytest.approx(expected.percent, abs=1e-9), line
+
+
+@pytest.mark.parametrize(("name", "metrics"), files().items())
+def test_task_files_list_the_lines_of_the_table(name: str, metrics: str) -> None:
+    text = (task_dir() / name).read_text(encoding="utf-8")
+    assert with_metrics(text, metrics) == text, "run `make yamls`"
+
+
+def test_the_tables_of_the_three_benchmarks_fit_a_screen() -> None:
+    n_lines = sum((task_dir() / file).read_text(encoding="utf-8").count("- metric: ") for file, _ in LOGS.values())
+    assert n_lines <= 60

@@ -1,0 +1,105 @@
+"""The headline of a task, its details for the results file, and notes for the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.logged_runs import mia_lines, milebench_lines, mmie_lines
+
+from mmie_tasks.benchmarks.registry import benchmark_of_task
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.runs.benchmark import LoggedSample
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
+
+REPLY = {"model": "grader-1", "cached": False, "usage": {"input_tokens": 1_000, "output_tokens": 2, "cost_usd": 0.5}}
+LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
+
+
+def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None) -> TaskRun:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    samples = tuple(
+        LoggedSample(
+            id=str(n),
+            official=verdict,
+            robust=robust or verdict,
+            groups={"category": ("SA",)},
+            signature="judge:openai|model:gpt-4o|paper_judge:no",
+        )
+        for n, verdict in enumerate(verdicts)
+    )
+    return TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
+
+
+def test_the_headline_has_what_people_quote() -> None:
+    verdicts = [*[Scored(6.0)] * 5, *[Scored(0.0)] * 5, Unscored("left_out"), Unscored("unavailable")]
+    assert headline_of(run_of(*verdicts)).cells == (
+        "mmie",
+        "50.00 [20.00, 80.00]",
+        "50.00",
+        "10 of 11 (1 left out by the official script)",
+        "gpt-4o",
+        "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
+    )
+
+
+def test_without_a_mean_the_headline_has_no_number() -> None:
+    assert headline_of(run_of(Scored(6.0), Unscored("unavailable"))).cells[1:4] == ("n/a", "n/a", "1 of 2")
+
+
+def test_one_sample_has_no_interval() -> None:
+    assert headline_of(run_of(Scored(6.0))).cells[1] == "100.00"
+
+
+def test_samples_that_the_official_script_leaves_out_are_named_and_do_not_count() -> None:
+    assert scored_of(run_of(*[Scored(1.0)] * 1200, Unscored("refused"))) == "1,200 of 1,201"
+    assert scored_of(run_of(Scored(1.0), Unscored("left_out"))) == "1 of 1 (1 left out by the official script)"
+
+
+def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
+    empty: list[dict[str, object]] = []
+    few = details_of(run_of(Unscored("unavailable")), empty)
+    many = details_of(run_of(*map(Scored, map(float, range(7)))), empty)
+    assert few.keys() == many.keys()
+    assert (few["unscored_unavailable"], few["scored"], few["samples"], few["official"]) == (1, 0, 1, None)
+    assert (many["points_6"], many["scored_SA"], many["samples_PBL"], many["official_SA"]) == (1, 7, 0, 50.0)
+    low, high = many["ci95_low_SA"], many["ci95_high_SA"]
+    assert low is not None
+    assert high is not None
+    assert low < 50 < high
+
+
+@pytest.mark.parametrize("task", LINES)
+def test_every_benchmark_has_details_for_each_of_its_metrics(task: str) -> None:
+    benchmark = benchmark_of_task(task)
+    assert benchmark is not None
+    lines = list(LINES[task](29))
+    samples = tuple(map(benchmark.read_line, lines))
+    run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
+    details = details_of(run, [line["coverage"] for line in lines])
+    names = {f"_{metric.name}" if metric.name else "" for metric in benchmark.metrics}
+    assert {f"{kind}{name}" for name in names for kind in ("official", "robust", "scored", "samples")} <= details.keys()
+
+
+def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() -> None:
+    run = run_of(Scored(1.0), Unscored("unavailable"), Unscored("unavailable"), robust=Scored(2.0))
+    plain = replace(run, benchmark=replace(run.benchmark, notes=lambda _: ["a note of the benchmark"]))
+    records = [{"replies": [REPLY]}, {"replies": [{**REPLY, "cached": True, "model": "grader-2"}]}, {"replies": []}]
+    assert list(notes_of(plain, records)) == [
+        "without official score: unavailable (2); without robust score: none",
+        "official and robust scores differ: 3",
+        "a note of the benchmark",
+        "replies: grader-1 (1), grader-2 (1); 1 from the cache; 2,000 tokens in, 4 out, 1.0000 USD",
+        "judge:openai|model:gpt-4o|paper_judge:no",
+    ]
+    free = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
+    assert any(line.endswith("cost unknown") for line in notes_of(plain, [{"replies": [free]}]))
+
+
+def test_equal_reasons_of_both_scores_are_one_note_and_a_run_without_any_has_none() -> None:
+    run = run_of(Scored(1.0), Unscored("refused"))
+    assert next(iter(notes_of(run, []))) == "unscored: refused (1)"
+    assert not any("score" in note for note in notes_of(run_of(Scored(1.0)), []))
