@@ -81,7 +81,7 @@ def test_every_logged_sample_can_be_rescored(workplace: Workplace, whole: Comman
 def test_the_results_file_has_version_and_provenance(workplace: Workplace, whole: CommandResult) -> None:
     (results,) = (workplace.folder / "out").rglob("*_results.json")
     config = json.loads(results.read_text(encoding="utf-8"))["configs"]["milebench"]
-    assert config["metadata"]["version"] == "1-A"
+    assert config["metadata"]["version"] == "1-B"
     assert config["metadata"]["provenance"] in whole.output
 
 
@@ -90,14 +90,14 @@ def test_logged_answers_score_the_same_again_together_and_by_dataset(
 ) -> None:
     again = play_back(workplace, workplace.folder / "out", "--tasks", "milebench,milebench_DocVQA")
     assert rounded(again) == rounded(whole)
-    assert rounded(again, "MileBench DocVQA")["official"] == 1
+    assert rounded(again, "MileBench DocVQA")["official"] == 100
     assert "2 of 2 answers found" in again.output
 
 
 def test_a_model_sees_the_images_on_two_processes(workplace: Workplace) -> None:
     tasks = "milebench_T-1,milebench_GPR1200_combined1,milebench_adv"
     result = workplace.run(*("lmms-eval", "--model", "stub", "--tasks", tasks), processes=2, MILEBENCH_DATA=str(DATA))
-    assert rounded(result, "MileBench adv")["coverage"] == 1, result.output
+    assert rounded(result, "MileBench adv")["coverage"] == 100, result.output
     assert rounded(result, "MileBench GPR1200 combined1")["official"] == 0
     assert {f"MileBench Action{name}" for name in ("Localization", "Prediction", "Sequence")} <= {
         task for task, _ in result.values
@@ -124,7 +124,7 @@ def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_sc
     (tmp_path / "pred.json").write_text(json.dumps(entries), encoding="utf-8")
     result = play_back(workplace, tmp_path / "pred.json", "--tasks", "milebench_TQA")
     printed = rounded(result, "MileBench TQA")
-    assert printed["coverage"] == 0.5
+    assert printed["coverage"] == 50
     assert printed["official"] != printed["official"]  # NaN
     assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in result.output
 
