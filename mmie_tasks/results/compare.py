@@ -245,15 +245,16 @@ class Comparison:
     floor: float
 
 
-def compare(a: TaskRun, b: TaskRun, options: CompareOptions) -> Comparison:
+def compare(a: TaskRun, b: TaskRun, options: CompareOptions, labels: tuple[str, str] = ("A", "B")) -> Comparison:
     """Compare one task of two runs.
 
     Args:
         a: The run that differences are counted from.
         b: The other.
         options: Which score, resamples, correction and number of samples.
+        labels: Names of the runs in reasons.
     """
-    runs = AlignedRuns([a, b], ["A", "B"], options.score_kind)
+    runs = AlignedRuns([a, b], labels, options.score_kind)
     resampling = Resampling(options.resamples)
     metrics = [c for m in runs.metrics if (c := _compare_metric(runs, m, resampling)) is not None]
     of_a, of_b = runs.run_points(PLAIN_MEAN)

@@ -215,7 +215,10 @@ def _notes(task: JoinedTask) -> Iterator[list[object]]:
         if absent := len(task.rows) - len(task_run.samples):
             yield [index, f"it lacks {counted(absent, 'sample')} that other runs have"]
     if keys := ", ".join(unlike_keys(task)):
-        yield [None, f"the difference of the runs is not shown: they were not scored alike, see {plain(keys)}"]
+        yield [
+            None,
+            f"the difference of the runs is not shown: they were not scored alike, they differ in {plain(keys)}",
+        ]
 
 
 def spend(task: JoinedTask) -> list[list[object]]:

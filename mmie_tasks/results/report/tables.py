@@ -75,7 +75,8 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
     """The second run minus the first, by kind and name of the metric; empty unless there are two, scored alike."""
     match [run for _, run in task.present]:
         case [a, b] if not unlike_keys(task):
-            return {(c.metric.kind, c.metric.name): _difference(c) for c in compare(a, b, _COMPARISON).metrics}
+            metrics = compare(a, b, _COMPARISON, ("first run", "second run")).metrics
+            return {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
     return {}
 
 

@@ -140,7 +140,10 @@ def test_signatures_and_spend_are_those_of_the_runs() -> None:
     assert content["notes"] == [
         [0, "its samples were not all scored alike: they differ in judge, model, task, t"],
         [1, "it lacks 1 sample that other runs have"],
-        [None, "the difference of the runs is not shown: they were not scored alike, see judge, model, task, t"],
+        [
+            None,
+            "the difference of the runs is not shown: they were not scored alike, they differ in judge, model, task, t",
+        ],
     ]
 
 
