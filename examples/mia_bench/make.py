@@ -264,9 +264,9 @@ def replies(folder: Path) -> list[str]:
     return [
         export_line(
             CachedReply(
-                signature="judge:made_up|model:nobody",
+                signature="judge:made_up|model:made-up",
                 request_key=content_key(replace(request_of(doc, answer), attempt=attempt)),
-                reply=JudgeReply(text=sentence(marks), model="nobody"),
+                reply=JudgeReply(text=sentence(marks), model="made-up"),
                 time_s=0,
             )
         )

@@ -19,7 +19,7 @@ from content import ANSWERS, PROMPTS, REPLIES, SAMPLES, Part
 from PIL import Image, ImageDraw
 
 HERE = Path(__file__).resolve().parent
-JUDGE = "judge:made_up|model:nobody"
+JUDGE = "judge:made_up|model:made-up"
 SIZE = (96, 96)  # pixels
 RED, GREEN, BLUE, YELLOW, BROWN, GREY = (*("#c0392b", "#27ae60", "#2980b9"), *("#f1c40f", "#8d5524", "#95a5a6"))
 
@@ -202,7 +202,7 @@ def replies(folder: Path) -> list[str]:
         recorded = CachedReply(
             signature=JUDGE,
             request_key=content_key(asked.request),
-            reply=JudgeReply(text=REPLIES[doc["id"]], model="nobody"),
+            reply=JudgeReply(text=REPLIES[doc["id"]], model="made-up"),
             time_s=0,
         )
         lines.append(export_line(recorded))

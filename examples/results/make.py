@@ -107,7 +107,7 @@ def mia_bench_lines() -> list[str]:
 
     docs = dataset({"MIA_BENCH_DATA": str(EXAMPLES / "mia_bench" / "data")})
     return [
-        line("nobody", request_of(doc, answer), mia_bench.sentence((marks, f" {total}", reasons)))
+        line("made-up", request_of(doc, answer), mia_bench.sentence((marks, f" {total}", reasons)))
         for doc, (answer, marks, total, reasons) in zip(docs, MIA_BENCH, strict=True)
     ]
 
@@ -120,7 +120,7 @@ def main(folder: Path = HERE) -> None:
     mia_bench.write_lines(answers / "milebench.jsonl", milebench_answers())
     of_b = mmie_requests(said, answers)
     marks = {name: mark for name, (_, mark) in MMIE.items() if mark is not None}
-    replies = mmie_lines("nobody", of_b, marks) + mia_bench_lines()
+    replies = mmie_lines("made-up", of_b, marks) + mia_bench_lines()
     (folder / "replies.jsonl").write_text("".join(replies), encoding="utf-8")
     first = {each["id"]: each["answer"] for each in mmie.answers()}
     of_a = mmie_requests(first, EXAMPLES / "mmie" / "answers")

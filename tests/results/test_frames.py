@@ -46,7 +46,7 @@ def test_samples_of_a_run_are_a_table_with_a_row_per_logged_sample(out: Path) ->
     assert frame["official_percent"].max() <= 100
     assert frame.loc[frame["official"] == 3, "official_percent"].eq(50).all()
     assert frame.groupby("category").size().to_dict() == {"SA": 30, "PBL": 30, "MSR": 30}
-    assert frame["judge"].eq("nobody").all()
+    assert frame["judge"].eq("made-up").all()
     assert frame["reply"].str.startswith("### Feedback").all()
     assert frame["second_reply"].isna().all()
     assert frame["cost_usd"].sum() == pytest.approx(0.003 * len(frame))

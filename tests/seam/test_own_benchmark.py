@@ -116,7 +116,7 @@ def test_the_run_ends_with_a_line_for_each_task_and_the_command_for_a_report(res
     assert "45.45 [" in odd_one_out
     assert "68.52 [44.44, 90.74]" in mmie
     assert "9 of 10 (1 left out by the official script)" in mmie
-    assert "11 of 20,103 samples; judge: nobody, not the paper's; other prompt words; 1 unscored" in mmie
+    assert "11 of 20,103 samples; judge: made-up, not the paper's; other prompt words; 1 unscored" in mmie
     assert block.rstrip().splitlines()[-1] == "mmie-tasks report out -o report.html"
 
 

@@ -90,7 +90,7 @@ def test_both_models_are_judged_by_the_same_judge(workplace: Workplace, task: st
     ]
     assert len(signatures) == {"mmie": 22, "mia_bench": 16}[task]
     assert len(set(signatures)) == 1
-    assert signatures[0].startswith("judge:made_up|model:nobody|")
+    assert signatures[0].startswith("judge:made_up|model:made-up|")
 
 
 def test_every_answer_of_the_second_model_has_a_reply(workplace: Workplace) -> None:

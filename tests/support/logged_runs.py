@@ -26,7 +26,7 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.judges.base import JudgeReply, Usage
 
-JUDGE = "judge:made_up|model:nobody"
+JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
 
 Line = dict[str, Any]
@@ -169,7 +169,7 @@ def write_run(
 
 def _reply(text: str) -> JudgeReply:
     usage = Usage(input_tokens=900, output_tokens=80, cost_usd=0.003)
-    return JudgeReply(text=text, model="nobody", usage=usage)
+    return JudgeReply(text=text, model="made-up", usage=usage)
 
 
 def _line(number: int, rows: Mapping[str, object], answer: str, prompt: str, target: str) -> Line:

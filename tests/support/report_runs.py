@@ -10,7 +10,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Scale
 from mmie_tasks.runs.log_files import Run, TaskRun
 
-SIGNATURE = "judge:made_up|model:nobody|task:sketch@1-A"
+SIGNATURE = "judge:made_up|model:made-up|task:sketch@1-A"
 SCALE = Scale(full_marks=4, unit="points, 0 to 4", whole=True, percent=lambda points: round(25 * points, 2))
 
 

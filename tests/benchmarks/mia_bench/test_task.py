@@ -61,7 +61,7 @@ def test_the_bundled_replies_give_both_readings(judged):
 
 def test_the_signature_names_judge_prompt_data_and_who_the_paper_asked(judged):
     (signature,) = {row["coverage"]["signature"] for row in judged}
-    assert signature.startswith("judge:made_up|model:nobody|replayed:")
+    assert signature.startswith("judge:made_up|model:made-up|replayed:")
     for part in ("|paper_judge:no|", "|prompt:official,", "|task:mia_bench@", "|data:sha256:"):
         assert part in signature
 

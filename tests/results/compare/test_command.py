@@ -83,7 +83,7 @@ def test_another_judge_is_refused_unless_it_is_ignored(two):
 
 
 def test_a_replayed_judge_is_the_same_judge(two):
-    assert "pairs" in compare(*two("mmie", judge="judge:made_up|model:nobody|replayed:0123456789ab"))
+    assert "pairs" in compare(*two("mmie", judge="judge:made_up|model:made-up|replayed:0123456789ab"))
 
 
 def test_tasks_of_only_one_run_are_not_compared(two, tmp_path):

@@ -91,7 +91,7 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benc
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
-    for task, asked, published, judge in (("mmie", 60, 20_103, "nobody"), ("milebench", 87, 6_440, "")):
+    for task, asked, published, judge in (("mmie", 60, 20_103, "made-up"), ("milebench", 87, 6_440, "")):
         for run_index, summary in enumerate(by_task[task]):
             marks = marks_of(three_benchmarks[run_index].tasks[task])
             expected = {"run": run_index, "judge": judge, "asked": asked, "published": published, "marks": list(marks)}
