@@ -4,7 +4,7 @@ import functools
 import gc
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -56,10 +56,9 @@ class Pretender:
 
 
 @pytest.fixture(autouse=True)
-def _no_model_of_another_test() -> Iterator[None]:
-    gc.collect()
-    yield
-    gc.collect()
+def _no_model_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record of its own for each test: collecting the models of others would take seconds."""
+    monkeypatch.setattr(model_memory, "_tested_models", weakref.WeakSet())
 
 
 def holding(build: Callable[[Model, nn.Module], object]) -> tuple[Model, weakref.ref[nn.Module]]:

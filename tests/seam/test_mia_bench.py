@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +41,17 @@ def evaluate(
     *more: str,
     url: str = "",
     command: tuple[str, ...] = ("lmms-eval",),
-    own_process: bool = False,
     processes: int = 1,
     **variables: str,
 ) -> CommandResult:
-    run = workplace.run_process if own_process else partial(workplace.run, processes=processes)
     judge = ("--launcher_args", f"name=openai,model=judge-model,base_url={url}") if url else ()
     model = () if "--model" in more else ("--model", "predictions")
     args = () if model == () else ("--model_args", f"path={ANSWERS}")
-    return run(
+    return workplace.run(
         *command,
         *(*model, *args, "--tasks", "mia_bench", "--output_path", "out", "--log_samples"),
         *(*judge, *more),
+        processes=processes,
         MIA_BENCH_DATA=str(DATA),
         OPENAI_API_KEY=KEY,
         **variables,
@@ -110,6 +108,7 @@ def test_replies_of_a_judge_server_give_the_table_the_log_and_the_usage(
 def test_two_processes_judge_their_own_halves(workplace: Workplace, server: JudgeServer, launcher: bool) -> None:
     if launcher:
         result = evaluate(workplace, url=server.url, command=TORCHRUN)
+        assert result.output.count("ours instead of the built-in of the same name") == 1
     else:
         judge = f"openai:model=judge-model,base_url={server.url}"
         result = evaluate(workplace, processes=2, MMIE_TASKS_JUDGE=judge)
@@ -197,13 +196,13 @@ def test_a_run_repeated_after_a_kill_pays_only_for_missing_replies(workplace: Wo
     def reply(body: dict[str, Any]) -> str:
         if len(server) == 6:
             wait_for_replies(workplace, 5)
-            (pid,) = workplace.pids("lmms-eval")
+            (pid,) = workplace.pids("fork_server.py")
             os.kill(pid, signal.SIGKILL)
         return full_marks(body)
 
     server.says(reply)
     options = f"name=openai,model=judge-model,base_url={server.url},max_concurrency=1"
-    result = evaluate(workplace, "--launcher_args", options, own_process=True)
+    result = evaluate(workplace, "--launcher_args", options)
     assert result.status == -signal.SIGKILL
     assert len(server) == 6
     server.says(full_marks)

@@ -1,9 +1,14 @@
-"""Every way of starting the runner knows our tasks, and ours win over its own."""
+"""Every way of starting the runner knows our tasks, and ours win over its own.
+
+A console script of each package and ``accelerate launch`` are started as processes. The others run
+their entry point in a fork, in which nothing of `mmie_tasks` and no model or task of `lmms_eval` is
+imported: see `support.fork_server`. `test_mia_bench` starts ``torchrun``.
+"""
 
 from __future__ import annotations
 
 import pytest
-from support.runner import TORCHRUN, Workplace
+from support.runner import CommandResult, Workplace, write
 from support.sketch import sketched
 
 EVALUATION = ("--model", "stub", "--tasks", "mme")
@@ -26,27 +31,35 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     "start",
     [
         pytest.param("lmms-eval", id="lmms-eval"),
-        pytest.param("python -m lmms_eval eval", id="python -m lmms_eval eval"),
         pytest.param(f"{ACCELERATE} --dynamo_backend no -m lmms_eval", id="accelerate launch"),
         pytest.param("mmie-tasks eval", id="mmie-tasks eval"),
-        pytest.param("python -m mmie_tasks eval", id="python -m mmie_tasks eval"),
     ],
 )
 def test_an_evaluation_uses_our_task_and_reports_the_override_once(workplace: Workplace, start: str) -> None:
-    result = workplace.run_process(*start.split(), *EVALUATION)
+    check_our_task(workplace.run_process(*start.split(), *EVALUATION))
+
+
+@pytest.mark.parametrize("module", ["lmms_eval", "mmie_tasks"])
+def test_an_evaluation_by_a_module_uses_our_task_and_reports_the_override_once(
+    workplace: Workplace, module: str
+) -> None:
+    check_our_task(workplace.run("python", "-m", module, "eval", *EVALUATION))
+
+
+def check_our_task(result: CommandResult) -> None:
     assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
     assert result.output.count(OVERRIDDEN) == 1
 
 
 def test_two_processes_use_our_task_and_one_reports_the_override(workplace: Workplace) -> None:
-    result = workplace.run(*TORCHRUN, *EVALUATION)
-    assert result.values == {("MME as a sketch", "sketch_acc"): "0.5"}, result.output
+    result = workplace.run("lmms-eval", *EVALUATION, processes=2)
+    check_our_task(result)
     assert result.output.count("stub: generating 2 answers") == 2
-    assert result.output.count(OVERRIDDEN) == 1
 
 
 def test_simple_evaluate_finds_our_task(workplace: Workplace) -> None:
-    result = workplace.run("python", "-c", FROM_PYTHON)
+    write(workplace.folder / "evaluation.py", FROM_PYTHON)
+    result = workplace.run("python", "evaluation.py")
     assert "MME as a sketch 0.5" in result.output
 
 

@@ -64,12 +64,22 @@ UNUSED = ("XDG_CACHE_HOME", "HF_HOME")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A Python file to run as ``__main__``."""
+    """A Python file to run as ``__main__``, or a module, as ``python -m`` does.
 
-    path: str
+    Attributes:
+        target: Path of the file, or name of the module.
+        arguments: All that follow.
+        folder: Working directory.
+        environment: All variables.
+        is_module: Whether `target` is the name of a module.
+        processes: How many times it runs, at the same time.
+    """
+
+    target: str
     arguments: tuple[str, ...]
     folder: str
     environment: Mapping[str, str]
+    is_module: bool = False
     processes: int = 1
 
     def run(self, library_path: list[str]) -> None:
@@ -78,10 +88,14 @@ class Script:
         os.environ.clear()
         os.environ.update(self.environment)
         python_path = self.environment.get("PYTHONPATH", "").split(os.pathsep)
-        sys.path[:] = [str(Path(self.path).parent), *filter(None, python_path), *library_path]
-        sys.argv[:] = [self.path, *self.arguments]
+        first = self.folder if self.is_module else str(Path(self.target).parent)
+        sys.path[:] = [first, *filter(None, python_path), *library_path]
+        sys.argv[:] = [self.target, *self.arguments]
         importlib.invalidate_caches()
-        runpy.run_path(self.path, run_name="__main__")
+        if self.is_module:
+            runpy.run_module(self.target, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(self.target, run_name="__main__")
 
 
 class ForkServer:
@@ -127,7 +141,7 @@ class ForkServer:
             reply = self._connection.recv(64)
         except TimeoutError as error:
             self.close()  # the server kills the script and ends
-            raise subprocess.TimeoutExpired(script.path, timeout_s) from error
+            raise subprocess.TimeoutExpired(script.target, timeout_s) from error
         if not reply:
             raise OSError(f"fork server: {(self._folder / 'errors').read_text()}")
         return int(reply)

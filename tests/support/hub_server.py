@@ -6,6 +6,7 @@ process of its own: `ask`. That is a fork of a process that has imported other l
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import multiprocessing
@@ -50,8 +51,9 @@ print(json.dumps(answer))
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(  # nothing that imports `huggingface_hub`
     [
-        *("httpx", "pydantic", "yaml", "loguru", "tqdm", "filelock", "fsspec", "PIL.Image"),
-        *("numpy", "pandas", "pyarrow.parquet", "torch", "safetensors", "psutil", "pytest"),
+        *("httpx", "httpx2", "pydantic", "yaml", "loguru", "tqdm.auto", "filelock", "fsspec.asyn"),
+        *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
+        *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
         __name__,
     ]
 )
@@ -298,6 +300,7 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
 
 def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
     """Run `PROGRAM` in this process, with these variables only; its output goes to two files."""
+    gc.freeze()  # a collection here need not look at the libraries
     for number, name in ((1, "stdout"), (2, "stderr")):
         with Path(folder, name).open("wb") as file:
             os.dup2(file.fileno(), number)

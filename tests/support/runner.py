@@ -10,7 +10,7 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from support.fork_server import STARTUP, ForkServer, Script
 
 TESTS = Path(__file__).resolve().parents[1]
 CONSOLE_SCRIPTS = ("lmms-eval", "mmie-tasks")
+MODULES = ("lmms_eval", "mmie_tasks")
 TIMEOUT_S = 900
 TORCHRUN = (*("python", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"), *("-m", "lmms_eval"))
 """Starts lmms-eval as two processes; `Workplace.run` with ``processes=2`` is much faster."""
@@ -89,27 +90,41 @@ class Workplace:
     def run(self, *command: str, processes: int = 1, **variables: str) -> CommandResult:
         """Run a command to its end, here, with these variables in addition to our own.
 
-        ``lmms-eval``, ``mmie-tasks`` and ``python FILE.py`` run in a fork of a process that has
-        imported the libraries, where that makes no difference to them; any other command is a
-        process of its own. With several `processes`, each is such a fork, with the variables that
-        torchrun sets for it.
+        ``lmms-eval``, ``mmie-tasks``, ``python FILE.py`` and ``python -m`` with either package run in
+        a fork of a process that has imported the libraries, where that makes no difference to them;
+        any other command is a process of its own. With several `processes`, each is such a fork, with
+        the variables that torchrun sets for it.
         """
         environment = {**self._environment(os.environ), **variables}
-        path, arguments = Path(sysconfig.get_path("scripts"), command[0]), command[1:]
-        if command[0] == "python" and command[1].endswith(".py"):
-            path, arguments = self.folder / command[1], command[2:]
-        elif command[0] not in CONSOLE_SCRIPTS:
-            return self.run_process(*command, **variables)
-        if not _server().can_run(environment):
+        script = self._script(command, environment)
+        if script is None or not _server().can_run(environment):
             assert processes == 1, "with these variables, use torchrun"
             return self.run_process(*command, **variables)
-        script = Script(
-            path=str(path), arguments=arguments, folder=str(self.folder), environment=environment, processes=processes
-        )
+        script = replace(script, processes=processes)
         with tempfile.TemporaryFile() as output:
             status = _server().run(script, output, TIMEOUT_S)
             output.seek(0)
             return _result(status, output.read())
+
+    def _script(self, command: tuple[str, ...], environment: dict[str, str]) -> Script | None:
+        """What the fork server can run in place of a command, if it can."""
+        is_module = False
+        match command:
+            case ("python", "-m", target, *arguments) if target in MODULES:
+                is_module = True
+            case ("python", file, *arguments) if file.endswith(".py"):
+                target = str(self.folder / file)
+            case (name, *arguments) if name in CONSOLE_SCRIPTS:
+                target = str(Path(sysconfig.get_path("scripts"), name))
+            case _:
+                return None
+        return Script(
+            target=target,
+            arguments=tuple(arguments),
+            folder=str(self.folder),
+            environment=environment,
+            is_module=is_module,
+        )
 
     def run_process(self, *command: str, **variables: str) -> CommandResult:
         """Run any command to its end in a separate process."""

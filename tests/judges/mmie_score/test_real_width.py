@@ -1,6 +1,7 @@
 """The judge at the width of the real model, in fp32, against transformers' own ``generate()``.
 
-Two layers of each kind, real tiles, the real limit of 4,096 tokens, random weights.
+Two layers of each kind, real tiles, the real limit of 4,096 tokens, random weights. Only between
+the two projections of an MLP the text model is narrower than the real one: that costs half the time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,8 @@ from mmie_tasks.judges.mmie_score.prompt import finish
 
 pytestmark = needs_transformers_5
 
-LIMIT = REAL_WIDTH.long_after
+SHAPE = replace(REAL_WIDTH, text=replace(REAL_WIDTH.text, intermediate_size=1024))
+LIMIT = SHAPE.long_after
 RUBRIC = "Look at the question and its pictures, then at the answer, and rate it step by step. " * 3
 WORDS = ("fold", "the", "paper", "twice", "water", "cut", "slowly", "green", "picture", "and", "it")
 SMALL, LARGE = (512, 512), (700, 690)  # pixels: 1 tile, and 4 with a thumbnail
@@ -64,7 +66,7 @@ def threads() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    written = write(tmp_path_factory.mktemp("real_width") / "checkpoint", REAL_WIDTH, seed=7)
+    written = write(tmp_path_factory.mktemp("real_width") / "checkpoint", SHAPE, seed=7)
     yield written
     shutil.rmtree(written)
 
@@ -89,7 +91,7 @@ def requests(inputs: InputBuilder, tmp_path_factory: pytest.TempPathFactory) -> 
         for path, (width, height) in zip(paths, sizes, strict=True):
             noise = generator.integers(0, 256, (height // 16, width // 16, 3), dtype=np.uint8)
             Image.fromarray(noise).resize((width, height)).save(path)
-        requests.append(_request_of_length(inputs, paths, tokens, reply, seed=number))
+        requests.append(_request_of_length(inputs, paths, tokens, reply, seed=7 + number))
     return requests
 
 
