@@ -93,7 +93,7 @@ class MatchReport:
 
         >>> print(MatchReport(task="mmie", formats=("id and answer",), by_id=9, by_content=0,
         ...                   by_position=0, missing=1, mismatched=0, unused=0).text())
-        mmie: 9 of 10 answers found (9 by id; id and answer); 1 missing
+        mmie: 9 of 10 answers found (9 by id; format: id and answer); 1 missing
         """
         kinds = (
             (self.by_id, "by id"),
@@ -104,11 +104,11 @@ class MatchReport:
             (self.missing, "missing"),
             (self.mismatched, "saved for another question"),
             (self.null, "null"),
-            (self.unused, "saved answers not requested"),
+            (self.unused, "saved answers of other samples"),
         )
         matches = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
         total = f"{self.matched} of {self.requested} answers found"
-        details = "; ".join([matches, *self.formats]) if matches else "none"
+        details = f"{matches}; format: {', '.join(self.formats)}" if matches else "none"
         counted = [f"{count} {problem}" for count, problem in problems if count]
         return "; ".join([f"{self.task}: {total} ({details})", *counted])
 

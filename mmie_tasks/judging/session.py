@@ -242,12 +242,11 @@ class Progress:
             self._bar.update()
 
     def summary(self) -> str:
-        """The counts, and the most frequent failures on lines of their own."""
+        """The counts that are not 0, and the most frequent failures on lines of their own."""
         counts = self._counts
-        text = self._joined(
-            f"{counts['requests']} requests, {counts['cached']} of them answered from the cache, "
-            f"{counts['failed']} failed; {counts['input']} tokens in, {counts['output']} out"
-        )
+        titles = {"cached": "from the cache", "failed": "failed", "input": "tokens in", "output": "tokens out"}
+        parts = (f"{counts[name]:,} {title}" for name, title in titles.items() if counts[name])
+        text = self._joined(f"{counts['requests']:,} requests", *parts)
         return text + "".join(f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5))
 
     def _request_counts(self) -> RequestCounts | None:

@@ -154,7 +154,8 @@ class Predictions(lmms):  # type: ignore[misc]  # the runner is untyped
         if not matched.report.matched and not shared:
             raise no_match_error(samples, self._matcher.saved)
         level = "WARNING" if matched.report.doubtful else "INFO"
-        logger.log(level, "predictions (rank {} of {}): {}", self.rank, self.world_size, matched.report.text())
+        rank = f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else ""
+        logger.log(level, "predictions{}: {}", rank, matched.report.text())
         matches = zip(samples, matched.answers, strict=True)
         return {sample.doc_id: saved.answer if saved else MISSING for sample, saved in matches}
 

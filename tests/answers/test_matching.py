@@ -211,8 +211,8 @@ def test_the_report_counts_matched_missing_and_unused_answers() -> None:
     saved = [plain("A/0"), plain("A/1", MISSING), plain("A/7"), logged(3, target="no")]
     matched = match(saved, *(requested(n, f"A/{n}") for n in range(4)))
     assert matched.report.text() == (
-        "t: 2 of 4 answers found (2 by id; id and answer); 1 missing; "
-        "1 saved for another question; 1 null; 2 saved answers not requested"
+        "t: 2 of 4 answers found (2 by id; format: id and answer); 1 missing; "
+        "1 saved for another question; 1 null; 2 saved answers of other samples"
     )
 
 

@@ -63,8 +63,8 @@ def test_saved_answers_are_returned_in_the_order_of_the_requests(saved: Path, do
     model = Predictions(path=str(saved), batch_size=4, device="cuda:0")
     sent = requests(docs, 2, 0, 1, 0)
     assert model.generate_until_multi_round(sent) == [["two", "rounds"], "zero", MISSING, "zero"]
-    report = "t: 2 of 3 answers found (2 by id; id and answer); 1 missing"
-    assert logged == [f"WARNING predictions (rank 0 of 1): {report}\n"]
+    report = "t: 2 of 3 answers found (2 by id; format: id and answer); 1 missing"
+    assert logged == [f"WARNING predictions: {report}\n"]
 
 
 def test_a_sample_log_is_joined_by_gold_answer_and_input(tmp_path: Path) -> None:

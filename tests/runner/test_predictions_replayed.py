@@ -110,12 +110,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def test_answers_of_a_predict_only_run_are_scored_as_in_a_direct_one(runs: Runs) -> None:
-    assert "tiny: 6 of 6 answers found (6 by content; lmms-eval sample log)" in runs.output
+    assert "tiny: 6 of 6 answers found (6 by content; format: lmms-eval sample log)" in runs.output
     assert runs.score("by_content", "tiny") == runs.score("full", "tiny") == 4 / 6
 
 
 def test_answers_with_ids_are_found_in_another_order_of_the_data(runs: Runs) -> None:
-    assert "turned: 6 of 6 answers found (6 by id; lmms-eval sample log)" in runs.output
+    assert "turned: 6 of 6 answers found (6 by id; format: lmms-eval sample log)" in runs.output
     assert runs.score("by_id", "turned") == runs.score("full", "tiny")
 
 
