@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from support import report_payload as made
 
 Open = Callable[..., Page]
+
+PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
+NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
+
+
+def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    if not charts:
+        page.add_init_script(NO_CHARTS)
+    page.goto(address)
+    return page
 
 
 def section(page: Page) -> Locator:

@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from support import report_payload as made
-from support.report_browser import Open, section
+from support.report_browser import PATIENCE_MS, Open, open_page, section
 
 from mmie_tasks.results.report.page import render
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
-NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
 
 
 @pytest.fixture(scope="package")  # no longer: while it is open, an event loop runs in this thread
@@ -88,12 +86,3 @@ def unfiltered(shared_page: Page) -> Page:
     status = section(shared_page).get_by_role("status")
     expect(status).to_have_text(f"{len(made.POINTS)} of {len(made.POINTS)} samples match")
     return shared_page
-
-
-def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    if not charts:
-        page.add_init_script(NO_CHARTS)
-    page.goto(address)
-    return page

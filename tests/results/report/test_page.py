@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from support import report_payload as made
-from support.report_browser import Open, draw_all, open_all, section
+from support.report_browser import Open, draw_all, open_all, open_page, section
 
 from mmie_tasks.results.report.page import render
 
@@ -61,41 +61,45 @@ def test_the_content_policy_blocks_injected_scripts(opened: Open, hostile: Path)
     assert refused == "refused"
 
 
-def test_the_label_of_a_chart_is_shown_unchanged(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie", charts=True)
+@pytest.fixture(scope="module")
+def drawn_page(browser: Browser, hostile: Path) -> Iterator[Page]:
+    """The hostile report with its charts; tests that only look at it share it."""
+    context = browser.new_context()
+    page = open_page(context, f"{hostile.as_uri()}#mmie", charts=True)
     draw_all(page)
-    texts = page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
+    yield page
+    context.close()
+
+
+def test_the_label_of_a_chart_is_shown_unchanged(drawn_page: Page) -> None:
+    texts = drawn_page.locator(".chart").first.locator("svg .ytick text").all_text_contents()
     assert [text for text in texts if text.startswith("<script>window.pwned = 1</")]
     assert made.MARKUP in texts
     assert texts.count("alike") == 2  # one bar for each of two equal labels
     assert made.HOSTILE[6] in texts  # 36 characters: not cut beside free space
 
 
-def test_a_bar_without_a_value_says_why(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie", charts=True)
-    draw_all(page)
-    for chart in page.locator(".chart").all()[:2]:
+def test_a_bar_without_a_value_says_why(drawn_page: Page) -> None:
+    for chart in drawn_page.locator(".chart").all()[:2]:
         assert made.NO_SCORE in chart.locator("svg .bartext").all_text_contents()
         expect(chart.locator("tbody tr").first).to_contain_text(made.NO_SCORE)
 
 
-def test_every_chart_has_its_numbers_in_a_table(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
-    charts = section(page).locator(".chart")
+def test_every_chart_has_its_numbers_in_a_table(drawn_page: Page) -> None:
+    charts = section(drawn_page).locator(".chart")
     for number, chart in enumerate(made.hostile()["tasks"][0]["charts"]):
         rows = charts.nth(number).locator("tbody tr")
         assert rows.count() == len(chart["y"] if chart["type"] == "heat" else chart["x"])
-    assert page.locator(".plot:not([role=img][aria-label])").count() == 0
+    assert drawn_page.locator(".plot:not([role=img][aria-label])").count() == 0
 
 
-def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
-    headline = section(page).locator("table").first
+def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(drawn_page: Page) -> None:
+    headline = section(drawn_page).locator("table").first
     expect(headline).to_contain_text("48.11")
     expect(headline).to_contain_text("44.11 – 52.11")
     expect(headline).to_contain_text("results file: 47.00")
     expect(headline).to_contain_text("only 3 of 8 samples have a score")
-    notes = section(page).locator(".warning").all_inner_texts()
+    notes = section(drawn_page).locator(".warning").all_inner_texts()
     assert any("their signatures differ in judge, note" in note for note in notes)
 
 
@@ -115,15 +119,14 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
-def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie")
-    expect(section(page).locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")
-    categories = section(page).locator("table").nth(1)
+def test_the_difference_stands_beside_the_columns_of_two_runs(drawn_page: Page) -> None:
+    task = section(drawn_page)
+    expect(task.locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")
+    categories = task.locator("table").nth(1)
     expect(categories).to_be_visible()  # without opening anything
-    expect(categories.locator("tbody tr").first).to_contain_text("+10.00")
-    expect(categories.locator("tbody tr").first).to_contain_text("-10.00 to +30.00")
-    expect(categories.locator("tbody tr").first).to_contain_text("may well be chance")
-    expect(section(page).locator("table").nth(2)).to_be_hidden()
+    for words in ("+10.00", "-10.00 to +30.00", "may well be chance"):
+        expect(categories.locator("tbody tr").first).to_contain_text(words)
+    expect(task.locator("table").nth(2)).to_be_hidden()
 
 
 CUE = "local, local, scroll, scroll"  # covers that scroll with the content, over shadows at both ends
