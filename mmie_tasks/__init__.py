@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from mmie_tasks.core import __version__
+
 __all__ = ["__version__", "judge", "load_run"]
 
 if TYPE_CHECKING:

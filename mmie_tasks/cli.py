@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias
 
-from mmie_tasks import __version__
+from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.paths import task_dir
 

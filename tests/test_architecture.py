@@ -109,7 +109,7 @@ def may_import(path: PurePosixPath, name: str) -> bool:
             return name.partition(".")[0] in sys.stdlib_module_names
     if is_inside(name, "lmms_eval"):
         return path.parts[0] == "runner"
-    if not is_inside(name, "mmie_tasks") or name == "mmie_tasks.__version__":
+    if not is_inside(name, "mmie_tasks"):
         return not name.startswith(".")
     own_folder, folder = path.parts[0].removesuffix(".py"), folder_of(name)
     return own_folder == folder or RANK[own_folder] > RANK[folder]

@@ -15,7 +15,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import TypeVar
 
-from mmie_tasks import __version__
+from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ

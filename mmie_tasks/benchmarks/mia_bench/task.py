@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn

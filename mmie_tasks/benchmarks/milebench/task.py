@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmie_tasks import __version__
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.milebench import data, metrics
 from mmie_tasks.benchmarks.milebench.metrics import MetricRow
 from mmie_tasks.benchmarks.milebench.prompts import PromptImage, QuestionPrompt, combined, interleaved
 from mmie_tasks.benchmarks.milebench.sample import TASK_OF, Sample
+from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.messages import user_turn

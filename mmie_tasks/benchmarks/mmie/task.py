@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks import __version__
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
+from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.messages import user_turn

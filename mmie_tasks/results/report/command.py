@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
-from mmie_tasks import __version__
+from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import counted
