@@ -1,0 +1,1 @@
+"""A judged benchmark of another package: one sentence about a picture."""

@@ -1,0 +1,99 @@
+"""Captions: one sentence about a picture. A judge that sees the picture gives 0 to 5 points."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mmie_tasks.answers.saved import failure_of
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
+from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.runs import log_line
+from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale
+from mmie_tasks.runs.rows import RunnerTable, aggregation
+
+REQUEST = "How well does the sentence describe the picture? Reply with a reason and a last line `Score: N`, 0 to 5."
+JUDGE = BenchmarkJudge("captions", "openai:gpt-4o-2024-11-20")
+OPENER = ImageOpener()  # remembers which pictures could not be opened
+SCALE = Scale(full_marks=5, unit="points, 0 to 5", whole=True, percent=lambda points: 20 * points)
+METRICS = (
+    Metric(name="", title="All pictures", kind="headline"),
+    Metric(name="scene", title="Scenes", kind="category", by="category", weights={"scene": 1.0}, in_table=True),
+    Metric(name="object", title="Objects", kind="category", by="category", weights={"object": 1.0}, in_table=True),
+)
+TABLE = RunnerTable(metrics=METRICS, scale=SCALE)
+percent = aggregation(SCALE)  # the task file names it
+
+
+def read_reply(reply: str) -> Verdict:
+    """The number behind the last ``Score:`` of a judge's reply."""
+    numbers = re.findall(r"Score:[\s*]*(\d{1,4})", reply)
+    if not numbers:
+        return Unscored("unparsed", "no line `Score: N`")
+    points = int(numbers[-1])
+    return Scored(points, numbers[-1]) if points <= SCALE.full_marks else Unscored("off_scale", numbers[-1])
+
+
+def verdicts(result: JudgeResult) -> dict[str, Verdict]:
+    """Both verdicts on a reply, or the reason why there is none; a paper's own script would give the official one."""
+    return {"official": result.first_verdict(read_reply), "robust": result.verdict(read_reply)}
+
+
+def picture(doc: Mapping[str, Any]) -> Path:
+    """The picture of a sample."""
+    return Path(__file__).parent / "images" / doc["image"]
+
+
+def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
+    """The picture for the tested model; the runner puts the text of `doc_to_text` behind it."""
+    return [OPENER.open(doc["id"], lambda: picture(doc))]
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[str, object]:
+    """The rows of one answer, filled in once it is judged; an answer that failed is not judged."""
+
+    def make_rows(result: JudgeResult) -> dict[str, dict[str, object]]:
+        scores = verdicts(result)
+        record = {
+            **doc,
+            **{kind: as_row(verdict) for kind, verdict in scores.items()},
+            "images": [str(picture(doc))],
+            "replies": [asdict(reply) for reply in result.replies],
+            "signature": signature(doc),
+        }
+        return TABLE.rows(LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **scores), record)
+
+    if failure := failure_of(results[0]):
+        return make_rows(JudgeResult(failure=Unscored("no_answer", failure)))
+    if unseen := OPENER.failure(doc["id"]):
+        return make_rows(JudgeResult(failure=Unscored("bad_image", unseen)))
+    parts = (f"{REQUEST}\n\nSentence: {results[0]}", picture(doc))
+    request = CheckedRequest(request=JudgeRequest(parts=parts, max_tokens=300))
+    return JUDGE.submit(PendingSample(request=request, make_rows=make_rows, metrics=TABLE.names))
+
+
+def signature(doc: Mapping[str, Any]) -> str:
+    """Everything that can move the score."""
+    return f"{JUDGE.signature()}|{provenance(doc)}"
+
+
+def provenance(_doc: Mapping[str, Any]) -> str:
+    """The same without the judge; the number in the version moves with the scores."""
+    return "task:captions@1-A|prompt:official|data:1"
+
+
+BENCHMARK = Benchmark(
+    name="captions",
+    title="Captions",
+    scale=SCALE,
+    metrics=METRICS,
+    read_line=partial(log_line.sample, full_marks=SCALE.full_marks, groups=("category",)),
+    reread=partial(log_line.reread, read=verdicts, full_marks=SCALE.full_marks),
+    judge=JUDGE,
+    provenance=provenance,
+    signature=signature,
+)

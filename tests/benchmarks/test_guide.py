@@ -1,0 +1,30 @@
+"""The guide for benchmarks of other packages shows the code of the examples, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "mmie_tasks" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(?:python|yaml|toml)\n(.*?)```", GUIDE, re.DOTALL)
+FILES = [
+    path.read_text(encoding="utf-8")
+    for example in ("own_benchmark", "own_judged_benchmark")
+    for pattern in ("*.py", "*.yaml", "*.toml")
+    for path in (ROOT / "examples" / example).rglob(pattern)
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[block.partition("\n")[0][:40] for block in BLOCKS])
+def test_code_in_the_guide_is_code_of_an_example(block: str) -> None:
+    assert any(block.rstrip("\n") in text for text in FILES)
+
+
+def test_every_import_of_the_judged_example_is_in_the_guide() -> None:
+    source = (ROOT / "examples/own_judged_benchmark/captions/benchmark.py").read_text(encoding="utf-8")
+    imports = [line for line in source.splitlines() if line.startswith("from mmie_tasks")]
+    assert len(imports) == 8
+    assert [line for line in imports if line not in GUIDE.splitlines()] == []

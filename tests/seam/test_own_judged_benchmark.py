@@ -1,0 +1,132 @@
+"""The judged benchmark of another package in ``examples/``: installed, judged, and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.judge_server import JudgeServer, judge_server
+from support.runner import CommandResult, Workplace
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE = EXAMPLES / "own_judged_benchmark"
+TASK = "Captions"
+POINTS = {"kite": 5, "lamp": 2, "harbour": 5, "bowl": 1, "snowman": 4, "house": 4}
+PERCENT = {"coverage": 100, "official": 70, "robust": 70, "official_scene": 93.3333, "official_object": 46.6667}
+ANSWERS: dict[str, str] = json.loads((EXAMPLE / "answers.json").read_text(encoding="utf-8"))
+
+
+def reply(body: dict[str, Any]) -> str:
+    """The reply to a request that shows one picture beside one sentence."""
+    text, picture = body["messages"][0]["content"]
+    assert picture["image_url"]["url"].startswith("data:image/png;base64,")
+    (sample_id,) = [sample_id for sample_id, answer in ANSWERS.items() if answer in text["text"]]
+    return f"It names 1 thing.\nScore: {POINTS[sample_id]}"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[JudgeServer]:
+    with judge_server(reply) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """The package is installed with pip, as users do it."""
+    workplace = Workplace(folder=tmp_path_factory.mktemp("own_judged_benchmark"))
+    install = ("--no-deps", "--no-build-isolation", "--quiet", "--target", "plugins")
+    result = workplace.run("python", "-m", "pip", "install", *install, str(EXAMPLE))
+    assert result.status == 0, result.output
+    return workplace
+
+
+def evaluate(workplace: Workplace, server: JudgeServer, output: str, answers: Path) -> CommandResult:
+    return workplace.run(
+        *("lmms-eval", "--model", "predictions", "--model_args", f"path={answers}", "--tasks", "captions"),
+        *("--launcher_args", f"name=openai,model=judge-model,base_url={server.url}"),
+        *("--output_path", output, "--log_samples"),
+    )
+
+
+@pytest.fixture(scope="module")
+def result(workplace: Workplace, server: JudgeServer) -> CommandResult:
+    return evaluate(workplace, server, "out", EXAMPLE / "answers.json")
+
+
+def log_of(workplace: Workplace, output: str) -> Path:
+    (path,) = (workplace.folder / output).rglob("*_samples_captions.jsonl")
+    return path
+
+
+def test_the_whole_package_has_at_most_a_hundred_lines() -> None:
+    lines = [line for path in EXAMPLE.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) <= 100
+
+
+def test_the_pictures_are_those_that_we_drew() -> None:
+    pictures = sorted((EXAMPLE / "captions" / "images").iterdir())
+    assert len(pictures) == 6
+    for picture in pictures:
+        assert picture.read_bytes() == (EXAMPLES / "mmie" / "data" / "images" / picture.name).read_bytes()
+
+
+def test_every_answer_is_judged_beside_its_picture(result: CommandResult, server: JudgeServer) -> None:
+    printed = {metric: float(value) for (task, metric), value in result.values.items() if task == TASK}
+    assert PERCENT.items() <= printed.items(), result.output
+    assert len(server.asked) == 6
+
+
+def test_the_log_holds_replies_and_signature(workplace: Workplace, result: CommandResult) -> None:
+    assert result.status == 0, result.output
+    records = [json.loads(line)["coverage"] for line in log_of(workplace, "out").read_text("utf-8").splitlines()]
+    assert {record["id"]: record["official"]["score"] for record in records} == POINTS
+    assert all(record["replies"][0]["text"].startswith("It names 1 thing.") for record in records)
+    assert {record["signature"] for record in records} == {
+        "judge:openai|model:judge-model|t:0|host:127.0.0.1|task:captions@1-A|prompt:official|data:1"
+    }
+
+
+def test_the_recorded_replies_judge_the_example_without_a_key(workplace: Workplace) -> None:
+    result = workplace.run(
+        *("mmie-tasks", "eval", "--model", "predictions", "--model_args", f"path={EXAMPLE / 'answers.json'}"),
+        *("--tasks", "captions", "--judge", f"replay:path={EXAMPLE / 'replies.jsonl'}", "--output_path", "replayed"),
+    )
+    assert float(result.values[TASK, "official"]) == 70, result.output  # else record replies.jsonl again
+
+
+@pytest.mark.usefixtures("result")
+def test_report_and_table_show_the_benchmark(workplace: Workplace) -> None:
+    report = workplace.run("mmie-tasks", "report", "out", "-o", "report.html")
+    assert report.status == 0, report.output
+    page = (workplace.folder / "report.html").read_text(encoding="utf-8")
+    assert TASK in page
+    table = workplace.run("mmie-tasks", "table", "out")
+    assert "70.00 [46.67, 93.33]" in table.output, table.output
+
+
+@pytest.mark.usefixtures("result")
+def test_rescore_reads_the_saved_replies_again(workplace: Workplace, server: JudgeServer) -> None:
+    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "out").output
+    log = log_of(workplace, "out")
+    wrong = workplace.folder / "wrong" / log.name
+    wrong.parent.mkdir()
+    text = log.read_text(encoding="utf-8")
+    wrong.write_text(text.replace('"official": {"score": 5', '"official": {"score": 0'), encoding="utf-8")
+    again = workplace.run("mmie-tasks", "rescore", "wrong").output
+    assert "Changed verdicts: 2 official, 0 robust." in again, again
+    assert len(server.asked) == 6
+
+
+def test_an_answer_that_failed_is_not_judged_and_not_zero(
+    workplace: Workplace, server: JudgeServer, tmp_path: Path
+) -> None:
+    answers = {**ANSWERS, "house": "[GENERATION_FAILED] out of memory"}
+    (tmp_path / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
+    result = evaluate(workplace, server, "failed", tmp_path / "answers.json")
+    assert float(result.values[TASK, "coverage"]) == pytest.approx(83.3333), result.output
+    assert result.values[TASK, "official"] == "NaN"
+    assert len(server.asked) == 6
+    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "failed").output
