@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-VERSION = "1-B"
+VERSION = "2-B"
 """``N-X``: N changes with the scores, X with the interface."""
 
 _PAPER_JUDGE = re.compile(r"\|model:gpt-4o(-\d{4}-\d\d-\d\d)?(\||$)")  # the notebook's alias, dated

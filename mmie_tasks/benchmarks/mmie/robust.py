@@ -1,15 +1,24 @@
 """The robust reader: the points that a judge evidently meant, however it wrote them.
 
-It stands beside the official reader and never replaces it. `_plain` writes equal things equally;
-`_value` reads a number with what surrounds it, wherever it stands: after a label, in a heading, on
-a line of its own, in a JSON string. The last section about the score counts, and everything in it
-must agree. What two careful people could read differently is `Unscored`, never a guess.
+It stands beside the official reader and never replaces it. What is read:
+
+    value      4, 4.5, "four", "4/6", "4 out of 6 points", "4 - clear, but short"
+    scale      "(0-6)", "out of 6": no value; with another maximum than six, the value is in doubt
+    label      "Score: 4", "**Final Score** 4/6", "| Overall | 4 |", {"score": 4}
+    section    a heading that is a label, "### Score", with values, labels and statements below it
+    statement  "I give it 4 out of 6", "the final score is 4"
+
+The last section about the score counts; without sections the labels do, without these a statement in
+the last line. Everything there must agree. Blocks of code, quotations and reports ("The answer
+claims: ...") are no verdict. What two careful people could read differently is `Unscored`, never a
+guess.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
@@ -60,49 +69,46 @@ _SPELLINGS = {
     '"': "\u201c\u201d\u201e\u00ab\u00bb",
     "'": "\u2018\u2019\u201a",
     " ": "\u00a0\u3000",
-    "": "\u20e3\ufe0f\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff",  # keycaps, invisible
 }
 _CHARACTERS = {ord(char): plain for plain, chars in _SPELLINGS.items() for char in chars}
 _CHARACTERS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full-width ASCII
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _WORD = f"(?:{'|'.join(_WORDS)})"
-_MARKUP = (
-    (re.compile(r"<\|[^|<>\n]{1,30}\|>"), "\n"),  # a token of the judge: <|end|>
-    (re.compile(r"(?i)<(?:final[ _])?(?:score|rating)>"), "\nScore: "),
-    (re.compile(r"(?i)</(?:final[ _])?(?:score|rating)>"), "\n"),
-    (re.compile(r"~~[^~\n]*~~"), ""),  # struck out
-    (re.compile(r"\$?\\boxed\{([^{}\n]{1,30})\}\$?"), r"\1"),
-    (re.compile(r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_+|_+(?!\w)"), ""),  # emphasis, but not 2*2
-    (re.compile(r"(?<=[.!?)])[ \t]{1,8}(?=#{2,6}[ \t]{0,3}\w)"), "\n"),  # Good. ### Score 4
-    (re.compile(r"`([-\d./ \t]{1,30})`"), r"\1"),  # a value as code
+_SIX = ("6", "6.0", "six")
+_RANGE = r"[(\[](?:integer )?[01] ?(?:-|to|,|\.{2,3}) ?(\d{1,3})(?: (?:points?|scale))?[)\]]"  # (0-6), [1 to 6]
+_MAXIMUM = (  # "out of a possible 6", "on a scale of 0 to 6", "(max 6)"
+    r"[(\[]?\b(?:out[ -]of|on (?:an?|the)|max(?:imum)?|scale)\b:?"
+    r"(?: {1,3}(?:an?|the|possible|maximum|total|scale|range|of|from)\b){0,4} {1,3}(?:[01] ?(?:-|to|and) ?)?"
+    rf"(\d{{1,9}}(?:\.0)?|{_WORD})(?![\w%]|[.,]\d)(?: (?:points?|scale))?[)\]]?"
 )
-_SCALES = (  # each becomes "/6"
-    re.compile(  # "4 out of 6", "(out of a possible 6)"
-        r"(?i)[(\[]?\bout[ -]of(?:[ \t]{1,3}(?:an?|the|possible|maximum|total|of)\b){0,4}"
-        rf"[ \t]{{1,3}}(\d{{1,9}}(?:\.0)?|{_WORD})(?![\w%]|[.,]\d)[)\]]?"
-    ),
-    re.compile(  # "(0-6)", "[1 to 6]", "(on a scale from 0 to 6)", "(max 6)"; not "(4)"
-        r"(?i)[(\[][ \t]{0,2}(?:(?:(?:on|an?|scale|range|from|of|between|max|maximum|integer|:|/)"
-        r"[ \t]?){1,6}(?:[01][ \t]?(?:-|to|and|,)[ \t]?)?|[01][ \t]?(?:-|to|,|\.{2,3})[ \t]?)"
-        r"(\d{1,3})(?: (?:points?|scale|max(?:imum)?))?[ \t]?[)\]]"
-    ),
-    re.compile(  # "4 on a scale of 0 to 6", "on the 0-6 scale"
-        r"(?i)\bon (?:an? |the )(?:scale )?(?:of |from )?[01] ?(?:-|to) ?(\d{1,3})\b(?: scale)?"
-    ),
+_MARKUP = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"<\|[^|<>\n]{1,30}\|>", "\n"),  # a token of the judge: <|end|>
+        (r"<(?:final[ _])?(?:score|rating)>", "\nScore: "),
+        (r"</(?:final[ _])?(?:score|rating)>", "\n"),
+        (r"~~[^~\n]*~~", ""),  # struck out
+        (r"\$?\\boxed\{([^{}\n]{1,30})\}\$?", r"\1"),
+        (r"(?<!\d)\*+|\*+(?!\d)|(?<!\w)_+|_+(?!\w)", ""),  # emphasis, but not 2*2
+        (r"(?<=[.!?)]) {1,8}(?=#{2,6} {0,3}\w)", "\n"),  # Good. ### Score 4
+        (r"`([-\d./ ]{1,30})`", r"\1"),  # a value as code
+        (_RANGE, r" /\1"),
+        (_MAXIMUM, r" /\1"),
+    )
 )
-_FENCE = re.compile(r"[ \t]{0,8}(?:```|~~~)")
+_FENCE = re.compile(r" {0,8}(?:```|~~~)")
 _CODE = "```"  # before every line in a block of code
 _FOREIGN = (_CODE, ">")  # such a line may be somebody else's words
 
 
 def _plain(text: str) -> str:
     """The text in ASCII where possible, without markup; every scale is written as ``/6``."""
+    text = text.replace("\t", " ")
     if not text.isascii():
         text = re.sub(r"\d", lambda digit: str(int(digit[0])), text.translate(_CHARACTERS))
+        text = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Me", "Mn"))  # invisible
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
-    for pattern in _SCALES:
-        text = pattern.sub(r" /\1", text)
     return text
 
 
@@ -119,43 +125,36 @@ def _lines(text: str) -> list[str]:
     return lines
 
 
-# Values: a number, its scale and what may follow: "(0-6): 4", "4/6 points", "four - clear".
+# Values: a number, its scale and what may follow.
 
 _DIGITS = r"-?(?:\d{1,400}(?:\.\d{1,400})?|\.\d{1,400})"
 _END_OF_NUMBER = r"(?![\w%]|[.,]\d)"  # no 4th, 4%, 4,5 or 1.2.3
-_UNIT = r"(?:[ \t]{0,2}(?:points?|pts|marks?)\b\.?)?"
-_OUT_OF = rf"[ \t]{{0,3}}(?:/|of\b)[ \t]{{0,3}}(?P<max>\d{{1,9}}(?:\.0)?|{_WORD}){_END_OF_NUMBER}(?!/)"
+_UNIT = r"(?: {0,2}(?:points?|pts|marks?)\b\.?)?"
+_OUT_OF = rf" {{0,3}}(?:/|of\b) {{0,3}}(?P<max>\d{{1,9}}(?:\.0)?|{_WORD}){_END_OF_NUMBER}(?!/)"
 _SCALE = re.compile(rf"(?i){_OUT_OF}")
-_SIX = ("6", "6.0", "six")
 _VALUE = re.compile(
-    r"(?i)(?P<separator>(?:[ \t]{0,3}(?:[:=|]|[-=]>|-{1,2}(?=[ \t])|>(?=[ \t])|(?:is|was)\b)){0,3})"
-    rf"[ \t]{{0,3}}[\"'(\[{{]{{0,3}}[ \t]{{0,2}}(?P<number>{_DIGITS}|{_WORD}){_END_OF_NUMBER}"
-    rf"{_UNIT}(?:{_OUT_OF}{_UNIT})?"
+    r"(?i)(?P<separator>(?: {0,3}(?:[:=|]|[-=]>|-{1,2}(?= )|>(?= )|(?:is|was)\b)){0,3}) {0,3}[\"'(\[{]{0,3} {0,2}"
+    rf"(?P<number>{_DIGITS}|{_WORD}){_END_OF_NUMBER}{_UNIT}(?:{_OUT_OF}{_UNIT})?"
 )
 _BEGINS_AS_NUMBER = re.compile(rf"(?i)(?:\W|(?:is|was)\b){{0,8}}(?:\d|{_WORD}\b)")  # "~4", "4th"
-_CLOSING = " \t\n\"')]}>|.,;:!"
+_CLOSING = " \n\"')]}>|.,;:!"
 _COMMENT = re.compile(  # "4. Clear", "4 - clear", "4 (clear)", "4 because ..."
-    r"(?i)[ \t]{0,2}(?:(?P<sentence>[.!;][ \t]+)|[:,][ \t]+|[ \t]-{1,2}[ \t]+|\([ \t]?"
-    r"|[ \t](?=(?:because|since|due to|reflecting|based on)\b))(?=[^\W\d])"
+    r"(?i) {0,2}(?:(?P<sentence>[.!;] +)|[:,] +| -{1,2} +|\( ?| (?=(?:because|since|due to|reflecting|based on)\b))"
+    r"(?=[^\W\d])"
 )
 _REVISION = (
-    r"revis(?:ed?|ing|ion)|reconsider\w*|on reflection|actually|correction:|scratch that|wait"
-    r"|mistaken?|should (?:have been|instead)|(?:deduct|subtract|minus|less)[ \t]+(?:an?\b|one|\d)"
-    r"|after (?:the )?(?:deduct|penal|subtract)\w*|changed? (?:to|my|the)|-[1-6] point"
+    r"revis(?:ed?|ing|ion)|reconsider\w*|on reflection|actually|correction:|scratch that|wait|mistaken?"
+    r"|should (?:have been|instead)|(?:deduct|subtract|minus|less) +(?:an?\b|one|\d)|changed? (?:to|my|the)"
 )
 _REVISES = re.compile(rf"(?i)\b(?:{_REVISION})")  # a line below a score takes it back
 _CHANGES = re.compile(  # words after a number that may change it
-    rf"(?i)\b(?:{_REVISION}|(?:deduct|subtract|penal|reduc|adjust|revis|chang|updat|lower)\w*|off"
-    r"|minus|rais(?:ed|ing)|reflection|correct(?:ion|ed)|instead|becomes?|final score|scale"
-    rf"|(?:or|and|to)(?: an?)? {_WORD})\b"
+    rf"(?i)\b(?:{_REVISION}|(?:deduct|subtract|penal|reduc|adjust|revis|chang|updat|lower|rais)\w*|off|minus|reflection"
+    rf"|correct(?:ion|ed)|instead|becomes?|final score|scale|(?:or|and|to)(?: an?)? {_WORD})\b"
 )
 
 
-def _value(text: str, *, own_line: bool = False, ends: bool = False) -> _Claims:
+def _value(text: str) -> _Claims:
     """The claim of a text that begins with a value; empty if it begins with none.
-
-    On a line of its own (`own_line`) a ``-`` is a minus; in ``Score -4`` it may be a dash. If
-    `ends`, a value with words after it is ignored.
 
     >>> _value(" /6: 4/6"), _value(": 4/5"), _value(" reflects the quality")
     ({4.0}, {None}, set())
@@ -166,19 +165,16 @@ def _value(text: str, *, own_line: bool = False, ends: bool = False) -> _Claims:
     start = scale.end() if scale else 0
     value = _VALUE.match(text, start)
     if value is None:
-        return {None} if _BEGINS_AS_NUMBER.match(text, start) and not ends else set()
+        return {None} if _BEGINS_AS_NUMBER.match(text, start) else set()
     words = text[value.end() :]
-    comment = _COMMENT.match(words)
-    if not words.strip(_CLOSING):
-        is_changed = False
-    elif ends and (comment is None or len(words.split()) > 2):
-        return set()
-    elif comment is None or _CHANGES.search(words, comment.end()):
-        is_changed = True
-    else:
-        is_changed = not comment["sentence"] and re.search(r"\d", words) is not None
-    is_dash = value["number"].startswith("-") and not (own_line or value["separator"])
-    return {None} if is_dash or is_changed else {_points(value)}
+    if words.strip(_CLOSING):
+        comment = _COMMENT.match(words)
+        if comment is None or _CHANGES.search(words, comment.end()):
+            return {None}
+        if not comment["sentence"] and re.search(r"\d", words):
+            return {None}
+    is_dash = value["number"].startswith("-") and not value["separator"]
+    return {None if is_dash else _points(value)}
 
 
 def _points(match: re.Match[str]) -> float | None:
@@ -192,46 +188,24 @@ def _points(match: re.Match[str]) -> float | None:
 # Labels: "Score: 4", "| Overall | 4 |", "### 2. Final Score (0-6): 4".
 
 _LABEL = re.compile(
-    r"(?i)[ \t|*\-•+({\[]{0,8}(?:\d{1,2}[.)][ \t]{0,3})?(?P<quote>[\"']?)"
-    r"(?:(?:my|the|your|this|our|given|assigned|mmie|final|overall|total)[ \t_-]{0,3}){0,3}"
+    r"(?i)[ |*\-•+({\[]{0,8}(?:\d{1,2}[.)] {0,3})?(?P<quote>[\"']?)"
+    r"(?:(?:my|the|your|this|our|given|assigned|mmie|final|overall|total)[ _-]{0,3}){0,3}"
     r"(?P<name>scores?|rating|grade|verdict|marks?|final|overall|total)\b(?!')(?P=quote)"
-    r"(?:[ \t]+(?:and|with|&|\+)[ \t]+(?:justification|explanation|reason(?:ing)?|rationale"
-    r"|feedback)\b)?"
+    r"(?: +(?:and|with|&|\+) +(?:justification|explanation|reason(?:ing)?|rationale|feedback)\b)?"
     # no part: "Score for text: 4"; no quotation: '"Score: 6" is what it wants'
-    r"(?!(?:[ \t]*/\d+)?\W{0,4}(?:for|by|per|of|on)\b(?! (?:this|the) (?:answer|response)\b))"
-    r"(?P<rest>(?:[ \t]{0,3}(?:[:=|(\[/]|-{1,2}[ \t])|[ \t]+(?:is|was|of)\b|\W{0,6}(?:\d|$)"
-    rf"|\W{{1,6}}{_WORD}[ \t]*(?:\W?$|/)).*)"
+    r"(?!(?: */\d+)?\W{0,4}(?:for|by|per|of|on)\b(?! (?:this|the) (?:answer|response)\b))"
+    r"(?P<rest>(?: {0,3}(?:[:=|(\[/]|-{1,2} )| +(?:is|was|of)\b|\W{0,6}(?:\d|$)"
+    rf"|\W{{1,6}}{_WORD} *(?:\W?$|/)).*)"
 )
-_PADDING = " \t:=-|"
+_PADDING = " :=-|"
 _SURE_NAMES = ("score", "scores", "rating", "overall")  # "Total: 3" may stand in an answer
 _FINAL = re.compile(r"(?i)final|overall|total")
 
 
-def _claims_of_labels(lines: Sequence[str], *, final_only: bool = False) -> _Claims:
-    """The claims of the labelled lines: from the first final one on, or else of all of them."""
-    claims: _Claims = set()
-    final = False
-    for previous, line, following in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
-        label = _LABEL.match(line)
-        if not label or label["name"].lower() not in _SURE_NAMES or _announces(previous):
-            continue
-        is_alone = not label["rest"].strip(_PADDING)  # the value is on the next line
-        claim = _claims_of_body([following]) if is_alone else _value(label["rest"])
-        if claim and not final and _FINAL.search(line, 0, label.start("rest")):
-            claims, final = set(), True
-        claims |= claim
-    return claims if final or not final_only else set()
-
-
-# JSON: {"feedback": "...", "score": 4}.
-
-
 def _claims_of_object(text: str) -> _Claims:
     """The score in a reply that is one JSON object; empty if it is none, or has no score."""
-    content = text.strip()
-    if content.startswith("```") and content.endswith("```"):
-        content = content.partition("\n")[2].removesuffix("```").strip()
-    if not (content.startswith("{") and content.endswith("}")):
+    content = re.sub(r"\A\s*```\w*\n|```\s*\Z", "", text).strip()
+    if not content.startswith("{"):
         return set()
     try:
         pairs = json.loads(content, object_pairs_hook=list, parse_int=float)
@@ -239,39 +213,37 @@ def _claims_of_object(text: str) -> _Claims:
         return set()
     claims: _Claims = set()
     for key, value in pairs:
+        if re.match(r"(?i)max|out.?of", key) and value not in (_FULL_MARKS, "6"):
+            return {None}
         label = _LABEL.fullmatch(_plain(key))
         if label and label["name"].lower() in ("score", "rating"):
-            text = value if isinstance(value, str) else ""
             number = value if isinstance(value, float) else None
-            claims |= _value(_plain(text), own_line=True) or {number}
-        elif re.match(r"(?i)max|out.?of", key) and value not in (_FULL_MARKS, "6"):
-            return {None}
+            claims |= (_value(f": {_plain(value)}") if isinstance(value, str) else set()) or {number}
     return claims
 
 
 # Sentences: "I give it 4 out of 6", "the final score is 4".
 
 _REPORTS = re.compile(  # somebody else's words
-    r"(?i)\b(?:claim|say|state|write|wrote|end(?:s|ing) with|includ|contain|quot|read|tell|assert"
-    r"|insist|adds|output|append|print|declar|itself|himself|herself|themsel|own score|prompt"
-    r"|instruct|pretend|inject|fake|paste|insert|mention|copies|copied|repeat)"
+    r"(?i)\b(?:claim|say|state|write|wrote|end(?:s|ing) with|includ|contain|quot|read|tell|assert|insist|adds|output"
+    r"|append|print|declar|itself|himself|herself|themsel|own score|prompt|instruct|pretend|inject|fake|paste|insert"
+    r"|mention|copies|copied|repeat)"
 )
 _HYPOTHETICAL = re.compile(  # not this answer as it is, or a part of it
-    r"(?i)\b(?:(?<!\bI )would|could|might|may|if|unless|not|never|cannot|between|than|instead"
-    r"|to (?:earn|get|reach|achieve|receive|merit|deserve|obtain)|maximum|minimum|perfect"
-    r"|full|reserved|requires?|should be an?|each|every|text|image|criteri\w+)\b|n't\b"
+    r"(?i)\b(?:(?<!\bI )would|could|might|may|if|unless|not|never|cannot|between|than|instead|maximum|minimum|perfect"
+    r"|to (?:earn|get|reach|achieve|receive|merit|deserve|obtain)|full|reserved|requires?|should be an?|each|every"
+    r"|text|image|criteri\w+)\b|n't\b"
 )
-_SENTENCE = re.compile(r"(?<=[.!?])[ \t]+(?=[A-Z\"'(])")
-_GAP = r"(?:[ \t]\w{1,30}){0,6}?[ \t]{1,2}(?:an?[ \t])?"
-_NUMBER = rf"(?P<number>{_DIGITS}|{_WORD}(?= {{1,3}}/)){_END_OF_NUMBER}{_UNIT}"
-_END = r"(?=[ \t]{0,2}(?:[.,;:!)\]][^\d]|[.,;:!)\]]?$|because\b|since\b))"
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z\"'(])")
+_GAP = r"(?: \w{1,30}){0,6}? {1,2}(?:an? )?"
 _STATEMENT = re.compile(  # a lookahead, since statements overlap: "deserves a score of 4"
-    r"(?i)\b(?=(?:(?P<own>I(?:'d|'ll)?(?:[ \t](?:would|will|must|therefore|thus)){0,2}[ \t]"
-    rf"(?:give|gave|rated?|award(?:ed)?|assign(?:ed)?|scored?){_GAP})"
-    r"|(?P<named>(?:final|overall|total)(?:[ _](?:score|rating))?[ \t]?[:=][ \t]{0,2}"
-    rf"|(?:score|rating|grade){_GAP}(?:is|of|at|as|be)[ \t](?:an?[ \t])?)"
-    r"|(?:earns?|deserves?|receives?|gets?|merits?|scor(?:es|ed|ing)|awarded|given|rated)"
-    rf"{_GAP}){_NUMBER}(?:{_OUT_OF}{_UNIT})?{_END})"
+    r"(?i)\b(?=(?:(?P<own>I(?:'d|'ll)?(?: (?:would|will|must|therefore|thus)){0,2}"
+    rf" (?:give|gave|rated?|award(?:ed)?|assign(?:ed)?|scored?){_GAP})"
+    r"|(?P<named>(?:final|overall|total)(?:[ _](?:score|rating))? ?[:=] {0,2}"
+    rf"|(?:score|rating|grade){_GAP}(?:is|of|at|as|be) (?:an? )?)"
+    rf"|(?:earns?|deserves?|receives?|gets?|merits?|scor(?:es|ed|ing)|awarded|given|rated){_GAP})"
+    rf"(?P<number>{_DIGITS}|{_WORD}(?= {{1,3}}/)){_END_OF_NUMBER}{_UNIT}(?:{_OUT_OF}{_UNIT})?"
+    r"(?= {0,2}(?:[.,;:!)\]][^\d]|[.,;:!)\]]?$|because\b|since\b)))"
 )
 
 
@@ -298,32 +270,31 @@ def _announces(line: str) -> bool:
 
 # Sections: "### Score" and what follows it.
 
-_ENTRY = re.compile(r"(?P<number>\d{1,2})[.)][ \t]+[^\W\d]")  # of a list
+_ENTRY = re.compile(r"(?P<number>\d{1,2})[.)] +[^\W\d]")  # of a list
 
 
 def _claims_of_text(text: str) -> _Claims:
     lines = _lines(text)
     claims = _claims_of_lines(lines)
-    unfenced = [line.removeprefix(_CODE) for line in lines]
+    code = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
     if claims and lines[-1].startswith(_CODE):  # a last block of code must agree
-        labels = [_LABEL.match(line.removeprefix(_CODE)) for line in lines if _CODE in line[:3]]
-        return claims.union(*(_value(label["rest"]) for label in labels if label))
+        return claims.union(*(_value(label["rest"]) for label in map(_LABEL.match, code) if label))
     quotes_code = any(
         after.startswith(_CODE) and not line.startswith(_CODE) and _announces(line) for line, after in pairwise(lines)
     )
     # A block of code may be the verdict itself.
-    return claims if claims or quotes_code else _claims_of_lines(unfenced)
+    return claims or (set() if quotes_code else _claims_of_lines([line.removeprefix(_CODE) for line in lines]))
 
 
 def _claims_of_lines(lines: Sequence[str]) -> _Claims:
-    return _claims_of_sections(lines) or _claims_of_labels(lines) or _claims_of_prose(lines)
+    return _claims_of_sections(lines) or _claims_of_sections(lines, headed=False) or _claims_of_prose(lines)
 
 
 def _claims_of_prose(lines: Sequence[str]) -> _Claims:
     """The claims of a reply without headings and labels; its last line must state one."""
     own = [line for line in lines if not line.startswith(_FOREIGN)]
     if len(own) == 1 and re.match(r"\W*\d", own[0]) and not _ENTRY.match(own[0]):
-        claims = _value(own[0], own_line=True)
+        claims = _value(f": {own[0]}")
         if None not in claims:
             return claims
     if not own or not _statements(own[-1], strict=True):
@@ -331,56 +302,64 @@ def _claims_of_prose(lines: Sequence[str]) -> _Claims:
     return {claim for line in own for claim in _statements(line, strict=True)}
 
 
-def _claims_of_sections(lines: Sequence[str]) -> _Claims:
-    """The claims of the last section about the score, and of what may contradict it."""
+def _claims_of_sections(lines: Sequence[str], *, headed: bool = True) -> _Claims:
+    """The claims of the last section about the score, and of what may contradict it.
+
+    A section begins with a heading; if not `headed`, with a line that is a label.
+    """
     earlier: _Claims = set()  # scores of other answers, or of parts
     last: _Claims = set()
-    later: _Claims = set()  # final scores after the last section about the score
-    other_topic = foreign = final = False
-    starts = [index for index, line in enumerate(lines) if line.startswith("#")]
+    is_reported = is_final = False
+    is_other_topic = not headed
+    starts = [index for index, line in enumerate(lines) if (line.startswith("#") if headed else _is_label(line))]
     for start, end in pairwise([*starts, len(lines)]):
-        title, body = lines[start].strip("# \t"), lines[start + 1 : end]
+        title, body = lines[start].strip("# "), lines[start + 1 : end]
         label = _LABEL.match(title)
         if label is None:
-            other_topic |= not title.lower().startswith("feedback")
-            later |= _claims_of_labels(body, final_only=True)
+            is_other_topic |= not title.lower().startswith("feedback")
+            last |= _claims_of_sections(body, headed=False) if last else set()
         elif start and _announces(lines[start - 1]):
-            foreign = True
-        elif claims := _claims_of_section(title, label, body):
-            earlier |= last if other_topic else set()
-            last, later, other_topic = claims, set(), False
-            final = _FINAL.search(title, 0, label.start("rest")) is not None
-    if not last:
-        return {None} if foreign else set()
-    return last | later if final else earlier | last | later
+            is_reported = True
+        elif claims := _claims_of_section(label, body, headed=headed):
+            if not is_final and _FINAL.search(title, 0, label.start("rest")):
+                earlier, is_final = set(), True
+            elif is_other_topic or is_final:
+                earlier |= last
+            last, is_other_topic = claims, not headed
+    return earlier | last or ({None} if is_reported and headed else set())
 
 
-def _claims_of_section(title: str, label: re.Match[str], body: Sequence[str]) -> _Claims:
+def _is_label(line: str) -> bool:
+    label = _LABEL.match(line)
+    return label is not None and label["name"].lower() in _SURE_NAMES
+
+
+def _claims_of_section(label: re.Match[str], body: Sequence[str], *, headed: bool) -> _Claims:
     """Every claim of a score section; None if there should be one: ``### Score`` alone."""
-    value = _value(label["rest"])
-    claims = (value or _statements(title)) | _claims_of_body(body, first=not value)
+    claims = _value(label["rest"])
+    is_blank = not re.search(r"[^\W\d_]", label["rest"])
+    if headed:
+        claims = claims or _statements(label.string)
+    elif not claims and not is_blank:
+        return set()
     is_summary = label["name"].lower() in ("verdict", "final", "overall", "total")
-    return claims or (set() if is_summary or label["rest"].strip(_PADDING) else {None})
+    return _claims_of_body(body, claims) or (set() if is_summary or not is_blank else {None})
 
 
-def _claims_of_body(body: Sequence[str], *, first: bool = True) -> _Claims:
-    """The claims of lines below a label; with None for a line that revises something.
-
-    If `first`, no value stands before them, and the first line may be one that goes on in words.
-    """
+def _claims_of_body(body: Sequence[str], claims: _Claims) -> _Claims:
+    """The claims of lines below a label, and None for a line that revises something."""
     lines = [line for line in body if not line.startswith(_FOREIGN)]
     numbers = [entry["number"] for entry in map(_ENTRY.match, lines) if entry]
     is_list = len(numbers) > 1 or "1" in numbers  # "4. The answer covers 2 of 3 steps" is none
-    claims: _Claims = set()
-    for position, line in enumerate(lines):
-        if position and _announces(lines[position - 1]):
+    for previous, line in zip(["", *lines], lines, strict=False):
+        if _announces(previous):
             continue
         label = _LABEL.match(line)
         claim = _value(label["rest"]) if label else set()
-        if not claim and not (is_list and _ENTRY.match(line)):
-            text = re.sub(r"^[-+•*][ \t]{1,3}", "", line)
-            claim = _value(text, own_line=text == line, ends=position > 0 or not first)
-        claims |= claim or _statements(line)
+        is_text = (is_list and _ENTRY.match(line)) or ((claims or previous) and len(line.split()) > 3)
+        if not claim and not is_text:
+            claim = _value(": " + re.sub(r"^[-+•*] {1,3}", "", line))
+        claims = claims | (claim or _statements(line))
         if _REVISES.search(line):
             claims.add(None)
     return claims

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Doc = Mapping[str, Any]
 
-VERSION = "2-C"
+VERSION = "3-C"
 """``N-X`` of every task here: N changes with the scores, X with the interface."""
 
 TASKS = {"all": "mmie", "sa": "mmie_sa", "pbl": "mmie_pbl", "msr": "mmie_msr", "1k": "mmie_1k"}
