@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from loguru import logger
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
-from mmie_tasks.hub.asset import Asset, Check
+from mmie_tasks.hub.asset import Asset, Check, combined_plan
 
 _LOW_DISK_BYTES = 2**30
 
@@ -69,17 +70,20 @@ def run_check(check: Check) -> Iterator[Finding]:
 
 
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
-    """A finding for each asset that has to be downloaded, and the checks of the others.
+    """A finding for the assets that have to be downloaded, and the checks of the others.
 
-    A check runs once, and only if no asset that shares it has to be downloaded. The checks of an
-    asset end with the first problem.
+    A check runs once, and only if no asset that shares it has to be downloaded; missing assets that
+    share their checks, such as the archives of one dataset, are one finding. The checks of an asset
+    end with the first problem.
     """
-    missing = {asset.name for asset in assets if (asset.origin == "hub" or not asset.checks) and not asset.is_here()}
-    blocked = {check for asset in assets if asset.name in missing for check in asset.checks}
+    missing = [asset for asset in assets if (asset.origin == "hub" or not asset.checks) and not asset.is_here()]
+    blocked = {check for asset in missing for check in asset.checks}
     finished: set[Check] = set()
     for asset in assets:
-        if asset.name in missing:
-            yield _download_finding(asset)
+        if asset in missing:
+            group = [other for other in missing if other is asset or (asset.checks and other.checks == asset.checks)]
+            if asset is group[0]:
+                yield _download_finding(group)
         elif not asset.checks or blocked.intersection(asset.checks):
             yield Finding("ok", asset.name, f"{asset.source} is here")
         elif not finished.issuperset(asset.checks):
@@ -90,28 +94,40 @@ def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
                     break
 
 
-def _download_finding(asset: Asset) -> Finding:
-    """Whether a missing asset can be downloaded, and fits on its disk."""
+def _download_finding(assets: Sequence[Asset]) -> Finding:
+    """Whether missing assets can be downloaded, and fit on the disk of the first of them."""
+    first, count = assets[0], len(assets)
+    subject = first.name if count == 1 else first.checks[0].subject
     try:
-        plan = asset.plan()
-        free = free_bytes(asset.folder)
+        plans = [asset.plan() for asset in assets]
+        free = free_bytes(first.folder)
     except MmieTasksError as error:
-        return problem_from(asset.name, error)
+        return problem_from(subject, error)
+    plan = plans[0] if count == 1 else combined_plan(f"{plans[0].source} and {count - 1} more", plans)
+    source = shortened(plan.source)
     if plan.size_bytes == 0:
-        return Finding("ok", asset.name, f"{plan.source} is in the Hub's cache; the first run unpacks it")
+        return Finding("ok", subject, f"{source}: in the Hub's cache; the first run unpacks it")
     size = readable_size(plan.known_bytes) if plan.known_bytes else "size unknown"
     if plan.known_bytes and plan.size_bytes is None:
         size += " or more"
     if plan.known_bytes > free:
         return Finding(
             "problem",
-            asset.name,
-            f"{plan.source} needs {size}, and {readable_size(free)} are free for `{asset.folder}`",
+            subject,
+            f"{source}: {size} are to be downloaded, and {readable_size(free)} are free for `{first.folder}`",
             "free some space, or set `MMIE_TASKS_CACHE` (data) or `HF_HOME` (checkpoints) to a folder on a bigger disk",
         )
-    return Finding(
-        "ok", asset.name, f"{plan.source} is accessible and not downloaded yet: {size}, which the first run fetches"
-    )
+    state = "accessible, not downloaded yet" if plan.is_confirmed else "not downloaded yet (access was not checked)"
+    return Finding("ok", subject, f"{source}: {state}: {size}, which the first run fetches")
+
+
+def shortened(source: str) -> str:
+    """A source with its commits shortened to 12 digits.
+
+    >>> shortened("MMIE/MMIE@0123456789abcdef0123456789abcdef01234567: data.json")
+    'MMIE/MMIE@0123456789ab: data.json'
+    """
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", source)
 
 
 def folder_finding(subject: str, path: Path, hint: str) -> Finding:

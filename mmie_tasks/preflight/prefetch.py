@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, JudgeChoice, JudgeChoices, choose_judge, open_judge, parse_flags
-from mmie_tasks.preflight.findings import is_writable, problem_from
+from mmie_tasks.preflight.findings import is_writable, problem_from, shortened
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"
@@ -272,8 +271,7 @@ def overview_text(planned: Sequence[PlannedAsset], notes: Iterable[str] = ()) ->
             size_bytes = entry.plan.size_bytes
             size = "unknown" if size_bytes is None else readable_size(size_bytes)
             state = "yes" if entry.is_here else "?" if entry.error else "no"
-            source = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28}\b", r"\1", entry.plan.source)  # commits are shortened
-            here = (entry.asset.name, source, state, str(entry.asset.folder))
+            here = (entry.asset.name, shortened(entry.plan.source), state, str(entry.asset.folder))
             rows.append((*here, "-" if entry.is_here else size))
         lines = [table(HEADER, rows, text_columns=4), "", total]
     return "\n".join([*lines, *(f"Note: {note}" for note in notes)])

@@ -58,7 +58,7 @@ def judge(url: str, home: Path, **more: str) -> list[dict[str, Any]]:
 def test_missing_data_is_reported_with_its_size(hub: HubServer, tmp_path: Path) -> None:
     finding = data(hub, tmp_path)
     assert finding["status"] == "ok"
-    assert f"MMIE/MMIE@{COMMIT}: data.json, images.tar.gz is accessible" in finding["message"]
+    assert f"MMIE/MMIE@{COMMIT[:12]}: data.json, images.tar.gz: accessible" in finding["message"]
     assert "images.tar.gz" not in hub.requested_files("GET")
     assert "data.json" not in hub.requested_files("GET")
 
@@ -75,7 +75,7 @@ def test_gated_data_is_a_problem_with_a_hint(hub: HubServer, tmp_path: Path) -> 
 def test_a_missing_checkpoint_is_not_downloaded(models: HubServer, tmp_path: Path) -> None:
     (finding,) = judge(models.url, tmp_path)
     assert finding["status"] == "ok"
-    assert f"{SCORE}@{COMMIT} is accessible and not downloaded yet" in finding["message"]
+    assert f"{SCORE}@{COMMIT[:12]}: accessible, not downloaded yet" in finding["message"]
     assert models.requested_files("GET") == []
 
 

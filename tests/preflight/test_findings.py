@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def fails() -> str:
     raise DataMissing("Two images are missing.", hint="download them")
 
 
+def refused() -> DownloadPlan:
+    raise DataMissing("The Hub refuses.", hint="log in")
+
+
 def test_a_folder_that_does_not_exist_yet_is_judged_by_its_disk(tmp_path: Path) -> None:
     finding = folder_finding("cache", tmp_path / "a" / "b", "set X")
     assert finding.status in ("ok", "warning")
@@ -53,7 +58,7 @@ def test_a_file_in_the_way_of_a_folder_is_a_problem(tmp_path: Path) -> None:
         pytest.param((3 * 2**20,), "ok", "3.0 MiB, which", id="known"),
         pytest.param((3 * 2**20, None), "ok", "3.0 MiB or more, which", id="one-unknown"),
         pytest.param((None,), "ok", "size unknown, which", id="unknown"),
-        pytest.param((0,), "ok", "is in the Hub's cache", id="cached"),
+        pytest.param((0,), "ok", "in the Hub's cache", id="cached"),
         pytest.param((2**60,), "problem", "1073741824.0 GiB", id="no-space"),
     ],
 )
@@ -64,6 +69,26 @@ def test_a_missing_asset_is_reported_with_its_size(
     (finding,) = check_assets([missing])
     assert finding.status == status
     assert text in finding.message
+
+
+def test_archives_of_one_dataset_are_one_finding_with_the_sum_of_their_sizes() -> None:
+    check = Check(subject="data", describe=fails)
+    parts = [asset(f"data, part {part}", check, is_here=part == 1) for part in range(4)]
+    missing, present = check_assets(parts)
+    assert (missing.subject, present.subject) == ("data", "data, part 1")
+    assert missing.message == "MMIE and 2 more: accessible, not downloaded yet: 9.0 MiB, which the first run fetches"
+
+
+def test_archives_that_cannot_be_downloaded_are_one_problem() -> None:
+    check = Check(subject="data", describe=fails)
+    parts = [replace(asset(f"data, part {part}", check, is_here=False), plan=refused) for part in range(3)]
+    assert list(check_assets(parts)) == [Finding("problem", "data", "The Hub refuses", "log in")]
+
+
+def test_a_source_that_was_not_asked_is_not_called_accessible(tmp_path: Path) -> None:
+    plan = DownloadPlan(source="MMIE", file_bytes=(2**20,), is_confirmed=False)
+    (finding,) = check_assets([replace(asset("data", is_here=False, folder=tmp_path), plan=lambda: plan)])
+    assert finding.message == "MMIE: not downloaded yet (access was not checked): 1.0 MiB, which the first run fetches"
 
 
 def test_a_shared_check_runs_once() -> None:

@@ -319,7 +319,7 @@ def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[As
         variables=["MMIE_OTHER_PROMPTS", "MMIE_PROMPTS"],
         source=source,
         is_here=lambda: judge_prompts.cached_file(environment) is not None,
-        plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,)),
+        plan=lambda: DownloadPlan(source=source, file_bytes=(size_bytes,), is_confirmed=False),
         fetch=lambda: f"{judge_prompts.templates(environment).name} is here",
         environment=environment,
         describe=_describe_prompts,
