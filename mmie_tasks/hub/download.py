@@ -22,6 +22,8 @@ import hashlib
 import inspect
 import re
 import shutil
+import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -121,6 +123,30 @@ def without_urls(error: BaseException) -> str:
     return _URL.sub(r"\1…", (str(error).splitlines() or [""])[0])
 
 
+def connection_problem(error: BaseException) -> str:
+    """Why a server could not be reached, as a clause, by the first error of the system in the chain of causes.
+
+    Any other error is described by its own text, see `without_urls`.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        match cause:
+            case socket.gaierror():
+                return "its address cannot be resolved"
+            case ssl.SSLCertVerificationError():
+                return "its certificate is not trusted on this machine"
+            case ConnectionRefusedError():
+                return "it refuses connections"
+            case TimeoutError():
+                return "it does not answer in time"
+            case ConnectionResetError() | ConnectionAbortedError() | BrokenPipeError():
+                return "it closed the connection"
+            case _ if type(cause).__name__ == "RemoteProtocolError":  # of httpx
+                return "it closed the connection"
+        cause = cause.__cause__ or cause.__context__
+    return without_urls(error) or type(error).__name__
+
+
 def explain(
     error: BaseException,
     *,
@@ -143,7 +169,6 @@ def explain(
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    failure = f"{type(error).__name__}: {without_urls(error)}"
     if (status := _http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
     match error:
@@ -156,9 +181,9 @@ def explain(
             why = f"`{path}` cannot be written ({error.strerror})"
             hint = f"make it writable, or set `{storage}` to a folder that is"
         case _ if is_downloading:
-            why, hint = f"the download failed: {failure}", "run again: it resumes where it stopped"
+            why, hint = f"the download failed: {connection_problem(error)}", "run again: it resumes where it stopped"
         case _:
-            why = f"it is not in the Hub's cache and the Hub cannot be reached ({failure})"
+            why = f"it is not in the Hub's cache and the Hub cannot be reached: {connection_problem(error)}"
     return Explanation(reason=why, hint=hint)
 
 

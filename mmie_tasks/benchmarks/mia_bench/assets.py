@@ -27,7 +27,15 @@ from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, installed_asset
-from mmie_tasks.hub.download import DISK_FULL, HubFile, download_errors, download_failure, without_urls
+from mmie_tasks.hub.download import (
+    DISK_FULL,
+    Explanation,
+    HubFile,
+    download_errors,
+    download_failure,
+    explain,
+    without_urls,
+)
 from mmie_tasks.hub.images import inside
 from mmie_tasks.hub.revisions import HubDataset, HubFolder, is_commit
 
@@ -302,30 +310,45 @@ def _other_dataset(difference: str) -> DataBroken:
 
 
 def _download_failure(revision: str, error: BaseException) -> MmieTasksError:
-    from datasets.exceptions import DatasetBuildError, DatasetNotFoundError
+    from datasets.exceptions import DatasetBuildError
 
     name = f"`{REPO}` at `{revision}`"
-    reason = f"{type(error).__name__}: {without_urls(error)}".rpartition(" either: ")[2]
     causes = [error]
     while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
     if any(isinstance(cause, OSError) and cause.errno in DISK_FULL for cause in causes):
         hint = "free some space, or set `HF_HOME` and `MMIE_TASKS_CACHE` to folders on another disk"
         return DataMissing(f"{name} could not be downloaded: the disk is full.", hint=hint)
-    match error:
-        case DatasetBuildError() | ValueError():
-            reason = without_urls(error.__cause__) if error.__cause__ else reason
-            hint = f"delete it in the caches below `HF_HOME` and run again, or {_ALTERNATIVE}"
-            return DataBroken(f"{name} cannot be read: {reason}", hint=hint)
+    if isinstance(error, (DatasetBuildError, ValueError)):
+        hint = f"delete it in the caches below `HF_HOME` and run again, or {_ALTERNATIVE}"
+        return DataBroken(f"{name} cannot be read: {without_urls(error.__cause__ or error)}", hint=hint)
+    why = _explain(revision, causes)
+    return DataMissing(f"{name} could not be downloaded: {why.reason}.", hint=f"{why.hint}, or {_ALTERNATIVE}")
+
+
+def _explain(revision: str, causes: Sequence[BaseException]) -> Explanation:
+    """Why `datasets` could not download; it hides most refusals of the Hub behind errors of its own."""
+    from datasets.exceptions import DatasetNotFoundError
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
+    match causes[0]:
         case DatasetNotFoundError() if revision != "main":
+            reason = "there is no such revision, or no access for this account"
             hint = f"set `MIA_BENCH_REVISION` to one of {_PAGE}/commits"
         case DatasetNotFoundError():
+            reason = "there is no such dataset, or no access for this account"
             hint = f"open {_PAGE} and accept its terms, if any, then `hf auth login`"
         case PermissionError(filename=str(path)):
-            hint = f"make `{path}` writable, or set `HF_HOME` or `MMIE_TASKS_CACHE`"
+            reason, hint = f"`{path}` cannot be written", "make it writable, or set `HF_HOME` or `MMIE_TASKS_CACHE`"
+        case _ if refusals := [cause for cause in causes if isinstance(cause, HfHubHTTPError)]:
+            return explain(refusals[0], repo=REPO, revision=revision)
+        case _ if constants.HF_HUB_OFFLINE:
+            reason = "it is not in the caches, and downloads are switched off (`HF_HUB_OFFLINE`)"
         case _:
-            hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
-    return DataMissing(f"{name} could not be downloaded: {reason}", hint=f"{hint}, or {_ALTERNATIVE}")
+            reason = "it is not in the caches, and the Hub cannot be reached"
+    return Explanation(reason=reason, hint=hint)
 
 
 # Assets

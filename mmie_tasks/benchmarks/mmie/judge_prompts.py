@@ -25,6 +25,7 @@ from loguru import logger
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.hub.download import connection_problem
 
 if TYPE_CHECKING:
     import httpx
@@ -184,8 +185,7 @@ def _try(pin: Pin, retry: RetryPolicy) -> bytes:
     except httpx.InvalidURL as error:
         raise _FetchFailed("it is no web address", again=False) from error
     except httpx.HTTPError as error:
-        message = (str(error).splitlines() or [""])[0]
-        raise _FetchFailed(f"{type(error).__name__} ({message})", again=True) from error
+        raise _FetchFailed(connection_problem(error), again=True) from error
     raise _FetchFailed("too many redirects", again=False)
 
 

@@ -97,10 +97,10 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
 @pytest.mark.parametrize(
     ("status", "code", "says"),
     [
-        pytest.param(403, "GatedRepo", "gated", id="gated"),
-        pytest.param(401, "RepoNotFound", "doesn't exist", id="no such repository"),
-        pytest.param(404, "RevisionNotFound", "Revision", id="no such revision"),
-        pytest.param(503, "", "could not be downloaded: LocalEntryNotFoundError", id="down"),
+        pytest.param(403, "GatedRepo", "no such dataset, or no access", id="gated"),
+        pytest.param(401, "RepoNotFound", "no such dataset, or no access", id="no such repository"),
+        pytest.param(404, "RevisionNotFound", "no such dataset, or no access", id="no such revision"),
+        pytest.param(503, "", "could not be downloaded: the Hub answered HTTP 503", id="down"),
     ],
 )
 def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
