@@ -27,6 +27,7 @@ from mmie_tasks.answers.saved import (
     require_reader,
 )
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.images import inside
 
 SUPPORTED_FILES = (
@@ -163,13 +164,9 @@ def _parse_lines(content: bytes, path: Path, notes: list[str]) -> list[Entry]:
     return entries
 
 
-def _not_json(location: object, error: Exception) -> AnswersUnusable:
-    reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-    if isinstance(error, UnicodeDecodeError):
-        reason = f"byte {error.start} is not UTF-8"
-    return AnswersUnusable(
-        f"{location}: not JSON in UTF-8 ({reason}).", hint="repair the file, or point `path` at another one"
-    )
+def _not_json(location: object, error: ValueError | RecursionError) -> AnswersUnusable:
+    message = f"{location}: not JSON in UTF-8 ({json_problem(error)})."
+    return AnswersUnusable(message, hint="repair the file, or point `path` at another one")
 
 
 def _files(path: str) -> list[_File]:

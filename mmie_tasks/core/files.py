@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -81,3 +82,22 @@ def readable_size(size_bytes: float) -> str:
         if size_bytes > unit_bytes / 2:
             return f"{size_bytes / unit_bytes:.1f} {name}"
     return f"{size_bytes:.0f} bytes"
+
+
+def json_problem(error: ValueError | RecursionError) -> str:
+    """Where and why a file is not JSON in UTF-8, as a clause, by the error of `json.loads` or ``decode``.
+
+    >>> try:
+    ...     json.loads("[1,")
+    ... except ValueError as error:
+    ...     json_problem(error)
+    'line 1, column 4'
+    """
+    match error:
+        case json.JSONDecodeError():
+            return f"line {error.lineno}, column {error.colno}"
+        case UnicodeDecodeError():
+            return f"byte {error.start} is not UTF-8"
+        case RecursionError():
+            return "nested too deeply"
+    return "a number in it is too long"

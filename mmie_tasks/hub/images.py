@@ -26,7 +26,7 @@ _DECODE_ERRORS = (
     RuntimeError,  # AVIF
 )
 
-_HINT = "unpack or download the dataset again, or open the file in an image viewer"
+_HINT = "look at it in an image viewer; if it is missing or damaged, unpack the published one in its place"
 _pillow_limit_lock = threading.Lock()
 
 
@@ -53,7 +53,7 @@ def inside(folder: Path, relative: str) -> Path:
     if not is_inside or name.startswith("../"):
         raise DataBroken(
             f"The dataset names the image {relative!r}, which is not a file inside `{folder}`.",
-            hint="unpack or download the dataset again; image names are relative to that folder",
+            hint="image names are relative to that folder; put the file there and correct the name",
         )
     return path
 

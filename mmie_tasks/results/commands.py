@@ -10,6 +10,7 @@ from typing import Literal
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.runs import log_files
 from mmie_tasks.runs.benchmark import SCORE_KINDS
 from mmie_tasks.runs.log_files import Run
@@ -177,7 +178,7 @@ def _ids_from_json(path: Path, text: str) -> list[str]:
     try:
         ids: list[object] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        message = f"`{path}` begins like a JSON list and is not valid JSON: {error}."
+        message = f"`{path}` begins like a JSON list and is not valid JSON: {json_problem(error)}."
         raise AnswersUnusable(message, hint=_IDS_HINT) from error
     for index, id_ in enumerate(ids):
         if isinstance(id_, bool) or not isinstance(id_, (str, int)):

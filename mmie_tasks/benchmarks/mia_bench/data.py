@@ -15,6 +15,7 @@ from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.asset import read_data_file
 from mmie_tasks.hub.images import inside
 
@@ -28,7 +29,10 @@ _LAYOUT = (
     f"the layout is `{ANNOTATION}`, the file of apple/ml-mia-bench, beside `images/`; "
     "point `MIA_BENCH_DATA` at their folder, or unset it to download from the Hub"
 )
-_REPAIR = "fetch that file again from apple/ml-mia-bench, or repair it"
+_REPAIR = (
+    "repair it, or replace it by the file of apple/ml-mia-bench; if a run has downloaded it, delete its folder and run "
+    "again"
+)
 
 # Of `words_digest`, for the 400 rows of apple/ml-mia-bench at 5422852d.
 OFFICIAL_WORDS = "e10f5c3ce6e86aebcff39671923b815f4d215aef6d9fdce97702a9e4efbecca6"
@@ -102,7 +106,7 @@ def _entries(path: Path, content: bytes, odd_rows: OddRows) -> list[_Entry]:
     try:
         whole = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise DataBroken(f"`{path}`: not JSON ({error}).", hint=_REPAIR) from error
+        raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=_REPAIR) from error
     if not isinstance(whole, list) or not whole:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
     entries = []

@@ -25,6 +25,7 @@ from typing import cast
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
 from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, local_asset, plan_file
@@ -42,6 +43,9 @@ PARTS: tuple[tuple[str, ...], ...] = (
     ("OCR-VQA", "SlideVQA", "Spot-the-Diff"),
     ("TQA", "TextNeedleInAHaystack", "WebQA", "WikiVQA"),
 )
+
+REPAIR = "repair it, or replace it by the published file; if a run has downloaded it, delete its folder and run again"
+"""What to do about an unusable annotation file: the hint of errors."""
 
 _HUB = "https://huggingface.co"
 _PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
@@ -247,14 +251,14 @@ def _local_folder(root: Path, dataset: str) -> Path:
 
 
 def _broken(path: Path, problem: str) -> MmieTasksError:
-    return DataBroken(f"`{path}`: {problem}.", hint="fetch this annotation file again, or repair it")
+    return DataBroken(f"`{path}`: {problem}.", hint=REPAIR)
 
 
 def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
     try:
         document = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
-        raise _broken(path, f"not JSON ({error})") from error
+        raise _broken(path, f"not JSON ({json_problem(error)})") from error
     meta = document.get("meta_data") if isinstance(document, dict) else None
     entries = document.get("data") if isinstance(document, dict) else None
     if not isinstance(meta, dict) or not isinstance(entries, list):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.milebench.assets import Annotation, annotation
+from mmie_tasks.benchmarks.milebench.assets import REPAIR, Annotation, annotation
 from mmie_tasks.benchmarks.milebench.prompts import combined
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, BadSample, Sample, Variant, has_variant, rule_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 DatasetRow: TypeAlias = dict[str, object]
 
-_REPAIR = "fetch this annotation file again, or repair it"
 LAYOUT_VERSION = "1"  # part of every file name: change it when a drawn pixel would change
 CELL_SIDE_PX = 800
 FONT_SIZE_PX = 8 * 4  # the official script's --font_size, enlarged four times for the caption
@@ -58,7 +57,7 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     import datasets
 
     names, variant = _parse_selection(selection)
-    odd_rows = OddRows("MileBench", _REPAIR, environment)
+    odd_rows = OddRows("MileBench", REPAIR, environment)
     per_dataset = _load_rows(names, variant, environment, odd_rows)
     odd_rows.log()
     rows = [row for turn in itertools.zip_longest(*per_dataset) for row in turn if row is not None]
@@ -110,11 +109,11 @@ def _load_rows(
 def _rows(name: str, variant: Variant, environment: Mapping[str, str], odd_rows: OddRows) -> list[DatasetRow]:
     source = annotation(name, environment, adversarial=variant == "adv")
     if not source.entries:
-        raise DataBroken(f"`{source.path}`: `data` is empty.", hint="fetch it again")
+        raise DataBroken(f"`{source.path}`: `data` is empty.", hint=REPAIR)
     try:
         rule = rule_of(name, source.question_type)
     except BadSample as error:
-        raise DataBroken(f"`{source.path}`: {error}.", hint=_REPAIR) from error
+        raise DataBroken(f"`{source.path}`: {error}.", hint=REPAIR) from error
     rows: list[DatasetRow] = []
     positions: dict[str, int] = {}  # of every id
     for position, entry in enumerate(source.entries):
@@ -188,7 +187,7 @@ def combined_image(images: Sequence[Path], cache: Path) -> Path:
     """
     if not images:
         raise DataBroken(
-            "A combined image was requested for a sample with no images.", hint="unpack or download the dataset again"
+            "A combined image was requested for a sample with no images.", hint="run the task without `_combined1`"
         )
     digest = hashlib.sha256(f"combined image, layout {LAYOUT_VERSION}".encode())
     for image in images:

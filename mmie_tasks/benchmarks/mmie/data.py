@@ -28,6 +28,7 @@ from mmie_tasks.benchmarks.mmie.assets import (
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.hub.asset import read_data_file
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ PUBLISHED = {"SA": 5_005, "PBL": 11_482, "MSR": 3_616}
 
 SMALL_ROWS = 1_000
 
-_REPAIR = f"fetch `{ANNOTATION}` again from MMIE/MMIE, or repair it"
+_REPAIR = "repair it, or replace it by the file of MMIE/MMIE; if a run has downloaded it, delete it and run again"
 
 
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
@@ -388,7 +389,7 @@ def _parsed(path: Path, content: bytes, odd_rows: OddRows) -> list[DataRow]:
     except BadSample as error:
         raise _broken(path, str(error)) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise _broken(path, f"not JSON ({error})") from error
+        raise _broken(path, f"not JSON ({json_problem(error)})") from error
 
 
 def _count(rows: Sequence[DataRow], revision: str) -> None:

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.files import atomic_write
+from mmie_tasks.core.files import atomic_write, json_problem
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.download import connection_problem
 
@@ -331,7 +331,7 @@ def _other_templates(path: Path) -> Templates:
     except OSError as error:
         raise _unusable(path, f"it cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise _unusable(path, f"it is not JSON ({error})") from error
+        raise _unusable(path, f"it is not JSON ({json_problem(error)})") from error
     if not isinstance(texts, dict) or set(texts) != set(FIELDS):
         raise _unusable(path, f"it is not a JSON object with the keys {', '.join(FIELDS)}")
     for category, text in texts.items():

@@ -85,7 +85,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
     [
         pytest.param(b"", "no rows in it", id="empty"),
         pytest.param(b" [ ] ", "no rows in it", id="empty list"),
-        pytest.param(b"<html>", "not JSON", id="a web page"),
+        pytest.param(b"<html>", "not JSON (line 1, column 1)", id="a web page"),
         pytest.param(b"[,]", "not JSON", id="only a comma"),
         pytest.param(b"[", "not JSON", id="cut off at once"),
         pytest.param(b'[{"id": "SA-1", "question": "a"}', "not JSON", id="cut off"),
@@ -93,8 +93,8 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
         pytest.param(b'[{"id": "SA-1", "question": "a"},]', "not JSON", id="a comma too much"),
         pytest.param(b'[{"id": "SA-1", "question": "a"}] x', "not JSON", id="more behind"),
         pytest.param(b"\xff\xfe[\0]\0", "not JSON", id="UTF-16"),
-        pytest.param(b'["\xe9"]', "not JSON", id="Latin-1"),
-        pytest.param(b"[" * 100_000, "not JSON", id="nested without end"),
+        pytest.param(b'["\xe9"]', "not JSON (byte 2 is not UTF-8)", id="Latin-1"),
+        pytest.param(b"[" * 100_000, "not JSON (nested too deeply)", id="nested without end"),
         pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "", id="a long number"),
         pytest.param(b"[7]", "row 0: it is int, not an object", id="not rows"),
         pytest.param(b'{"SA-1": {}}', "row 0: `id` is None", id="by id"),
@@ -105,7 +105,7 @@ def test_a_data_file_that_is_none_is_broken_data(content, found, tmp_path):
     with pytest.raises(DataBroken) as caught:
         load(tmp_path)
     assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {found}")
-    assert "hint: fetch `data.json` again" in str(caught.value)
+    assert "hint: repair it, or replace it" in str(caught.value)
 
 
 def test_a_bad_row_is_named_with_its_file(tmp_path):
