@@ -169,7 +169,7 @@ def explain(
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     hint = "connect, or copy the cache (`HF_HOME`) from a machine that has the file"
-    if (status := _http_status(error)) is not None:
+    if (status := http_status(error)) is not None:
         return _explain_refusal(error, status, repo=repo, revision=revision, kind=kind)
     match error:
         case OfflineModeIsEnabled():
@@ -187,7 +187,7 @@ def explain(
     return Explanation(reason=why, hint=hint)
 
 
-def _http_status(error: BaseException) -> int | None:
+def http_status(error: BaseException) -> int | None:
     """The status with which the Hub refused a request; None if the error is of another kind.
 
     Not every such error is an `HfHubHTTPError`: huggingface_hub 0.36 also lets those of `requests` through.
@@ -507,7 +507,7 @@ def _download_rest(part: Path, remote: FileLocation) -> bool:
             )
     except download_errors() as error:  # huggingface_hub 0.36 does not resume every broken connection
         has_grown = size_bytes is not None and resume_bytes < part.stat().st_size < size_bytes
-        if _http_status(error) is not None or not has_grown:
+        if http_status(error) is not None or not has_grown:
             raise
         return False
     return True

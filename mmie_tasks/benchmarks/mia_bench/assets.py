@@ -34,6 +34,7 @@ from mmie_tasks.hub.download import (
     download_errors,
     download_failure,
     explain,
+    http_status,
     without_urls,
 )
 from mmie_tasks.hub.images import inside
@@ -330,7 +331,6 @@ def _explain(revision: str, causes: Sequence[BaseException]) -> Explanation:
     """Why `datasets` could not download; it hides most refusals of the Hub behind errors of its own."""
     from datasets.exceptions import DatasetNotFoundError
     from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError
 
     hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
     match causes[0]:
@@ -342,7 +342,7 @@ def _explain(revision: str, causes: Sequence[BaseException]) -> Explanation:
             hint = f"open {_PAGE} and accept its terms, if any, then `hf auth login`"
         case PermissionError(filename=str(path)):
             reason, hint = f"`{path}` cannot be written", "make it writable, or set `HF_HOME` or `MMIE_TASKS_CACHE`"
-        case _ if refusals := [cause for cause in causes if isinstance(cause, HfHubHTTPError)]:
+        case _ if refusals := [cause for cause in causes if http_status(cause) is not None]:
             return explain(refusals[0], repo=REPO, revision=revision)
         case _ if constants.HF_HUB_OFFLINE:
             reason = "it is not in the caches, and downloads are switched off (`HF_HUB_OFFLINE`)"
