@@ -166,7 +166,8 @@ def score_table(
 
     Args:
         runs: At least one.
-        groups: The kinds of metrics to show, `Metric.kind`; ``all`` for every metric.
+        groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the papers' own columns,
+            which are those of the runner's table; ``all`` for every metric.
         robust: Whether a column with the robust score follows each official one.
         published: Whether the benchmarks' published scores follow the runs.
 
@@ -190,16 +191,17 @@ def _columns(runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKi
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     metrics_by_task = {task: metrics_of([run_.tasks[task] for run_ in runs if task in run_.tasks]) for task in tasks}
     available = dict.fromkeys(metric.kind for metrics in metrics_by_task.values() for metric in metrics)
-    if unknown := [group for group in groups if group not in (*available, "all")]:
+    names = [*available, "paper", "all"]
+    if unknown := [group for group in groups if group not in names]:
         raise SettingWrong(
-            f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join([*available, 'all'])}"
+            f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join(names)}"
         )
     benchmarks = {task: next(run_.tasks[task].benchmark for run_ in runs if task in run_.tasks) for task in tasks}
     return tuple(
         Column(task=task, benchmark=benchmarks[task], metric=metric, kind=kind)
         for task, metrics in metrics_by_task.items()
         for metric in metrics
-        if metric.kind in groups or "all" in groups
+        if metric.kind in groups or "all" in groups or ("paper" in groups and (metric is metrics[0] or metric.in_table))
         for kind in kinds
     )
 

@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.log_files import TaskRun, without_off_scale_points
 from mmie_tasks.runs.rows import COVERAGE
 from mmie_tasks.runs.summary import Headline, details_of, headline_of, notes_of
 
@@ -62,10 +62,11 @@ class RunSummary:
     def add(self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None) -> None:
         """Summarise the records of a task, and log its notes."""
         try:
-            samples = tuple(benchmark.read_line({COVERAGE: record}) for record in records)
+            logged = [benchmark.read_line({COVERAGE: record}) for record in records]
         except BadRecord as error:
             logger.warning(f"{benchmark.title}: no summary of `{task}`, because {error}.")
             return
+        samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
         run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
         self._tasks[task] = _Summary(headline=headline_of(run), details=details_of(run, records))
         logger.info("\n  ".join([f"{benchmark.title} ({task})", *notes_of(run, records)]))

@@ -359,7 +359,7 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
                 logged = benchmark.read_line(numbered.line)
             except BadRecord as error:
                 raise AnswersUnusable(f"`{log.path}`, line {numbered.number}: {error}.", hint=HINT) from error
-            sample = _without_off_scale_points(logged, benchmark.scale)
+            sample = without_off_scale_points(logged, benchmark.scale)
             off_scale += sample is not logged
             repeated += _is_repeated(samples, sample, log.path)
     if not samples:
@@ -395,7 +395,7 @@ def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Pa
     return True
 
 
-def _without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
+def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample:
     """The sample, its verdicts unscored where points are not finite or not on a whole scale.
 
     Points that are not whole numbers are only checked for being finite: some official scripts do

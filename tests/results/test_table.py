@@ -96,8 +96,24 @@ def test_further_columns_and_robust_scores_on_request() -> None:
     assert rows_of(as_markdown(score_table([MODEL_A], ["category"])))["model"] == ["Sketch c", "Sketch a", "Sketch b"]
     every = rows_of(as_markdown(score_table([MODEL_A], ["all"])))
     assert len(every["model"]) == len(SKETCH.metrics)
-    with pytest.raises(SettingWrong, match=r"no columns `field`[\s\S]*hint: one of headline, category, component, all"):
+    with pytest.raises(
+        SettingWrong, match=r"no columns `field`[\s\S]*hint: one of headline, category, component, paper, all"
+    ):
         score_table([MODEL_A], ["field"])
+
+
+def test_the_papers_own_columns_are_those_of_the_runners_table(two_models: list[str]) -> None:
+    scores = score_table([open_run(word) for word in two_models], ["paper"])
+    names = {
+        title: [column.metric.name for column in scores.columns if column.benchmark.title == title]
+        for title in ("MMIE", "MIA-Bench", "MileBench")
+    }
+    assert names["MMIE"][:4] == ["", "SA", "PBL", "MSR"]
+    assert names["MIA-Bench"][0] == ""
+    assert {"describe", "basic"} <= set(names["MIA-Bench"])
+    assert {"real", "diag", "T-1", "I-1"} <= set(names["MileBench"])
+    assert "clean" not in names["MIA-Bench"]
+    assert "ALFRED" not in names["MileBench"]
 
 
 def test_a_part_of_a_benchmark_is_named_by_its_task() -> None:
