@@ -20,7 +20,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Check, hub_cache
-from mmie_tasks.judges.base import HasAssets, SelfChecking
+from mmie_tasks.judges.base import HasAssets, JudgeMisconfigured, SelfChecking
 from mmie_tasks.judges.choice import VARIABLE, add_judge_options, cache_path, environment_choices, parse_flags
 from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
 from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding, problem_from, run_check
@@ -271,17 +271,13 @@ def _check_judge(
         return
 
     name = f"`{choice.name}`, named by {choice.source}"
-
-    def describe() -> str:
-        _check_setup(benchmark_judge, benchmark_findings)
-        return f"{name}, can be used: {benchmark_judge.signature()}"
-
     if assets:  # it runs on this machine
         yield Finding("ok", subject, name)
         yield from _check_gpus(choice.name)
         yield from check_assets(assets)
     else:
-        yield from run_check(Check(subject=subject, describe=describe))
+        known = {finding.message for finding in benchmark_findings}
+        yield from (new for new in _setup_findings(subject, name, benchmark_judge) if new.message not in known)
     path = cache_path(choice, environment)
     if path is not None and path.is_dir():
         yield Finding("problem", "replies' cache", f"`{path}` is a folder", "name a file: `cache=PATH`")
@@ -289,19 +285,21 @@ def _check_judge(
         yield folder_finding("replies' cache", path.parent, "name another file: `cache=PATH`, or `cache=off`")
 
 
-def _check_setup(benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding]) -> None:
-    """Check the judge and what else judging needs.
+def _setup_findings(subject: str, name: str, benchmark_judge: BenchmarkJudge) -> Iterator[Finding]:
+    """The findings of the judge's own check, behind a problem of what judging needs beside the judge."""
+    setup_problems: list[Finding] = []
 
-    Raises:
-        MmieTasksError: The judge cannot be used, or something else is missing that
-            `benchmark_findings` do not report.
-    """
-    try:
-        benchmark_judge.check()
-    except MmieTasksError as error:
-        message = problem_from("", error).message
-        if all(finding.message != message for finding in benchmark_findings):
+    def describe() -> str:
+        try:
+            benchmark_judge.check()
+        except JudgeMisconfigured:
             raise
-        judge = benchmark_judge.judge()
-        if isinstance(judge, SelfChecking):
-            judge.check()
+        except MmieTasksError as error:
+            setup_problems.append(problem_from(subject, error))
+            if isinstance(judge := benchmark_judge.judge(), SelfChecking):
+                judge.check()
+        return f"{name}, can be used: {benchmark_judge.signature()}"
+
+    judge_findings = list(run_check(Check(subject=subject, describe=describe)))
+    yield from (problem for problem in setup_problems if problem not in judge_findings)
+    yield from judge_findings

@@ -124,6 +124,18 @@ def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(monkey
     assert problems(findings) == ["mmie: judge prompts"]
 
 
+def test_prompts_that_cannot_be_downloaded_do_not_hide_a_missing_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MMIE_OTHER_PROMPTS")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in ("JUDGE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    _, findings = report("--tasks", "mmie", "--judge", "openai:m")
+    assert problems(findings) == ["mmie: judge", "mmie: judge"]
+    prompts, key = (finding["found"] for finding in findings["mmie: judge"])
+    assert "judge prompts could not be downloaded: downloads are switched off" in prompts
+    assert "needs a key" in key
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
