@@ -188,6 +188,8 @@ def hostile() -> Json:
     details = [detail(index, *points) for index, points in enumerate(POINTS)]
     stored = row("", "Overall", 48.11, None)
     stored["cells"][0]["official"]["stored"] = 47.0
+    few_pairs = row("1", "EECS", 10.0, 20.0)
+    few_pairs["difference"] |= {"low": None, "high": None, "why_no_interval": "fewer than 10 pairs"}
     task = {
         "task": "mmie",
         "title": "MMIE",
@@ -207,7 +209,7 @@ def hostile() -> Json:
                 "title": "By category",
                 "rows": [row(str(index), text, 10.0, 20.0) for index, text in enumerate(HOSTILE)],
             },
-            {"kind": "field", "title": "By field", "rows": [row("0", "Health", None, 20.0)]},
+            {"kind": "field", "title": "By field", "rows": [row("0", "Health", None, 20.0), few_pairs]},
         ],
         "charts": [
             chart("bars", labels, 2),

@@ -126,7 +126,9 @@ def test_the_difference_stands_beside_the_columns_of_two_runs(drawn_page: Page) 
     expect(categories).to_be_visible()  # without opening anything
     for words in ("+10.00", "-10.00 to +30.00", "may well be chance"):
         expect(categories.locator("tbody tr").first).to_contain_text(words)
-    expect(task.locator("table").nth(2)).to_be_hidden()
+    fields = task.locator("table").nth(2)
+    expect(fields).to_be_hidden()
+    expect(fields.locator("tbody tr").nth(1)).to_contain_text("no interval")
 
 
 CUE = "local, local, scroll, scroll"  # covers that scroll with the content, over shadows at both ends
