@@ -55,6 +55,7 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' \
 	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
 	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
+	$(BIN)/mmie-tasks table A=$(RUNS)/model-a B=$(RUNS)/model-b --published
 	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
 	  other=$(RUNS)/other-judge --task mmie
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie

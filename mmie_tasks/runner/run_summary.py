@@ -13,6 +13,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,20 @@ class RunSummary:
     _tasks: dict[str, _Summary] = field(default_factory=dict)
 
     def add(self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None) -> None:
-        """Summarise the records of a task, and log its notes."""
-        try:
-            logged = [benchmark.read_line({COVERAGE: record}) for record in records]
-        except BadRecord as error:
-            logger.warning(f"{benchmark.title}: no summary of `{task}`, because {error}.")
-            return
+        """Summarise the records of a task, and log its notes.
+
+        A benchmark may be code of another package, and fail with any exception: that costs the summary, not the run.
+        """
+        with ThreadPoolExecutor(1) as thread:  # the future holds the exception
+            error = thread.submit(self._summarise, task, benchmark, records, limit).exception()
+        if error is not None:
+            reason = str(error) if isinstance(error, BadRecord) else f"{type(error).__name__}: {error}"
+            logger.warning(f"{benchmark.title}: no summary of `{task}`: {reason}.")
+
+    def _summarise(
+        self, task: str, benchmark: Benchmark, records: Sequence[Mapping[str, Any]], limit: float | None
+    ) -> None:
+        logged = [benchmark.read_line({COVERAGE: record}) for record in records]
         samples = tuple(without_off_scale_points(sample, benchmark.scale) for sample in logged)
         run = TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples, limit=limit)
         self._tasks[task] = _Summary(headline=headline_of(run), details=details_of(run, records))

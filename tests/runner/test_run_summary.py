@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
+
+import pytest
+from loguru import logger
 
 from mmie_tasks.core.verdict import Scored, as_row
 from mmie_tasks.runner.run_summary import RunSummary
@@ -27,3 +32,21 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     assert "nan" not in last_line
     assert "100.00" in last_line
     assert "2 of 3" in last_line
+
+
+@pytest.mark.parametrize(
+    ("read_line", "reason"),
+    [
+        pytest.param(lambda line: line["filtered_resps"], "KeyError: 'filtered_resps'", id="bug"),
+        pytest.param(partial(log_line.sample, full_marks=5), "`id` is missing", id="bad-record"),
+    ],
+)
+def test_a_benchmark_that_cannot_read_its_records_costs_no_run(read_line: Any, reason: str) -> None:
+    summary, messages = RunSummary(), []
+    sink = logger.add(lambda message: messages.append(str(message)), format="{message}")
+    summary.add("sketch", replace(BENCHMARK, read_line=read_line), [{"official": {}}], None)
+    logger.remove(sink)
+    assert summary.block("stub", "", "") == ""
+    assert len(messages) == 1
+    assert messages[0].startswith("Sketch: no summary of `sketch`: ")
+    assert reason in messages[0]
