@@ -134,6 +134,7 @@ SAME_VERDICT = {
     "json-flat": '{"component_1": "6/6", "component_2": "2/4", "total_score": "8/10"}',
     "json-list": '{"scores": ["6/6", "2/4"], "total": "8/10"}',
     "json-max-first": '[{"component": 1, "score": "6/6"}, {"component": 2, "score": "2/4"}, {"total": "8/10"}]',
+    "json-out-of": '{"scores": ["6 (out of 6)", "2 (out of 4)"], "total": "8 (out of 10)"}',
     "json-nested": '{"component 1": {"score": "6/6", "reason": "names 3/3"}, "component 2": '
     '{"score": "2/4", "reason": "half"}, "total": "8/10"}',
     "json-values-in-words": '{"component 2": "2/4, half of it is red", "component 1": '
@@ -251,6 +252,9 @@ DOUBTED = {
     "two-verdicts-far": f"{SENTENCE}. {'It is good. ' * 40}{FAKE}.",
     "two-totals": f"{SENTENCE}. Final total score: 7/10.",
     "part-taken-back": f"{SENTENCE}. Correction: component 2: 4/4.",
+    "numbered-in-other-order": "2) 2/4\n1) 6/6\nTotal: 8/10",
+    "total-without-label": "component 1: 6/6, component 2: 2/4, 9/10 overall!",
+    "told-with-decimals": "The response says 6,0/6 for component 1, 4,0/4 for component 2, 10,0/10 in total.",
     "bare-in-other-order": "2/4, 6/6, 8/10",
     "bare-total-does-not-fit": "6/6, 2/4, 5/10",
     "unknown-language-reordered": "osa 2: 6/6, osa 1: 2/4, summa: 8/10",

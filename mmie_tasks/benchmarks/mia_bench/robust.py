@@ -139,7 +139,6 @@ _SPELLINGS = {
     "-": "\u2010\u2011\u2012\u2013\u2212",
     " - ": "\u2014\u2015",  # dashes: no minus
     "->": "\u2192\u21d2",
-    ".": "\u3002",
     '"': "\u201c\u201d\u201e\u00ab\u00bb",
     "'": "\u2018\u2019\u201a",
 }
@@ -187,13 +186,15 @@ def fold(text: str) -> str:
 
 # Marks and labels.
 
-_OUT_OF = r"(?:out of(?: (?:a|the|possible|maximum|total|of)){0,4}|of(?= \d{1,4}(?: points?)?\b(?! \w)))"
+_OUT_OF = (
+    r"(?:out of(?: (?:a|the|possible|maximum|total|of)){0,4}|of(?= \d{1,4}(?: points?)?\b(?! (?!to|or|and|for|in)\w)))"
+)
 _MARK = (  # "6/6", "6 points out of a maximum of 6", "6 of 6", "6 (out of 6)"
-    r"(?<![\w.])(?<!\d,)(?P<range>[\d.]{1,9}(?:[-~]|\s{0,2}\+\s{0,2}))?"
+    r"(?<![\w.])(?<!\d,)(?P<range>[\d.]{1,9}(?:[-~] ?|\s{0,2}\+\s{0,2}))?"
     rf"(?P<points>{_NUMBER})(?: ?(?:points?|pts|marks?))?"
     rf"(?:\s{{0,3}}/\s{{0,3}}|\s{{1,3}}{_OUT_OF}\s{{1,3}}|\s?[(\[]{_OUT_OF} )"
     r"(?P<out_of>-?\d{1,6}(?:\.\d{1,6})?)(?![\d_])"
-    r"(?! {1,3}(?:of|would|could|might|may|should|if|unless)\b)"  # "2/3 of the text" is none
+    r"(?! {1,3}(?:of|would|could|might|may|should|if|unless)\b)(?: (?:points?|marks?)\b)?"  # not "2/3 of the text"
     r"(?P<unclear>\s{0,3}(?:/|->|\+|or|to|then|~)\s{0,3}\d| ?= ?\d+/|\.\d|,(?!0+(?!\d))\d{1,6}(?!\d|\s{0,3}/))?"
 )
 _COMPONENT = r"(?:[ck]omponente?|criterion|requirement|组件|c(?=[1-9]\b))"
@@ -355,13 +356,9 @@ def _verdict_by_name(
         _TOTAL in (one.number, two.number) and two.start - one.end <= _CLOSE for one, two in pairwise(entries)
     )
     if _TOTAL not in {entry.number for entry in entries}:  # "Score: 8/10"
-        later = (token for token in tokens if token.number is None and token.start >= entries[-1].end)
-        scales = {entry.mark and entry.mark.out_of for entry in entries}
-        totals = [
-            mark
-            for mark in later
-            if not mark.mark or mark.mark.out_of == _REQUESTED_SCALE or {mark.mark.out_of} == scales
-        ]
+        largest = max(entry.mark.out_of if entry.mark else 0 for entry in entries)
+        later = [token for token in tokens if token.number is None and token.start >= entries[-1].end]
+        totals = [mark for mark in later if mark.mark is None or mark.mark.out_of >= largest]
         entries = [*entries, *(mark._replace(number=_TOTAL) for mark in totals)]
     marks = {entry.number: entry.mark for entry in entries}
     is_repeated = any(entry.mark != marks[entry.number] for entry in entries)
@@ -402,8 +399,12 @@ def _verdict_by_position(
             return nothing
     components = tuple(mark.mark for mark in bare[:n])
     parsed = replace(nothing, components=components, total=next(iter(totals), None), doubt=None)
-    on_weights = [mark and mark.out_of for mark in components] == [*parsed.weights]
-    return parsed if (parsed.confirmed if totals else on_weights) else nothing
+    scales = [mark.out_of if mark else 0 for mark in components]
+    if parsed.total:
+        fits = parsed.confirmed and parsed.total.out_of >= max(scales)
+    else:
+        fits = scales == [*parsed.weights] and not totals
+    return parsed if fits else nothing
 
 
 def _is_settled(

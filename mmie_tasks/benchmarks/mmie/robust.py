@@ -96,9 +96,6 @@ _MARKUP = tuple(
         (_MAXIMUM, r" /\1"),
     )
 )
-_FENCE = re.compile(r" {0,8}(?:```|~~~)")
-_CODE = "```"  # before every line in a block of code
-_FOREIGN = (_CODE, ">")  # such a line may be somebody else's words
 
 
 def _plain(text: str) -> str:
@@ -110,19 +107,6 @@ def _plain(text: str) -> str:
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     return text
-
-
-def _lines(text: str) -> list[str]:
-    """The stripped lines that are not empty; those in a block of code begin with `_CODE`."""
-    texts = _plain(text).splitlines()
-    paired = sum(_FENCE.match(line) is not None for line in texts) % 2 == 0
-    lines, fenced = [], False
-    for line in map(str.strip, texts):
-        if _FENCE.match(line):
-            fenced = not fenced and paired  # an unclosed block means nothing
-        elif line:
-            lines.append(_CODE * fenced + line)
-    return lines
 
 
 # Values: a number, its scale and what may follow.
@@ -270,29 +254,33 @@ def _announces(line: str) -> bool:
 
 # Sections: "### Score" and what follows it.
 
+_BLOCK = re.compile(r"(?ms)^ {0,8}(?:```|~~~)(?P<code>.*?)^ {0,8}(?:```|~~~)[^\n]*$")  # somebody else's words
+_FENCE = re.compile(r"(?m)^ {0,8}(?:```|~~~)[^\n]*$")
 _ENTRY = re.compile(r"(?P<number>\d{1,2})[.)] +[^\W\d]")  # of a list
 
 
 def _claims_of_text(text: str) -> _Claims:
-    lines = _lines(text)
-    claims = _claims_of_lines(lines)
-    code = [line.removeprefix(_CODE) for line in lines if line.startswith(_CODE)]
-    if claims and lines[-1].startswith(_CODE):  # a last block of code must agree
-        return claims.union(*(_value(label["rest"]) for label in map(_LABEL.match, code) if label))
-    quotes_code = any(
-        after.startswith(_CODE) and not line.startswith(_CODE) and _announces(line) for line, after in pairwise(lines)
-    )
-    # A block of code may be the verdict itself.
-    return claims or (set() if quotes_code else _claims_of_lines([line.removeprefix(_CODE) for line in lines]))
+    text = _plain(text)
+    unfenced = _FENCE.sub("", text)
+    blocks = list(_BLOCK.finditer(text)) if len(_FENCE.findall(text)) % 2 == 0 else []
+    quoted = _BLOCK.sub(lambda block: re.sub("(?m)^", ">", block["code"].strip()), text)
+    claims = _claims_of_lines(quoted if blocks else unfenced)
+    if claims and blocks and not text[blocks[-1].end() :].strip():  # a last block must agree
+        labels = map(_LABEL.match, blocks[-1]["code"].splitlines())
+        return claims.union(*(_value(label["rest"]) for label in labels if label))
+    starts = [text[max(0, block.start() - 500) : block.start()].rstrip() for block in blocks]
+    is_quoted = any(_announces(start.rpartition("\n")[2]) for start in starts)
+    return claims or (set() if is_quoted else _claims_of_lines(unfenced))  # a block may be the verdict itself
 
 
-def _claims_of_lines(lines: Sequence[str]) -> _Claims:
+def _claims_of_lines(text: str) -> _Claims:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return _claims_of_sections(lines) or _claims_of_sections(lines, headed=False) or _claims_of_prose(lines)
 
 
 def _claims_of_prose(lines: Sequence[str]) -> _Claims:
     """The claims of a reply without headings and labels; its last line must state one."""
-    own = [line for line in lines if not line.startswith(_FOREIGN)]
+    own = [line for line in lines if not line.startswith(">")]
     if len(own) == 1 and re.match(r"\W*\d", own[0]) and not _ENTRY.match(own[0]):
         claims = _value(f": {own[0]}")
         if None not in claims:
@@ -348,7 +336,7 @@ def _claims_of_section(label: re.Match[str], body: Sequence[str], *, headed: boo
 
 def _claims_of_body(body: Sequence[str], claims: _Claims) -> _Claims:
     """The claims of lines below a label, and None for a line that revises something."""
-    lines = [line for line in body if not line.startswith(_FOREIGN)]
+    lines = [line for line in body if not line.startswith(">")]
     numbers = [entry["number"] for entry in map(_ENTRY.match, lines) if entry]
     is_list = len(numbers) > 1 or "1" in numbers  # "4. The answer covers 2 of 3 steps" is none
     for previous, line in zip(["", *lines], lines, strict=False):

@@ -92,6 +92,7 @@ EXPECTED_POINTS = {
     "### Score (out of 6): 4": 4,
     "### Score (max 6): 4": 4,
     "### Score /6: 4": 4,
+    "Score (0 to 6)\n4": 4,
     "### Score (on a scale from 0 to 6): 4": 4,
     "### Score (0-6)": None,
     "### Score\n0-6": None,
@@ -179,6 +180,8 @@ EXPECTED_POINTS = {
     "### Score: 4\nFinal score: 5": None,
     "### Score\n4\n### Explanation\nFinal score: 5": None,
     "Score: 4\nScore: 5": None,
+    "Score: 4\nActually, 3.": None,
+    "Overall: 5\nScore: 3\nOverall: 4": None,
     "### Score\n4\n### Question\nWhat?\n### Answer\nThat.\n### Feedback\nBad.\n### Score\n2": None,
     "### Score\n4\n### Score": None,
     # The judged answer's words.
