@@ -49,7 +49,7 @@ RESULT_COMMANDS: Mapping[str, Command] = {
 
 SETUP_COMMANDS: Mapping[str, Command] = {
     "doctor": Command("cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"),
-    "prefetch": Command("preflight.prefetch:run", "download data, prompts and judges, for machines without internet"),
+    "prefetch": Command("cli:_prefetch", "download data, prompts and judges, for machines without internet"),
     "cache": Command("judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"),
     "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
@@ -134,6 +134,13 @@ def _doctor(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     report = run(arguments, environment, check_model)
     print(report.text)
     return report.status
+
+
+def _prefetch(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    from mmie_tasks.preflight.prefetch import plain_logs, run
+
+    plain_logs()
+    return run(arguments, environment)
 
 
 def _export(arguments: Sequence[str], environment: Mapping[str, str]) -> str:

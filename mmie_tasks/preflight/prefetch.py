@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 from loguru import logger
@@ -22,6 +24,9 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, JudgeChoice, JudgeChoices, choose_judge, open_judge, parse_flags
 from mmie_tasks.preflight.findings import is_writable, problem_from, shortened
+
+if TYPE_CHECKING:
+    from loguru import Record
 
 HEADER = ("what", "from", "here", "into", "to fetch")
 HUB_HOME = "HF_HOME"
@@ -88,6 +93,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     doctor += [word for judge in options.judge if judge != DEFAULT for word in ("--judge", judge)]
     summary = f"Fetched: {len(missing)}. Here before: {len(planned) - len(missing)}."
     return f"{summary}\n\n{copy_text(listed.assets, shlex.join(doctor), environment)}"
+
+
+def plain_logs() -> None:
+    """Log to stderr without times and places in our code: the log of this process is for the user."""
+
+    def line(record: Record) -> str:
+        return "{message}\n" if record["level"].no <= logger.level("INFO").no else "{level}: {message}\n"
+
+    logger.remove()
+    logger.add(sys.stderr, level="INFO", format=line)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

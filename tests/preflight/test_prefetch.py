@@ -13,6 +13,7 @@ from support.file_server import CONTENT, sends, serving
 from support.full_hub import OTHER_PROMPTS, PREFETCH, full_hub, prefetch
 from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
 from support.mmie_hub import ARCHIVE, REPO
+from support.runner import Workplace
 
 from mmie_tasks.core.files import readable_size
 
@@ -210,3 +211,12 @@ def test_offline_every_missing_asset_is_reported(hub: HubServer, tmp_path: Path)
     done = prefetch(hub, tmp_path, *EVERYTHING, HF_HUB_OFFLINE="1")
     assert "4 of 5 could not be fetched" in done.error
     assert done.error.count("HF_HUB_OFFLINE") >= 3
+
+
+def test_the_command_logs_plain_lines_for_the_user(tmp_path: Path) -> None:
+    result = Workplace(folder=tmp_path).run("mmie-tasks", "prefetch", "mmie")
+    assert result.status == 1
+    lines = result.output.splitlines()
+    assert "1 of 2: mmie: data, from MMIE/MMIE" in lines
+    assert any(line.startswith("ERROR: mmie: data: `data.json` of the dataset `MMIE/MMIE` could not") for line in lines)
+    assert "mmie_tasks." not in result.output
