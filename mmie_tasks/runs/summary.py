@@ -135,6 +135,9 @@ def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:
 
 def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     """Lines for the log about what is not as usual, about the judge's replies, and the signatures."""
+    value = metric_value(task_run.samples, metrics_of([task_run])[0], "official", task_run.benchmark.scale, resamples=0)
+    if value is not None and value.why_not:
+        yield f"no official score: {value.why_not}"
     official, robust = (reasons_of(task_run, kind) for kind in SCORE_KINDS)
     if official == robust:
         yield from [f"unscored: {listed(official)}"] if official else []

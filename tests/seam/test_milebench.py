@@ -126,7 +126,7 @@ def test_a_missing_answer_is_counted_and_below_the_coverage_floor_there_is_no_sc
     printed = rounded(result, "MileBench TQA")
     assert printed["coverage"] == 50
     assert printed["official"] != printed["official"]  # NaN
-    assert "1/2  (only 1 of 2 samples have a score)\nunscored, no_answer: 1" in result.output
+    assert "no official score: only 1 of 2 samples have a score\n  unscored: no_answer (1)\n" in result.output
 
 
 def test_broken_data_stops_the_run_with_a_message(workplace: Workplace, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_server_gets_the_official_prompt_with_every_image_in_position(chat: 
     files = [Image.open(folder / name).convert("RGB").tobytes() for name in first["images_path"]]
     assert [pixels(part) for part in content[1::2]] == files
     assert {request["max_tokens"] for request in chat.requests} == {512}
-    assert result.values["MileBench GPR1200", "coverage"] == "1", result.output
+    assert result.values["MileBench GPR1200", "coverage"] == "100", result.output
 
 
 def test_a_model_whose_server_fails_has_no_answers_and_no_number(chat: ChatServer, tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_a_model_whose_server_fails_has_no_answers_and_no_number(chat: ChatServe
     result = run(chat, tmp_path, "TQA")
     assert result.values["MileBench TQA", "coverage"] == "0", result.output
     assert result.values["MileBench TQA", "official"] == "NaN"
-    assert "unscored, no_answer: 2" in result.output
+    assert "unscored: no_answer (2)" in result.output
