@@ -17,8 +17,8 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mean_of
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.marks import signature_fields
 from mmie_tasks.runs.metric_values import floor_of, metrics_of
+from mmie_tasks.runs.summary import signature_fields
 
 Flags = npt.NDArray[np.bool_]
 

@@ -19,8 +19,8 @@ from mmie_tasks.core.tables import counted, percent_cell, table
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.marks import marks_of
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
+from mmie_tasks.runs.summary import marks_of
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
 

@@ -20,7 +20,7 @@ from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.commands import open_run, read_text
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
-from mmie_tasks.runs.marks import signature_fields
+from mmie_tasks.runs.summary import signature_fields
 
 _CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)

@@ -33,7 +33,7 @@ from mmie_tasks.results.report.samples import (
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.marks import judge_name, marks_of
+from mmie_tasks.runs.summary import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name

@@ -24,7 +24,7 @@ from plotly.offline import get_plotlyjs
 
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
 from mmie_tasks.results.alignment import mixed_keys
-from mmie_tasks.runs.marks import signature_fields
+from mmie_tasks.runs.summary import signature_fields
 
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""

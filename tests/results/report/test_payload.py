@@ -18,7 +18,7 @@ from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
-from mmie_tasks.runs.marks import marks_of
+from mmie_tasks.runs.summary import marks_of
 
 
 def payload_of(*runs: Run, **settings: Any) -> Any:

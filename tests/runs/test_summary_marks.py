@@ -9,7 +9,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.marks import judge_name, marks_of
+from mmie_tasks.runs.summary import judge_name, marks_of
 
 PAPER = "judge:mmie_score|model:mmie_score|paper_judge:yes|prompt:official,max_tokens=1024|assembly:official|task:mmie"
 

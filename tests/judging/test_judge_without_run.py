@@ -46,10 +46,10 @@ def test_a_list_of_requests_gives_replies_in_its_order(server: JudgeServer) -> N
     assert results[0].reply.model == "judge-model"
 
 
-def test_one_request_of_text_and_images_gives_one_result(server: JudgeServer, tmp_path: Path) -> None:
+def test_one_request_of_text_and_images_gives_a_list_of_one_result(server: JudgeServer, tmp_path: Path) -> None:
     image = tmp_path / "a.png"
     image.write_bytes(PIXEL)
-    result = ask(server, ("What is it?", image, "In one word."), max_tokens=7)
+    [result] = ask(server, ("What is it?", image, "In one word."), max_tokens=7)
     assert result.reply.text == "re: What is it?"
     (body,) = server.asked
     kinds = [part["type"] for part in body["messages"][0]["content"]]
@@ -59,7 +59,7 @@ def test_one_request_of_text_and_images_gives_one_result(server: JudgeServer, tm
 
 
 def test_a_repeated_request_costs_nothing(server: JudgeServer) -> None:
-    first, again = ask(server, "once"), ask(server, "once")
+    [first], [again] = ask(server, "once"), ask(server, "once")
     assert (first.reply.cached, again.reply.cached) == (False, True)
     assert len(server.asked) == 1
     assert server.checks == 1
@@ -137,5 +137,5 @@ def test_a_judge_in_this_process_is_closed_afterwards(monkeypatch: pytest.Monkey
 
     judge = LocalJudge(echo)
     monkeypatch.setattr(registry, "factory_of", lambda _: lambda: judge)
-    assert mmie_tasks.judge("local", "hello", cache="off").reply.text == "hello"
+    assert mmie_tasks.judge("local", "hello", cache="off")[0].reply.text == "hello"
     assert judge.closed == 1
