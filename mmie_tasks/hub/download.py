@@ -48,6 +48,7 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _URL = re.compile(r"(https?://)[^\s/'\"]+\S*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHUNK_BYTES = 4 * 1024 * 1024
+_MAX_BREAKS = 100  # of the connection, for one file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,19 +468,20 @@ def download(remote: FileLocation, folder: Path) -> Path:
         if not target.is_file():
             target.parent.mkdir(exist_ok=True)
             part = target.with_name(f"{target.name}.part")
-            while not _download_rest(part, remote):
-                pass
+            breaks_left = _MAX_BREAKS
+            while not _download_rest(part, remote, may_break=breaks_left > 0):
+                breaks_left -= 1
             part.replace(target)
     except download_errors() as error:
         raise download_failure(remote.file, error, is_downloading=True) from error
     return target
 
 
-def _download_rest(part: Path, remote: FileLocation) -> bool:
+def _download_rest(part: Path, remote: FileLocation, *, may_break: bool) -> bool:
     """Download the rest of a file.
 
     Returns:
-        False if the connection broke, and more of the file has arrived than before.
+        False if it `may_break`, the connection broke, and bytes have arrived.
     """
     from huggingface_hub import hf_hub_url
 
@@ -506,8 +508,8 @@ def _download_rest(part: Path, remote: FileLocation) -> bool:
                 displayed_filename=file.filename,
             )
     except download_errors() as error:  # huggingface_hub 0.36 does not resume every broken connection
-        has_grown = size_bytes is not None and resume_bytes < part.stat().st_size < size_bytes
-        if http_status(error) is not None or not has_grown:
+        have_arrived = size_bytes is not None and part.stat().st_size not in (0, resume_bytes)
+        if not (may_break and have_arrived) or http_status(error) is not None:
             raise
         return False
     return True

@@ -36,7 +36,7 @@ def test_a_killed_download_resumes_in_the_next_process(hub, tmp_path):
 
 def test_an_abandoned_download_resumes_in_the_next_process(hub, tmp_path):
     hub.cuts_off(after=20_000)
-    hub.answers(500, times=1, methods=("GET",))
+    hub.answers(403, times=1, methods=("GET",))
     assert fetch(hub, tmp_path)["error"] == "DataMissing"
     assert bytes.fromhex(fetch(hub, tmp_path)["content"]) == CONTENT
     assert hub.ranges() == [None, "bytes=19456-", "bytes=19456-"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 from support.judge_server import judge_server
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import SettingWrong
@@ -71,6 +72,7 @@ def test_a_benchmark_that_is_scored_by_rule_needs_no_judge() -> None:
     assert "scored by rule" in findings["milebench: judge"][0]["found"]
 
 
+@needs_transformers_5
 def test_the_judge_in_process_is_checked_and_not_loaded() -> None:
     status, findings = report("--tasks", "mmie", "--judge", f"mmie_score:{TINY}")
     assert (status, problems(findings)) == (0, [])
@@ -96,6 +98,7 @@ def test_gpus_are_checked_only_for_a_judge_in_this_process(
     assert any(subject.startswith("GPU") for subject in findings) == is_checked
 
 
+@needs_transformers_5
 def test_missing_images_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = shutil.copytree(EXAMPLES / "mmie" / "data", tmp_path / "data")
     shutil.rmtree(data / "images")

@@ -26,6 +26,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import pickle
@@ -271,7 +272,8 @@ def _main() -> None:
     library_path = sys.path[1:]
     sys.path[:] = library_path
     for name in (*LIBRARIES, *LMMS_EVAL):
-        importlib.import_module(name)
+        if importlib.util.find_spec(name.partition(".")[0]):  # `rich` comes with newer packages only
+            importlib.import_module(name)
     _share_task_files()
     assert not [name for name in sys.modules if name.startswith(IMPORTED_BY_SCRIPTS)]
     gc.collect()
