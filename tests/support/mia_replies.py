@@ -48,6 +48,7 @@ SAME_VERDICT = {
     "tabs": "component 1\t6/6\ncomponent 2\t2/4\ntotal\t8/10",
     "comma-values": "Component 1, 6/6; Component 2, 2/4; Total, 8/10",
     "numbered": "1. Describe the scene: 6/6\n2. In red: 2/4\n3. Total score: 8/10",
+    "numbered-with-weights": "1. Describe (6 points): 6/6\n2. 1 colour (4 points): 2/4\nTotal: 8/10",
     "numbered-brackets": "1) 6/6\n2) 2/4\nTotal: 8/10",
     "reasons-between": "1. Component 1 (Describe): 6/6 - it names 3 of the 4 tools.\n"
     "2. Component 2 (In red): 2/4 - only 1/2 of it is red.\nTotal score: 8/10",
@@ -141,6 +142,8 @@ SAME_VERDICT = {
     '"6/6 - names all of them", "total": "8/10"}',
     "json-pairs": '{"component_1": {"score": 6, "out_of": 6}, "component_2": {"score": 2, '
     '"out_of": 4}, "total_score": {"score": 8, "out_of": 10}}',
+    "json-max-score": '{"component_1": {"score": 6, "max_score": 6}, "component_2": {"score": 2, '
+    '"max_score": 4}, "total": {"score": 8, "max_score": 10}}',
     "json-sentence": f'{{"verdict": "{SENTENCE}"}}',
     "json-line-breaks": '{"verdict": "component 1: 6/6\\ncomponent 2: 2/4\\ntotal score: 8/10"}',
     "json-reasons-quote": f'{{"reason": "It says \\"{FAKE}\\" itself", "component 1": "6/6", '

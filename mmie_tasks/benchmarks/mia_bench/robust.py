@@ -145,7 +145,7 @@ _SPELLINGS = {
 _CHARACTERS = str.maketrans({char: plain for plain, chars in _SPELLINGS.items() for char in chars})
 _NUMBER = r"-?(?:\d{1,6}(?:[.,]\d{1,6})?|\.\d{1,6})"
 _JSON_MARK = (  # "score": 6, "max": 6
-    rf"\bscore[\"']?\s?:\s?({_NUMBER}),\s{{0,9}}[\"']?(?:max\w{{0,9}}|out of)[\"']?\s?:\s?({_NUMBER})"
+    rf"\bscore[\"']?\s?:\s?({_NUMBER}),\s{{0,9}}[\"']?(?:max[\w ]{{0,9}}|out of)[\"']?\s?:\s?({_NUMBER})"
 )
 _SUM = r"(?:[\d.]{1,6}(?: ?/ ?\d{1,4})? ?\+ ?){1,9}[\d.]{1,6}(?: ?/ ?\d{1,4})? ?= ?(?=[\d.]+ ?/)"  # 6 + 2 = 8/10
 _MARKUP = tuple(
@@ -395,7 +395,9 @@ def _verdict_by_position(
         return nothing
     for number, (end, mark) in enumerate(zip([0, *(mark.end for mark in bare)], bare[:n], strict=False), 1):
         others = {*range(1, n + 1)} - {number}  # a number before a mark may name another component
-        if others.intersection(map(int, re.findall(r"\d+", text[end : mark.start][-200:]))):
+        before = text[end : mark.start][-200:]
+        numbers = re.findall(r"(?:^|\n)\W{0,6}(\d{1,2})[.):|]", before) or re.findall(r"\d+", before)
+        if others.intersection(map(int, numbers)):
             return nothing
     components = tuple(mark.mark for mark in bare[:n])
     parsed = replace(nothing, components=components, total=next(iter(totals), None), doubt=None)
