@@ -77,7 +77,7 @@ JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setu
 
 def grade(sample: Sample, result: JudgeResult) -> Grading:
     """The official verdict of the first reply and the robust verdict of the last."""
-    replies = [reply for reply in (result.reply, result.second_reply) if reply is not None]
+    replies = result.replies
     return Grading(
         official=result.first_verdict(lambda reply: read_official(sample.categories, reply)),
         official_text=replies[0].text if replies else "",
@@ -156,8 +156,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         return rows(grading, [])
 
     def make_rows(result: JudgeResult) -> MetricRows:
-        replies = [asdict(reply) for reply in (result.reply, result.second_reply) if reply is not None]
-        return rows(grade(sample, result), replies)
+        return rows(grade(sample, result), list(map(asdict, result.replies)))
 
     pending = PendingSample(
         request=CheckedRequest(

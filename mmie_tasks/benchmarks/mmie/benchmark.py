@@ -8,7 +8,8 @@ from mmie_tasks.benchmarks.mmie import assets, data, export, metrics, request, t
 from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
-from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Verdict
+from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, PublishedRow, Record
 
@@ -56,15 +57,21 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    graded = _regraded(_record(line))
-    return None if graded is None else {"official": graded.official, "robust": graded.robust}
+    _record(line)
+
+    def read(result: JudgeResult) -> Mapping[str, Verdict]:
+        verdicts = task.grade(result)
+        return {"official": verdicts.official, "robust": verdicts.robust}
+
+    return log_line.reread(line, read, FULL_MARKS)
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no reply."""
     record = _record(line)
-    graded = _regraded(record) if log_line.replies(record) else None
-    return {**record, **metrics.graded_fields(graded)} if graded else record
+    if replies := log_line.replies(record):
+        return {**record, **metrics.graded_fields(task.grade(log_line.judge_result(replies)))}
+    return record
 
 
 def subsets(task_name: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
@@ -81,20 +88,6 @@ def _record(line: Line) -> Record:
     if record.get("category") not in CATEGORIES:
         raise BadRecord(f"`category` is none of {', '.join(CATEGORIES)}: not a sample of MMIE")
     return record
-
-
-def _regraded(record: Record) -> Verdicts | None:
-    """The grading of the saved reply by the current readers, or the reason there was no reply.
-
-    None if a verdict was read from a reply that the log does not hold.
-    """
-    replies = log_line.replies(record)
-    if replies:
-        return task.grade(log_line.judge_result(replies))
-    official, robust = (log_line.verdict(record, kind, FULL_MARKS) for kind in ("official", "robust"))
-    if replies is None or isinstance(official, Scored) or isinstance(robust, Scored):
-        return None
-    return Verdicts(official=official, robust=robust)
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:

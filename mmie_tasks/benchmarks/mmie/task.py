@@ -160,7 +160,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         return rows(Verdicts.unscored(built.reason, built.detail), built.facts, [])
 
     def make_rows(result: JudgeResult) -> MetricRows:
-        replies = [] if result.reply is None else [asdict(result.reply)]
+        replies = list(map(asdict, result.replies))
         return rows(grade(result), requests.with_usage(built.facts, result.reply), replies)
 
     pending = PendingSample(request=CheckedRequest(request=built.request), make_rows=make_rows, metrics=table.names)
