@@ -228,8 +228,8 @@ def review(line):
 def rewrite(line):
     raise SystemExit("no more")
 
-BENCHMARK = replace(mmie, name="odd", reread=review)
-ODDER = replace(mmie, name="weird", rerecord=rewrite)
+BENCHMARK = replace(mmie, name="odd", judge=None, reread=review)
+ODDER = replace(mmie, name="weird", judge=None, rerecord=rewrite)
 """
 
 
