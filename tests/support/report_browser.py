@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
@@ -21,6 +22,21 @@ def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:
         page.add_init_script(NO_CHARTS)
     page.goto(address)
     return page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnPage:
+    """A report in a browser, and what the browser logged since before it was opened.
+
+    Attributes:
+        page: The page.
+        messages: Of its console, and its errors.
+        requested_urls: Of all requests, in order.
+    """
+
+    page: Page
+    messages: list[str]
+    requested_urls: list[str]
 
 
 def section(page: Page) -> Locator:

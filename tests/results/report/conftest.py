@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 from support import report_payload as made
-from support.report_browser import PATIENCE_MS, Open, open_page, section
+from support.report_browser import PATIENCE_MS, DrawnPage, Open, draw_all, open_all, open_page, section
 
 from mmie_tasks.results.report.page import render
 
@@ -70,6 +70,29 @@ def opened(context: Callable[..., BrowserContext]) -> Open:
         return open_page(context(**settings), f"{path.as_uri()}{anchor}", charts=charts)
 
     return open_it
+
+
+@pytest.fixture(scope="module")
+def drawn(browser: Browser, hostile: Path) -> Iterator[DrawnPage]:
+    """The hostile report with all charts drawn and all samples open; tests only look at it."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    opened_page = DrawnPage(page=page, messages=[], requested_urls=[])
+    page.on("console", lambda message: opened_page.messages.append(message.text))
+    page.on("pageerror", lambda error: opened_page.messages.append(str(error)))
+    page.on("request", lambda request: opened_page.requested_urls.append(request.url))
+    page.goto(f"{hostile.as_uri()}#mmie")
+    draw_all(page)
+    open_all(page)
+    page.wait_for_timeout(200)
+    yield opened_page
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def drawn_page(drawn: DrawnPage) -> Page:
+    return drawn.page
 
 
 @pytest.fixture(scope="module")

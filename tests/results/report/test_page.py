@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 from support import report_payload as made
-from support.report_browser import Open, draw_all, open_all, open_page, section
+from support.report_browser import DrawnPage, Open, draw_all, open_all, section
 
 from mmie_tasks.results.report.page import render
 
 OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
 
-def test_the_page_opens_without_errors_and_without_requests(
-    context: Callable[..., BrowserContext], hostile: Path
-) -> None:
-    page = context().new_page()
-    console: list[str] = []
-    requested: list[str] = []
-    page.on("console", lambda message: console.append(message.text))
-    page.on("pageerror", lambda error: console.append(str(error)))
-    page.on("request", lambda request: requested.append(request.url))
-    page.goto(f"{hostile.as_uri()}#mmie")
-    draw_all(page)
-    open_all(page)
-    assert console == []
-    assert [url for url in requested if not url.startswith("data:")] == [hostile.as_uri()]
+def test_the_page_opens_without_errors_and_without_requests(drawn: DrawnPage, hostile: Path) -> None:
+    assert drawn.messages == []
+    assert [url for url in drawn.requested_urls if not url.startswith("data:")] == [hostile.as_uri()]
 
 
-def test_untrusted_texts_do_not_run_and_are_shown_completely(opened: Open, hostile: Path) -> None:
-    page = opened(hostile, "#mmie", charts=True)
-    draw_all(page)
-    open_all(page)
-    page.wait_for_timeout(200)
+def test_untrusted_texts_do_not_run_and_are_shown_completely(drawn: DrawnPage) -> None:
+    page = drawn.page
     assert page.evaluate("window.pwned") is None
     shown = section(page).locator(".browser").evaluate("(all) => all.textContent")
     assert [text for text in made.HOSTILE if text not in shown] == []
@@ -59,16 +44,6 @@ def test_the_content_policy_blocks_injected_scripts(opened: Open, hostile: Path)
     assert page.evaluate("window.pwned") is None
     refused = page.evaluate("fetch('data:text/plain,x').then(() => 'sent', () => 'refused')")
     assert refused == "refused"
-
-
-@pytest.fixture(scope="module")
-def drawn_page(browser: Browser, hostile: Path) -> Iterator[Page]:
-    """The hostile report with its charts; tests that only look at it share it."""
-    context = browser.new_context()
-    page = open_page(context, f"{hostile.as_uri()}#mmie", charts=True)
-    draw_all(page)
-    yield page
-    context.close()
 
 
 def test_the_label_of_a_chart_is_shown_unchanged(drawn_page: Page) -> None:
@@ -93,13 +68,14 @@ def test_every_chart_has_its_numbers_in_a_table(drawn_page: Page) -> None:
     assert drawn_page.locator(".plot:not([role=img][aria-label])").count() == 0
 
 
-def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(drawn_page: Page) -> None:
-    headline = section(drawn_page).locator("table").first
+def test_a_missing_number_has_a_reason_and_a_differing_stored_one_is_shown(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, "#mmie")
+    headline = section(page).locator("table").first
     expect(headline).to_contain_text("48.11")
     expect(headline).to_contain_text("44.11 – 52.11")
     expect(headline).to_contain_text("results file: 47.00")
     expect(headline).to_contain_text("only 3 of 8 samples have a score")
-    notes = section(drawn_page).locator(".warning").all_inner_texts()
+    notes = section(page).locator(".warning").all_inner_texts()
     assert any("their signatures differ in judge, note" in note for note in notes)
 
 
@@ -119,8 +95,8 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
-def test_the_difference_stands_beside_the_columns_of_two_runs(drawn_page: Page) -> None:
-    task = section(drawn_page)
+def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, hostile: Path) -> None:
+    task = section(opened(hostile, "#mmie"))
     expect(task.locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")
     categories = task.locator("table").nth(1)
     expect(categories).to_be_visible()  # without opening anything
