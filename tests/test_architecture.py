@@ -139,14 +139,14 @@ def folder_graph() -> dict[str, set[str]]:
 
 
 def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
-    found: set[str] = set()
+    folders: set[str] = set()
     waiting = list(graph[start])
     while waiting:
         folder = waiting.pop()
-        if folder not in found:
-            found.add(folder)
+        if folder not in folders:
+            folders.add(folder)
             waiting.extend(graph.get(folder, ()))
-    return found
+    return folders
 
 
 def test_no_folder_imports_itself_through_others() -> None:

@@ -56,10 +56,10 @@ def test_help_groups_our_commands_and_names_those_of_the_runner(
 ) -> None:
     run_main(monkeypatch, *arguments)
     output = capsys.readouterr().out
-    places = [
+    positions = [
         output.index(word) for word in ("Run:", "  eval ", "Look at results", "  report ", "Set up:", "  doctor ")
     ]
-    assert places == sorted(places)
+    assert positions == sorted(positions)
     assert "--version" in output
     assert max(map(len, output.splitlines())) <= 100
 

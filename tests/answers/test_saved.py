@@ -238,8 +238,8 @@ def test_images_of_an_answer_of_one_text_are_found_beside_its_file(
         return re.sub(r"\{(\d)\}", lambda match: paths[int(match[1])], text)
 
     expected = answer if expected is None else expected
-    wanted = filled(expected) if isinstance(expected, str) else tuple(map(filled, expected))
-    assert by_id(save(folder / "a.json", [{"id": "SA-1", "answer": answer}])) == {"SA-1": wanted}
+    expected_segments = filled(expected) if isinstance(expected, str) else tuple(map(filled, expected))
+    assert by_id(save(folder / "a.json", [{"id": "SA-1", "answer": answer}])) == {"SA-1": expected_segments}
 
 
 def test_mia_bench_answers_have_every_id(tmp_path: Path) -> None:

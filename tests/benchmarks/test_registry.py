@@ -23,8 +23,8 @@ def package(tmp_path, monkeypatch):
             if package not in ("no_such_package", "no_such", "no_such_module", "json"):
                 (tmp_path / package).mkdir(exist_ok=True)
                 (tmp_path / package / "__init__.py").touch()
-        found = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()]
-        monkeypatch.setattr(module, "entry_points", lambda **_: found)
+        entries_of_group = [EntryPoint(name, value, module.ENTRY_POINTS) for name, value in entries.items()]
+        monkeypatch.setattr(module, "entry_points", lambda **_: entries_of_group)
         return tmp_path
 
     return install
@@ -44,8 +44,8 @@ def package(tmp_path, monkeypatch):
     ],
 )
 def test_a_task_is_of_the_benchmark_that_it_is_named_like(task, room):
-    found = entry_of_task(task)
-    assert (found and found.name) == room
+    entry = entry_of_task(task)
+    assert (entry and entry.name) == room
 
 
 def test_ours_are_three_and_have_their_task_files():

@@ -13,10 +13,10 @@ def server(replied_at):
     return SimpleNamespace(health=SimpleNamespace(replied_at=replied_at))
 
 
-def failed(job, times, *, answered, timed_out=False):
+def failed(job, times, *, server_answers, timed_out=False):
     """Fail so often; the server answers somebody before each failure, or nobody."""
     for now in range(1, times + 1):
-        job.fail(float(now), server(now - 0.5 if answered else -inf), timed_out=timed_out)
+        job.fail(float(now), server(now - 0.5 if server_answers else -inf), timed_out=timed_out)
     return job.is_hopeless
 
 
@@ -27,17 +27,17 @@ def sent():
 
 
 def test_failures_count_while_other_requests_get_replies():
-    assert not failed(sent(), MAX_FAILURES - 1, answered=True)
-    assert failed(sent(), MAX_FAILURES, answered=True)
+    assert not failed(sent(), MAX_FAILURES - 1, server_answers=True)
+    assert failed(sent(), MAX_FAILURES, server_answers=True)
 
 
 def test_fewer_timeouts_than_failures_make_a_request_hopeless():
-    assert not failed(sent(), MAX_TIMEOUTS - 1, answered=True, timed_out=True)
-    assert failed(sent(), MAX_TIMEOUTS, answered=True, timed_out=True)
+    assert not failed(sent(), MAX_TIMEOUTS - 1, server_answers=True, timed_out=True)
+    assert failed(sent(), MAX_TIMEOUTS, server_answers=True, timed_out=True)
 
 
 def test_failures_of_a_server_without_any_reply_do_not_count():
-    assert not failed(sent(), 100, answered=False, timed_out=True)
+    assert not failed(sent(), 100, server_answers=False, timed_out=True)
 
 
 def test_due_retries_come_before_new_requests():
@@ -112,8 +112,8 @@ def test_three_denials_end_the_run_if_all_requests_are_denied():
 def test_a_request_with_many_429s_is_not_given_up():
     away = iter([Failure(kind="busy", reason="HTTP 429")] * 20)
 
-    def fault(asked):
-        return next(away, None) if asked == 1 else None
+    def fault(number):
+        return next(away, None) if number == 1 else None
 
     server, outcomes = simulate(250, fault=fault, max_concurrency=4)
     assert {type(outcome) for outcome in outcomes} == {str}

@@ -161,9 +161,9 @@ def test_a_signature_that_is_part_of_another_can_be_selected(tmp_path):
 
 def test_only_the_selected_models_replies_are_replayed(tmp_path):
     path = jsonl(tmp_path / "r.jsonl", cached_reply("1"), cached_reply("2", model="m-2", signature="s"))
-    both = jsonl(tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b")))
+    recording = jsonl(tmp_path / "b.jsonl", *(cached_reply(m, model=m, signature="s") for m in ("a", "b")))
     assert ReplayJudge(path, model="m-2").signature.startswith("s|replayed:")
-    assert ReplayJudge(both, model="a").signature != ReplayJudge(both).signature
+    assert ReplayJudge(recording, model="a").signature != ReplayJudge(recording).signature
 
 
 def test_two_replies_to_one_request_stop(tmp_path):
@@ -175,8 +175,8 @@ def test_two_replies_to_one_request_stop(tmp_path):
 def test_several_recordings_are_replayed_together(tmp_path):
     first, second = (jsonl(tmp_path / f"{name}.jsonl", cached_reply(name)) for name in "12")
     joined = open_judge(path=f"{first};{second}", environment={})
-    both = ReplayJudge(jsonl(tmp_path / "both.jsonl", cached_reply("1"), cached_reply("2")))
-    assert joined.signature == both.signature != ReplayJudge(first).signature
+    judge_of_both = ReplayJudge(jsonl(tmp_path / "both.jsonl", cached_reply("1"), cached_reply("2")))
+    assert joined.signature == judge_of_both.signature != ReplayJudge(first).signature
     with pytest.raises(SettingWrong, match="no recording"):
         open_judge(path=f"{first};{tmp_path / 'none'}", environment={})
 

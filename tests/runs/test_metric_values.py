@@ -82,8 +82,8 @@ def signed(logged, signature):
 )
 def test_the_floor_of_coverage_is_the_one_that_is_set_or_the_runs_own(signature, setting, has_value, monkeypatch):
     monkeypatch.setenv("MMIE_TASKS_MIN_COVERAGE", setting)
-    found = value_of(signed(samples(1, "refused"), signature))
-    assert (found.percent is not None) == has_value
+    value = value_of(signed(samples(1, "refused"), signature))
+    assert (value.percent is not None) == has_value
 
 
 def test_a_metric_without_samples_has_no_value():

@@ -95,7 +95,7 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "says"),
+    ("status", "code", "expected"),
     [
         pytest.param(403, "GatedRepo", "no such dataset, or no access", id="gated"),
         pytest.param(401, "RepoNotFound", "no such dataset, or no access", id="no such repository"),
@@ -103,11 +103,11 @@ def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp
         pytest.param(503, "", "could not be downloaded: the Hub answered HTTP 503", id="down"),
     ],
 )
-def test_a_refusal_is_told_with_a_way_out(status, code, says, hub, tmp_path):
+def test_a_refusal_is_told_with_a_way_out(status, code, expected, hub, tmp_path):
     hub.answers(status, code)
     result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataMissing"
-    assert says in result["message"]
+    assert expected in result["message"]
     assert "MIA_BENCH_DATA" in result["message"]
 
 
@@ -136,17 +136,17 @@ def without(field):
 
 
 @pytest.mark.parametrize(
-    ("field", "says"),
+    ("field", "expected"),
     [
         pytest.param("image", "row 2: `image`", id="no picture"),
         pytest.param("instruction", "sample 2: `instruction`", id="no instruction"),
     ],
 )
-def test_a_row_that_lacks_something_is_named(field, says, tmp_path):
+def test_a_row_that_lacks_something_is_named(field, expected, tmp_path):
     with mia_bench_hub(without(field)) as hub:
         result = ask(hub.url, tmp_path, LOAD)
     assert result["error"] == "DataBroken"
-    assert says in result["message"]
+    assert expected in result["message"]
 
 
 def test_a_picture_that_is_none_is_kept_for_the_check_of_headers(tmp_path):
@@ -168,10 +168,10 @@ def test_what_a_killed_process_wrote_is_not_taken_for_the_whole(hub, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "says"),
+    ("number", "expected"),
     [pytest.param("ENOSPC", "the disk is full", id="full"), pytest.param("EACCES", "writable", id="no right")],
 )
-def test_what_keeps_pictures_from_being_written_is_told(number, says, hub, tmp_path):
+def test_what_keeps_pictures_from_being_written_is_told(number, expected, hub, tmp_path):
     refuse = f"""
 import errno, os
 from pathlib import Path
@@ -181,7 +181,7 @@ Path.write_bytes = refuse
 """
     result = ask(hub.url, tmp_path, f"{refuse}{LOAD}")
     assert result["error"] == "DataMissing"
-    assert says in result["message"]
+    assert expected in result["message"]
     assert not folder(tmp_path).exists()
 
 
@@ -202,8 +202,8 @@ def test_two_processes_lay_down_one_folder(hub, tmp_path):
 
 
 def test_a_folder_of_that_name_in_the_working_directory_is_not_the_hub(hub, tmp_path):
-    here = f"import os; os.makedirs('{tmp_path}/{REPO}'); os.chdir('{tmp_path}')"
-    assert ask(hub.url, tmp_path, f"{here}{LOAD}")[0]["data"] == f"{REPO}@{COMMIT}"
+    make_folder = f"import os; os.makedirs('{tmp_path}/{REPO}'); os.chdir('{tmp_path}')"
+    assert ask(hub.url, tmp_path, f"{make_folder}{LOAD}")[0]["data"] == f"{REPO}@{COMMIT}"
 
 
 @pytest.mark.parametrize("revision", ["../main", "a/../b", "a b", "-x", "/etc"])

@@ -35,7 +35,7 @@ def change(root, edit):
     path.write_text(json.dumps(rows), encoding="utf-8")
 
 
-def put(root, *names):
+def create_images(root, *names):
     (root / "images").mkdir(exist_ok=True)
     for name in names:
         (root / "images" / name).write_bytes(b"x")
@@ -94,17 +94,17 @@ def test_the_example_is_what_its_program_writes(tmp_path):
     ],
 )
 def test_the_picture_of_an_address_is_found(image, file, tmp_path):
-    put(tmp_path, file)
+    create_images(tmp_path, file)
     assert relative_paths(tmp_path, image) == [f"images/{file}"]
 
 
 def test_a_number_wins_over_a_name(tmp_path):
-    put(tmp_path, "c.jpg", "000.jpg")
+    create_images(tmp_path, "c.jpg", "000.jpg")
     assert relative_paths(tmp_path, "https://a.org/c.jpg") == ["images/000.jpg"]
 
 
 def test_a_number_that_is_the_name_of_another_row_is_no_number(tmp_path):
-    put(tmp_path, "c.jpg", "000.jpg")
+    create_images(tmp_path, "c.jpg", "000.jpg")
     assert relative_paths(tmp_path, "https://a.org/c.jpg", "https://a.org/000.jpg") == [
         "images/c.jpg",
         "images/000.jpg",
@@ -113,25 +113,25 @@ def test_a_number_that_is_the_name_of_another_row_is_no_number(tmp_path):
 
 def test_one_digit_is_a_name_and_no_number(tmp_path):
     """The official file has addresses that end in 1.jpg to 4.jpg, far from rows 1 to 4."""
-    put(tmp_path, "1.jpg", "b.jpg")
+    create_images(tmp_path, "1.jpg", "b.jpg")
     named = ["https://a.org/1.jpg", "https://a.org/b.jpg"]
     assert relative_paths(tmp_path, *named) == ["images/1.jpg", "images/b.jpg"]
 
 
 def test_a_name_that_addresses_share_is_never_guessed(tmp_path):
-    put(tmp_path, "1.jpg")
+    create_images(tmp_path, "1.jpg")
     named = ["https://a.org/x/1.jpg", "https://a.org/y/1.jpg", "https://a.org/c.jpg"]
     assert relative_paths(tmp_path, *named) == [None, None, "images/c.jpg"]
 
 
 def test_numbers_settle_what_addresses_share(tmp_path):
-    put(tmp_path, "1.jpg", "000.jpg", "001.jpg")
+    create_images(tmp_path, "1.jpg", "000.jpg", "001.jpg")
     named = ["https://a.org/x/1.jpg", "https://a.org/y/1.jpg"]
     assert relative_paths(tmp_path, *named) == ["images/000.jpg", "images/001.jpg"]
 
 
 def test_one_address_in_two_rows_is_one_picture(tmp_path):
-    put(tmp_path, "c.jpg")
+    create_images(tmp_path, "c.jpg")
     assert relative_paths(tmp_path, *["https://a.org/c.jpg"] * 2) == ["images/c.jpg"] * 2
 
 
@@ -143,13 +143,13 @@ def test_one_address_in_two_rows_is_one_picture(tmp_path):
     ],
 )
 def test_two_pictures_for_one_row_are_broken_data(names, image, tmp_path):
-    put(tmp_path, *names)
+    create_images(tmp_path, *names)
     with pytest.raises(DataBroken, match=f"{names[0]}, {names[1]}"):
         image_paths(tmp_path, {0: image})
 
 
 def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
-    put(tmp_path)
+    create_images(tmp_path)
     named = [
         *("https://a.org/c.jpg", "https://a.org/?x=1", "https://a.org/7/?x=1"),
         *("b/1.jpg", "a.b/x/1.jpg", "a.b/y/1.jpg"),
@@ -172,7 +172,7 @@ def test_a_picture_that_is_not_there_has_the_path_where_it_belongs(tmp_path):
 def test_a_picture_never_lies_outside_the_folder(image, tmp_path):
     inner = tmp_path / "data"
     inner.mkdir()
-    put(inner, "other.jpg")
+    create_images(inner, "other.jpg")
     (inner / "secret.jpg").write_bytes(b"x")
     try:
         path = image_paths(inner, {0: image})[0]
@@ -186,7 +186,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "secret").write_bytes(b"x")
     inner = tmp_path / "data"
     inner.mkdir()
-    put(inner)
+    create_images(inner)
     (inner / "images" / "c.jpg").symlink_to(tmp_path / "secret")
     with pytest.raises(DataBroken, match=r"c\.jpg"):
         image_paths(inner, {0: "https://a.org/c.jpg"})
@@ -204,9 +204,9 @@ def test_any_names_give_paths_or_broken_data(named):
 
 def test_without_its_pictures_a_folder_is_of_no_use(root):
     shutil.rmtree(root / "images")
-    with pytest.raises(DataMissing, match="images") as told:
+    with pytest.raises(DataMissing, match="images") as error:
         load(root)
-    assert "images/007.jpg" in str(told.value)
+    assert "images/007.jpg" in str(error.value)
 
 
 def test_a_picture_that_is_missing_does_not_end_the_reading(root):
@@ -222,13 +222,13 @@ def test_a_name_longer_than_names_can_be_is_a_missing_picture(root):
 def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
     with pytest.raises(DataMissing, match="no such folder"):
         load(tmp_path / "nowhere")
-    put(tmp_path)
+    create_images(tmp_path)
     with pytest.raises(DataMissing, match=r"contains no .*; it contains: images"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("edit", "says"),
+    ("edit", "message"),
     [
         pytest.param(lambda r: r[2].pop("image"), "row 2: `image`", id="no picture"),
         pytest.param(lambda r: r[2].update(image=7), "row 2: `image`", id="a number for a picture"),
@@ -239,9 +239,9 @@ def test_no_folder_and_no_annotation_are_told_apart(tmp_path):
         pytest.param(lambda r: r.clear(), "not a list with rows", id="empty"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named(edit, says, root):
+def test_a_row_that_cannot_be_used_is_named(edit, message, root):
     change(root, edit)
-    with pytest.raises(DataBroken, match=says):
+    with pytest.raises(DataBroken, match=message):
         load(root)
 
 
@@ -290,8 +290,8 @@ def test_four_hundred_rows_of_other_words_are_said_to_be(changed, root, monkeypa
     monkeypatch.setattr(mia_bench, "OFFICIAL_WORDS", words)
     if changed:
         change(root, lambda rows: rows[7].update(instruction="Describe."))
-    told: list[str] = []
-    sink = logger.add(told.append, level="INFO")
+    lines: list[str] = []
+    sink = logger.add(lines.append, level="INFO")
     load(root)
     logger.remove(sink)
-    assert any("differ from those" in text for text in told) == changed
+    assert any("differ from those" in line for line in lines) == changed

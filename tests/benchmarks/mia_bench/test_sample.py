@@ -63,10 +63,10 @@ def test_a_missing_field_is_named(field):
 
 
 def test_a_fingerprint_knows_a_tidied_copy_and_nothing_else():
-    known = fingerprint("Name  it ", ["Name ", "it"])
-    assert known == fingerprint(" Name it", ["Name", " it"])
-    assert known != fingerprint("Name it", ["Name it"])
-    assert known != fingerprint("Name it", ["it", "Name"])
+    original = fingerprint("Name  it ", ["Name ", "it"])
+    assert original == fingerprint(" Name it", ["Name", " it"])
+    assert original != fingerprint("Name it", ["Name it"])
+    assert original != fingerprint("Name it", ["it", "Name"])
 
 
 def test_a_sample_is_contradictory_by_its_words_alone(monkeypatch):

@@ -170,8 +170,8 @@ def docs(monkeypatch, tmp_path):
 
 
 def logged_images(doc):
-    both = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
-    first, second = (rows["coverage"]["images"] for rows in both)
+    records = task.process_results(doc, ["A"]), task.process_results_all(doc, ["A"])
+    first, second = (rows["coverage"]["images"] for rows in records)
     assert first == second
     return first
 

@@ -96,10 +96,10 @@ def test_the_folders_in_the_archive_do_not_matter(prefix, tmp_path):
 
 def test_once_there_nobody_is_asked_again(hub, tmp_path):
     first = ask(hub.url, tmp_path, FETCH)
-    asked = len(hub.requests)
+    request_count = len(hub.requests)
     assert ask(hub.url, tmp_path, FETCH) == first
     assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == first
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == request_count
     assert left_of_downloads(tmp_path) == []
     assert not (tmp_path / "hf/hub").exists()
 
@@ -141,10 +141,10 @@ def test_what_is_half_there_is_completed(hub, tmp_path):
 
 def test_what_the_hubs_cache_holds_is_taken_from_there_and_stays(hub, tmp_path):
     cached = ask(hub.url, tmp_path, INTO_THE_HUBS_CACHE)
-    asked = len(hub.requests)
+    request_count = len(hub.requests)
     answer = ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1")
     assert answer["revision"] == f"MMIE/MMIE@{COMMIT}"
-    assert len(hub.requests) == asked
+    assert len(hub.requests) == request_count
     assert all(Path(path).is_file() for path in cached)
     shutil.rmtree(tmp_path / "hf")
     assert ask(hub.url, tmp_path, FETCH, HF_HUB_OFFLINE="1") == answer
@@ -168,33 +168,33 @@ def test_a_killed_download_goes_on_where_it_stopped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "found"),
+    ("status", "code", "expected"),
     [
         pytest.param(401, "GatedRepo", "the dataset is gated and the Hub answered HTTP 401", id="1"),
         pytest.param(403, "GatedRepo", "the dataset is gated and the Hub answered HTTP 403", id="3"),
         pytest.param(401, "RepoNotFound", "no such dataset, or no access for this account", id="account"),
     ],
 )
-def test_no_access_says_where_to_get_it(status, code, found, hub, tmp_path):
+def test_no_access_says_where_to_get_it(status, code, expected, hub, tmp_path):
     hub.answers(status, code)
     error, message = failure(hub, tmp_path)
     assert error == "DataMissing"
-    assert found in message
+    assert expected in message
     assert "https://huggingface.co/datasets/MMIE/MMIE" in message
     assert "`hf auth login`" in message
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "expected"),
     [
         pytest.param({"MMIE_REVISION": "v9"}, "there is no revision `v9`", id="revision"),
         pytest.param({"HF_HUB_OFFLINE": "1"}, "downloads are switched off", id="offline"),
     ],
 )
-def test_what_cannot_be_had_is_missing_data(more, found, hub, tmp_path):
+def test_what_cannot_be_had_is_missing_data(more, expected, hub, tmp_path):
     error, message = failure(hub, tmp_path, **more)
     assert error == "DataMissing"
-    assert found in message
+    assert expected in message
 
 
 @pytest.mark.parametrize("name", [ANNOTATION, ARCHIVE])
@@ -247,6 +247,6 @@ def test_a_full_disk_is_said(hub, tmp_path):
 
 @pytest.mark.parametrize("revision", ["../x", "a b", "-x", "/etc", "x/../../y"])
 def test_what_cannot_be_a_revision_is_refused_before_anything_else(revision, tmp_path):
-    known = {"MMIE_TASKS_CACHE": str(tmp_path), "MMIE_REVISION": revision}
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path), "MMIE_REVISION": revision}
     with pytest.raises(SettingWrong, match="MMIE_REVISION"):
-        hub_folder(known)
+        hub_folder(environment)

@@ -127,8 +127,8 @@ def test_points_that_are_not_on_the_scale_are_none():
 
 def test_replies_that_are_not_whole_are_not_replies():
     reply = {"text": "### Score\n4", "finish": 3, "usage": {"cost_usd": "much"}, "cached": 1}
-    (found,) = BENCHMARK.read_line(changed(replies=[reply])).replies
-    assert (found.finish, found.usage.cost_usd, found.cached) == ("stop", None, False)
+    (read_reply,) = BENCHMARK.read_line(changed(replies=[reply])).replies
+    assert (read_reply.finish, read_reply.usage.cost_usd, read_reply.cached) == ("stop", None, False)
     assert BENCHMARK.read_line(changed(replies=[reply, {"text": 3}])).replies == ()
 
 
@@ -174,20 +174,20 @@ def test_without_its_reply_a_verdict_cannot_be_read_again(replies):
 
 
 @pytest.mark.parametrize(
-    ("task", "short_of", "known"),
+    ("task", "short_of", "names"),
     [
         pytest.param("mmie", 0, {"mmie_1k"}, id="the-whole-dataset"),
         pytest.param("mmie", 1, set(), id="one-sample-short"),
         pytest.param("mmie_sa", 0, set(), id="another-task"),
     ],
 )
-def test_the_thousand_samples_are_known_in_a_run_of_all(task, short_of, known):
+def test_the_thousand_samples_are_known_in_a_run_of_all(task, short_of, names):
     ids = {name: [f"{name}-{i}" for i in range(count)] for name, count in PUBLISHED.items()}
     samples = [
         LoggedSample(id=one, official=Scored(1), robust=Scored(1), groups={"category": (name,)})
-        for name, each in ids.items()
-        for one in each
+        for name, ids_of_category in ids.items()
+        for one in ids_of_category
     ]
-    found = BENCHMARK.subsets(task, samples[short_of:])
-    assert found.keys() == known
-    assert all(each == ids_of_1k(ids) for each in found.values())
+    subsets = BENCHMARK.subsets(task, samples[short_of:])
+    assert subsets.keys() == names
+    assert all(subset == ids_of_1k(ids) for subset in subsets.values())

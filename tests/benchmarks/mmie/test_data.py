@@ -34,12 +34,14 @@ def test_every_row_is_a_sample(tmp_path):
 
 
 def test_both_forms_give_the_same_rows(tmp_path):
-    said = load(conversations_folder(tmp_path / "a"))
-    asked = load(judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]}))
+    from_conversations = load(conversations_folder(tmp_path / "a"))
+    from_judge_input = load(judge_input_folder(tmp_path / "b", answers={"SA-0": [segment("x", "y.png")]}))
     names = ["id", "index", "row", "category"]
-    assert said.select_columns(names).to_list() == asked.select_columns(names).to_list()
-    assert [row["gold"][0]["text"] for row in said] == [row["gold"][0]["text"] for row in asked]
-    assert said.features == asked.features
+    assert from_conversations.select_columns(names).to_list() == from_judge_input.select_columns(names).to_list()
+    assert [row["gold"][0]["text"] for row in from_conversations] == [
+        row["gold"][0]["text"] for row in from_judge_input
+    ]
+    assert from_conversations.features == from_judge_input.features
 
 
 def test_the_data_file_may_be_named_itself_and_lie_anywhere(tmp_path, monkeypatch):
@@ -81,7 +83,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "expected"),
     [
         pytest.param(b"", "no rows in it", id="empty"),
         pytest.param(b" [ ] ", "no rows in it", id="empty list"),
@@ -100,11 +102,11 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
         pytest.param(b'{"SA-1": {}}', "row 0: `id` is None", id="by id"),
     ],
 )
-def test_a_data_file_that_is_none_is_broken_data(content, found, tmp_path):
+def test_a_data_file_that_is_none_is_broken_data(content, expected, tmp_path):
     (tmp_path / "data.json").write_bytes(content)
     with pytest.raises(DataBroken) as caught:
         load(tmp_path)
-    assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {found}")
+    assert str(caught.value).startswith(f"`{tmp_path}/data.json`: {expected}")
     assert "hint: repair it, or replace it" in str(caught.value)
 
 
@@ -137,19 +139,19 @@ def test_lone_surrogates_do_not_reach_the_dataset(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
+    ("files", "expected"),
     [
         pytest.param([], "contains no `data.json`; it contains: nothing", id="empty"),
         pytest.param(["a.json", "b"], "contains no `data.json`; it contains: a.json, b", id="others"),
         pytest.param(["overview.json"], "`overview.json` shows the form", id="the example"),
     ],
 )
-def test_a_folder_without_the_data_file_says_what_is_there(files, found, tmp_path):
+def test_a_folder_without_the_data_file_says_what_is_there(files, expected, tmp_path):
     for name in files:
         (tmp_path / name).write_text("[]", encoding="utf-8")
     with pytest.raises(DataMissing) as caught:
         load(tmp_path)
-    assert found in str(caught.value)
+    assert expected in str(caught.value)
     assert "point `MMIE_DATA` at their folder" in str(caught.value)
 
 

@@ -31,20 +31,20 @@ def test_the_example_is_what_make_writes(tmp_path, monkeypatch):
         assert again.read_bytes() == path.read_bytes(), "run make.py"
 
 
-def asked():
-    given = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
-    answers = {one["id"]: one["answer"] for one in given}
+def assembled_requests():
+    saved_answers = json.loads((EXAMPLE / "answers" / "answers.json").read_text(encoding="utf-8"))
+    answers = {one["id"]: one["answer"] for one in saved_answers}
     docs = dataset("all", {"MMIE_DATA": str(EXAMPLE / "data")})
     return {doc["id"]: requests.build_request(Sample.from_doc(doc), [answers[doc["id"]]], "mmie") for doc in docs}
 
 
 def test_the_example_has_every_shape_and_every_fate():
-    found = asked()
-    assert {sample_id for sample_id, one in found.items() if one.request is None} == {"PBL-3", "MSR-3"}
-    assert (found["PBL-3"].reason, found["MSR-3"].reason) == ("no_answer", "left_out")
-    assert {sample_id for sample_id, one in found.items() if one.facts.truncated} == {"PBL-2"}
-    assert len({one.facts.shape for one in found.values()}) > 4
-    assert sum(one.facts.missing_images + one.facts.bad_images for one in found.values()) == 0
+    requests = assembled_requests()
+    assert {sample_id for sample_id, one in requests.items() if one.request is None} == {"PBL-3", "MSR-3"}
+    assert (requests["PBL-3"].reason, requests["MSR-3"].reason) == ("no_answer", "left_out")
+    assert {sample_id for sample_id, one in requests.items() if one.facts.truncated} == {"PBL-2"}
+    assert len({one.facts.shape for one in requests.values()}) > 4
+    assert sum(one.facts.missing_images + one.facts.bad_images for one in requests.values()) == 0
 
 
 def test_both_layouts_of_the_example_hold_the_same_questions():

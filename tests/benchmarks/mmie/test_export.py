@@ -32,7 +32,7 @@ def line(sample_id, answer=(), **official):
 def log(*lines, name=f"run/{LOG}"):
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in lines), encoding="utf-8")
     return path
 
 
@@ -49,8 +49,8 @@ STEP = {"text": "Step.", "image": str(Path("drawn.png"))}
 
 def test_a_sample_is_written_as_the_official_script_reads_it():
     log(line("SA-0", [STEP, {"text": None, "image": "gone/x.png", "problem": "missing"}]))
-    said = exported("run", "-o", "official", "--model", "ours")
-    assert said == "1 samples and 4 images written to `official`."
+    output = exported("run", "-o", "official", "--model", "ours")
+    assert output == "1 samples and 4 images written to `official`."
     (row,) = written()
     assert (row["id"], row["model"], row["category"]) == ("SA-0", "ours", "SA")
     assert row["question"] == [{"text": "Tale 0 begins.", "image": "images/0.png"}]
@@ -65,8 +65,8 @@ def test_what_has_no_answer_is_left_out_and_what_is_unscored_is_not():
         line("PBL-1", [STEP], unscored="unavailable"),
         line("MSR-2", [{"text": "4", "image": None}], unscored="left_out"),
     )
-    said = exported("run", "-o", "official")
-    assert "; 1 without an answer were left out" in said
+    output = exported("run", "-o", "official")
+    assert "; 1 without an answer were left out" in output
     assert [row["id"] for row in written()] == ["PBL-1", "MSR-2"]
 
 
@@ -123,7 +123,7 @@ def test_a_last_line_that_was_cut_off_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "expected"),
     [
         pytest.param([], "holds no samples", id="empty"),
         pytest.param([{"doc_id": 0, "bypass": 999}], "not a scored sample", id="predict-only"),
@@ -131,9 +131,9 @@ def test_a_last_line_that_was_cut_off_is_left_out():
         pytest.param([[1]], "is not a logged sample: it holds list", id="no-object"),
     ],
 )
-def test_what_is_no_run_of_ours_is_said(lines, found):
+def test_what_is_no_run_of_ours_is_said(lines, expected):
     log(*lines)
-    with pytest.raises(AnswersUnusable, match=found):
+    with pytest.raises(AnswersUnusable, match=expected):
         records_of(Path("run"))
 
 

@@ -11,20 +11,20 @@ from mmie_tasks.benchmarks.mmie.assets import image_paths
 from mmie_tasks.core.errors import DataMissing
 
 
-def put(root, *names):
+def create_files(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"x")
 
 
-def found(root, *references, hub=False):
+def resolved(root, *references, hub=False):
     """The file of every reference below the root; None where it is not there."""
     paths = image_paths(root, references, hub=hub)
     assert list(paths) == list(dict.fromkeys(references))
-    there = {one: path for one, path in paths.items() if Path(path).is_file()}
-    lost = {path for one, path in paths.items() if one not in there}
+    existing = {one: path for one, path in paths.items() if Path(path).is_file()}
+    lost = {path for one, path in paths.items() if one not in existing}
     assert all(path.startswith(f"{root}/") for path in lost)
-    names = [there.get(one) for one in references]
+    names = [existing.get(one) for one in references]
     return [path and str(Path(path).relative_to(root)) for path in names]
 
 
@@ -51,8 +51,8 @@ def found(root, *references, hub=False):
 )
 @pytest.mark.parametrize("hub", [False, True])
 def test_the_first_place_that_holds_it(files, reference, file, hub, tmp_path):
-    put(tmp_path, *files)
-    assert found(tmp_path, reference, hub=hub) == [file]
+    create_files(tmp_path, *files)
+    assert resolved(tmp_path, reference, hub=hub) == [file]
 
 
 def test_what_is_not_there_is_expected_where_the_official_script_looks(tmp_path):
@@ -61,15 +61,15 @@ def test_what_is_not_there_is_expected_where_the_official_script_looks(tmp_path)
 
 
 def test_two_references_never_get_one_file_by_a_guess(tmp_path):
-    put(tmp_path, "images/0.png", "images/1.png")
-    assert found(tmp_path, "a/0.png", "b/0.png") == [None, None]
-    assert found(tmp_path, "images/0.png", "b/0.png") == ["images/0.png", None]
-    assert found(tmp_path, "a/0.png", "b/1.png") == ["images/0.png", "images/1.png"]
+    create_files(tmp_path, "images/0.png", "images/1.png")
+    assert resolved(tmp_path, "a/0.png", "b/0.png") == [None, None]
+    assert resolved(tmp_path, "images/0.png", "b/0.png") == ["images/0.png", None]
+    assert resolved(tmp_path, "a/0.png", "b/1.png") == ["images/0.png", "images/1.png"]
 
 
 def test_two_spellings_of_one_reference_get_one_file(tmp_path):
-    put(tmp_path, "0.png")
-    assert found(tmp_path, "a/0.png", "./a/0.png", r"a\0.png") == ["0.png"] * 3
+    create_files(tmp_path, "0.png")
+    assert resolved(tmp_path, "a/0.png", "./a/0.png", r"a\0.png") == ["0.png"] * 3
 
 
 @pytest.mark.parametrize(
@@ -85,20 +85,20 @@ def test_two_spellings_of_one_reference_get_one_file(tmp_path):
     ],
 )
 def test_the_folders_of_the_archive_are_found_by_looking(files, reference, file, tmp_path):
-    put(tmp_path, *(f"images/{name}" for name in files))
-    assert found(tmp_path, reference, hub=True) == [file and f"images/{file}"]
-    assert found(tmp_path, reference) == [None]
+    create_files(tmp_path, *(f"images/{name}" for name in files))
+    assert resolved(tmp_path, reference, hub=True) == [file and f"images/{file}"]
+    assert resolved(tmp_path, reference) == [None]
 
 
 def test_in_the_archive_two_references_never_get_one_file(tmp_path):
-    put(tmp_path, "images/c/0.png")
-    assert found(tmp_path, "a/0.png", "b/0.png", hub=True) == [None, None]
+    create_files(tmp_path, "images/c/0.png")
+    assert resolved(tmp_path, "a/0.png", "b/0.png", hub=True) == [None, None]
 
 
 @pytest.mark.parametrize("reference", ["..", "../0.png", "a/../../0.png", ".", "a/..", r"..\0.png"])
 @pytest.mark.parametrize("hub", [False, True])
 def test_a_reference_never_leaves_the_folder(reference, hub, tmp_path):
-    put(tmp_path, "0.png", "data/0.png")
+    create_files(tmp_path, "0.png", "data/0.png")
     paths = image_paths(tmp_path / "data", ["0.png", reference], hub=hub)
     assert paths == {"0.png": f"{tmp_path}/data/0.png", reference: None}
 
@@ -123,35 +123,35 @@ def test_absolute_references_are_kept_in_a_local_folder_only(tmp_path):
     ],
 )
 def test_a_link_never_leads_out(link, target, reference, tmp_path):
-    put(tmp_path, "out/secret.png", "data/images/1.png")
+    create_files(tmp_path, "out/secret.png", "data/images/1.png")
     (tmp_path / "data" / link).symlink_to(tmp_path / "out" / target)
     paths = image_paths(tmp_path / "data", [reference, "images/1.png"], hub=False)
     assert paths == {reference: None, "images/1.png": f"{tmp_path}/data/images/1.png"}
 
 
 def test_no_second_reference_into_a_folder_that_is_a_link_out_is_used(tmp_path):
-    put(tmp_path, "out/secret.png", "data/images/1.png")
+    create_files(tmp_path, "out/secret.png", "data/images/1.png")
     (tmp_path / "data/a").symlink_to(tmp_path / "out")
     references = ["a/secret.png", "a/other.png", "./a/secret.png"]
     assert image_paths(tmp_path / "data", references, hub=False) == dict.fromkeys(references)
 
 
 def test_a_link_inside_is_followed(tmp_path):
-    put(tmp_path, "store/0.png")
+    create_files(tmp_path, "store/0.png")
     (tmp_path / "images").mkdir()
     (tmp_path / "images/0.png").symlink_to("../store/0.png")
     (tmp_path / "a").symlink_to("store")
     (tmp_path / "loop.png").symlink_to("loop.png")
     (tmp_path / "dangling.png").symlink_to("nothing.png")
     references = ["images/0.png", "a/0.png", "loop.png", "dangling.png"]
-    assert found(tmp_path, *references) == ["images/0.png", "a/0.png", None, None]
+    assert resolved(tmp_path, *references) == ["images/0.png", "a/0.png", None, None]
 
 
 def test_the_folder_of_images_may_itself_be_a_link(tmp_path):
-    put(tmp_path, "disk/0.png", "disk-2/1.png")
+    create_files(tmp_path, "disk/0.png", "disk-2/1.png")
     (tmp_path / "data").mkdir()
     (tmp_path / "data/images").symlink_to("../disk")
-    assert found(tmp_path / "data", "images/0.png", "0.png") == ["images/0.png"] * 2
+    assert resolved(tmp_path / "data", "images/0.png", "0.png") == ["images/0.png"] * 2
     (tmp_path / "disk/1.png").symlink_to("../disk-2/1.png")
     paths = image_paths(tmp_path / "data", ["images/1.png"], hub=False)
     assert paths == {"images/1.png": None}
@@ -164,10 +164,10 @@ def test_a_folder_that_cannot_be_listed_is_said(tmp_path):
 
 
 def test_a_folder_is_listed_once(tmp_path, monkeypatch):
-    put(tmp_path, *(f"images/{i}.png" for i in range(50)))
+    create_files(tmp_path, *(f"images/{i}.png" for i in range(50)))
     listed, scandir = [], os.scandir
     monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder) or scandir(folder))
-    assert None not in found(tmp_path, *(f"images/{i}.png" for i in range(50)))
+    assert None not in resolved(tmp_path, *(f"images/{i}.png" for i in range(50)))
     assert listed == [f"{tmp_path}/images"]
 
 

@@ -28,10 +28,10 @@ def log():
 
 
 def test_a_file_of_the_official_form_is_read_with_real_line_ends():
-    found = parse(SOURCE)
-    assert list(found) == ["SA", "PBL", "MSR"]
-    assert found["SA"].startswith("Judge '### Score\n' by\nits {feeling}.")
-    assert found["MSR"] == "Judge the sum.Q {question} A {answer} R {gt_answer}"
+    prompts = parse(SOURCE)
+    assert list(prompts) == ["SA", "PBL", "MSR"]
+    assert prompts["SA"].startswith("Judge '### Score\n' by\nits {feeling}.")
+    assert prompts["MSR"] == "Judge the sum.Q {question} A {answer} R {gt_answer}"
 
 
 def test_what_is_read_gives_what_running_it_would():
@@ -76,14 +76,14 @@ def test_what_is_read_is_never_run(tmp_path):
 # Other words, by name.
 
 
-def others(tmp_path, content):
+def other_prompts(tmp_path, content):
     path = tmp_path / "others.json"
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     return {"MMIE_OTHER_PROMPTS": str(path)}
 
 
 def test_other_words_are_taken_and_marked_at_every_load(tmp_path, log):
-    environment = others(tmp_path, OTHERS)
+    environment = other_prompts(tmp_path, OTHERS)
     first, second = templates(environment), templates(environment)
     assert (dict(first.texts), first.official) == (OTHERS, False)
     assert first.name == second.name
@@ -94,14 +94,14 @@ def test_other_words_are_taken_and_marked_at_every_load(tmp_path, log):
 
 def test_other_words_have_other_names(tmp_path):
     changed = {**OTHERS, "SA": OTHERS["SA"] + "."}
-    name = templates(others(tmp_path, OTHERS)).name
-    assert templates(others(tmp_path, changed)).name != name
-    assert templates(others(tmp_path, dict(reversed(OTHERS.items())))).name == name
+    name = templates(other_prompts(tmp_path, OTHERS)).name
+    assert templates(other_prompts(tmp_path, changed)).name != name
+    assert templates(other_prompts(tmp_path, dict(reversed(OTHERS.items())))).name == name
 
 
 def test_braces_in_other_words_may_be_doubled(tmp_path):
     doubled = {**OTHERS, "SA": "{{json}} {question}{answer}"}
-    assert templates(others(tmp_path, doubled)).texts["SA"] == doubled["SA"]
+    assert templates(other_prompts(tmp_path, doubled)).texts["SA"] == doubled["SA"]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_braces_in_other_words_may_be_doubled(tmp_path):
 )
 def test_other_words_that_cannot_be_used_are_a_wrong_setting(tmp_path, content, log):
     with pytest.raises(SettingWrong, match="MMIE_OTHER_PROMPTS"):
-        templates(others(tmp_path, content))
+        templates(other_prompts(tmp_path, content))
     assert log == []
 
 
@@ -137,7 +137,7 @@ def test_other_words_that_are_not_there_are_a_wrong_setting(tmp_path):
 
 def test_official_and_other_words_together_are_a_wrong_setting(tmp_path):
     with pytest.raises(SettingWrong, match="both"):
-        templates({**others(tmp_path, OTHERS), "MMIE_PROMPTS": str(tmp_path / "p.py")})
+        templates({**other_prompts(tmp_path, OTHERS), "MMIE_PROMPTS": str(tmp_path / "p.py")})
 
 
 # The official file itself, where somebody has it.
@@ -160,9 +160,9 @@ official_file = pytest.mark.skipif(
 
 @official_file
 def test_the_official_file_has_the_known_fingerprints():
-    found = templates(os.environ)
-    assert (found.name, found.official) == ("official@eb0fd6e", True)
-    for category, text in found.texts.items():
+    prompts = templates(os.environ)
+    assert (prompts.name, prompts.official) == ("official@eb0fd6e", True)
+    for category, text in prompts.texts.items():
         filled = text.format(question="Q\n", answer="A\n", gt_answer="G")
         assert len(text) == LENGTHS[category]
         assert hashlib.sha256(text.encode()).hexdigest() == TEMPLATES[category]

@@ -23,7 +23,7 @@ def sample(category="PBL", field="Education"):
     return Sample(id=f"{category}-1", index=0, row=0, category=category, field=field, question=(), gold=())
 
 
-def both(points, robust=None):
+def verdicts_of(points, robust=None):
     return Verdicts(official=Scored(points), robust=Scored(points if robust is None else robust))
 
 
@@ -32,11 +32,11 @@ def rows(verdicts, of=None, table=TABLE):
 
 
 def records(n=1, verdicts=None, **facts):
-    return [record(sample(), verdicts or both(4), RequestFacts(**facts))] * n
+    return [record(sample(), verdicts or verdicts_of(4), RequestFacts(**facts))] * n
 
 
 def test_a_sample_counts_for_its_own_category_and_field_only():
-    table = rows(both(3, 4.5))
+    table = rows(verdicts_of(3, 4.5))
     assert {name for name, row in table.items() if row} == {
         *("coverage", "official", "robust", "official_PBL", "official_education")
     }
@@ -47,19 +47,19 @@ def test_a_sample_counts_for_its_own_category_and_field_only():
 
 def test_a_task_with_one_category_has_no_lines_of_categories():
     assert set(TABLE.names) - set(CATEGORY_TABLE.names) == {"official_SA", "official_PBL", "official_MSR"}
-    assert set(rows(both(3), table=CATEGORY_TABLE)) == set(CATEGORY_TABLE.names)
+    assert set(rows(verdicts_of(3), table=CATEGORY_TABLE)) == set(CATEGORY_TABLE.names)
 
 
 @pytest.mark.parametrize("field", ["", "Gardening", "PBL"])
 def test_a_sample_of_an_unknown_field_counts_for_no_field(field):
-    table = rows(both(3), sample(field=field))
+    table = rows(verdicts_of(3), sample(field=field))
     assert {name for name, row in table.items() if row} == {"coverage", "official", "robust", "official_PBL"}
-    assert record(sample(field=field), both(3), RequestFacts())["field"] == field
+    assert record(sample(field=field), verdicts_of(3), RequestFacts())["field"] == field
 
 
 @pytest.mark.parametrize("field", ["EECS", " eecs "])
 def test_a_field_is_known_however_it_is_written(field):
-    assert rows(both(3), sample(field=field))["official_eecs"]
+    assert rows(verdicts_of(3), sample(field=field))["official_eecs"]
 
 
 def test_the_record_has_everything_that_is_needed_to_score_again():
@@ -138,7 +138,7 @@ def test_few_readable_replies_are_warned_of(n_good, n_bad, warns):
 @pytest.mark.parametrize(
     ("verdicts", "rate"),
     [
-        pytest.param(both(0), 100, id="scored"),
+        pytest.param(verdicts_of(0), 100, id="scored"),
         pytest.param(Verdicts.unscored("unparsed", ""), 0, id="unparsed"),
         pytest.param(Verdicts.unscored("off_scale", ""), 0, id="off the scale"),
         pytest.param(Verdicts.unscored("cut_off", ""), 0, id="cut off"),

@@ -38,7 +38,7 @@ def test_halves_are_rounded_as_numpy_does(thousandths):
 def test_some_halves_are_not_rounded_as_python_does():
     """Else the test above could not fail."""
     halves = [mean_of_half_a_thousandth(n) for n in range(0, 6000, 37)]
-    assert any(mean_points(each) != round(sum(each) / 2000, 3) for each in halves)
+    assert any(mean_points(points) != round(sum(points) / 2000, 3) for points in halves)
 
 
 def test_no_percentage_hangs_on_how_halves_are_rounded():

@@ -18,11 +18,11 @@ def sample(*question, gold=GOLD, category="MSR"):
     return Sample(id=f"{category}-1", index=0, row=0, category=category, field="", question=question, gold=gold)
 
 
-def there(*numbers):
+def image_segments(*numbers):
     return [Segment(f"t{n}", f"/i/{n}.png") for n in numbers]
 
 
-def put(question=(), answer=(), *, gold=GOLD, full=False):
+def assembled(question=(), answer=(), *, gold=GOLD, full=False):
     return assemble(sample(*question, gold=gold), answer, TEMPLATE, full=full)
 
 
@@ -31,16 +31,16 @@ def answer_of(assembled):
 
 
 def test_one_count_runs_through_question_and_answer():
-    put_together = put(there(1), there(2))
-    assert put_together.parts == (
+    assembly = assembled(image_segments(1), image_segments(2))
+    assert assembly.parts == (
         "Rate {this}.\nQ:t1\nImage-0: ",
         Path("/i/1.png"),
         "\n\nA:t2\nImage-1: ",
         Path("/i/2.png"),
         "\n\nR:gold\n",
     )
-    assert put_together.images == ("/i/1.png", "/i/2.png")
-    assert "Q:t1\nImage-0: <image>\n\nA:t2\nImage-1: <image>\n\n" in query(put_together)
+    assert assembly.images == ("/i/1.png", "/i/2.png")
+    assert "Q:t1\nImage-0: <image>\n\nA:t2\nImage-1: <image>\n\n" in query(assembly)
 
 
 @pytest.mark.parametrize(
@@ -57,15 +57,17 @@ def test_one_count_runs_through_question_and_answer():
 )
 def test_a_segment_is_its_text_and_its_image(segment, line):
     expected = f"{segment.text}\n" if line is None else line
-    assert answer_of(put(answer=[segment])) == expected
-    assert query(put([segment])).partition("Q:")[2].partition("\nA:")[0] == expected
+    assert answer_of(assembled(answer=[segment])) == expected
+    assert query(assembled([segment])).partition("Q:")[2].partition("\nA:")[0] == expected
 
 
 def test_a_missing_image_leaves_its_number_to_the_next():
-    gone = [Segment("x", f"/gone/{n}", missing=True) for n in (1, 2, 3, 4)]
-    put_together = put([gone[0], *there(1)], [gone[1], *there(2), gone[2], *there(3), gone[3]])
-    assert put_together.images == ("/i/1.png", "/i/2.png", "/i/3.png")
-    assert put_together.missing == ("/gone/1", "/gone/2", "/gone/3")  # the fourth is not looked for
+    missing = [Segment("x", f"/gone/{n}", missing=True) for n in (1, 2, 3, 4)]
+    assembly = assembled(
+        [missing[0], *image_segments(1)], [missing[1], *image_segments(2), missing[2], *image_segments(3), missing[3]]
+    )
+    assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
+    assert assembly.missing == ("/gone/1", "/gone/2", "/gone/3")  # the fourth is not looked for
 
 
 @pytest.mark.parametrize(
@@ -79,22 +81,22 @@ def test_a_missing_image_leaves_its_number_to_the_next():
     ],
 )
 def test_the_answer_ends_with_the_third_image(in_question, shown, cut_images, cut_texts):
-    put_together = put(there(*range(10, 10 + in_question)), there(1, 2, 3, 4, 5))
-    lines = answer_of(put_together).replace("Image-", "I").replace(": <image>", "").split()
-    assert (lines, put_together.cut_images) == (shown.split(), cut_images)
-    assert put_together.cut_texts == cut_texts
+    assembly = assembled(image_segments(*range(10, 10 + in_question)), image_segments(1, 2, 3, 4, 5))
+    lines = answer_of(assembly).replace("Image-", "I").replace(": <image>", "").split()
+    assert (lines, assembly.cut_images) == (shown.split(), cut_images)
+    assert assembly.cut_texts == cut_texts
 
 
 def test_text_and_images_that_say_nothing_are_not_counted_as_cut():
     rest = [Segment(" \n", "/gone", missing=True), Segment(None), Segment("")]
-    put_together = put(answer=[*there(1, 2, 3), *rest])
-    assert (put_together.cut_images, put_together.cut_texts) == (0, 0)
+    assembly = assembled(answer=[*image_segments(1, 2, 3), *rest])
+    assert (assembly.cut_images, assembly.cut_texts) == (0, 0)
 
 
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize(("images", "left_out"), [(4, False), (5, True)])
 def test_more_than_four_images_leave_the_sample_out(images, left_out, full):
-    assert put(there(*range(images)), full=full).left_out is left_out
+    assert assembled(image_segments(*range(images)), full=full).left_out is left_out
 
 
 @pytest.mark.parametrize(
@@ -108,9 +110,9 @@ def test_more_than_four_images_leave_the_sample_out(images, left_out, full):
 def test_the_reference_is_the_first_gold_text_or_in_full_all(gold, official, full):
     gold = tuple(Segment(text) for text in gold)
     for reference, whole in ((official, False), (full, True)):
-        put_together = put(gold=gold, full=whole)
-        assert query(put_together).endswith(f"\nR:{reference}\n")
-        assert put_together.bad_gold == ""
+        assembly = assembled(gold=gold, full=whole)
+        assert query(assembly).endswith(f"\nR:{reference}\n")
+        assert assembly.bad_gold == ""
 
 
 @pytest.mark.parametrize(
@@ -124,17 +126,17 @@ def test_the_reference_is_the_first_gold_text_or_in_full_all(gold, official, ful
     ],
 )
 def test_a_reference_that_is_not_there_is_told(gold, category, full, bad):
-    found = assemble(sample(gold=gold, category=category), (), TEMPLATE, full=full)
-    assert bool(found.bad_gold) is bad
+    assembly = assemble(sample(gold=gold, category=category), (), TEMPLATE, full=full)
+    assert bool(assembly.bad_gold) is bad
 
 
 def test_in_full_the_text_after_the_last_image_stays_and_further_images_do_not():
-    segments = [*there(1, 2, 3, 4), Segment("end")]
-    put_together = put(answer=segments, full=True)
-    assert answer_of(put_together).endswith("Image-2: <image>\nt4\nend\n")
-    assert put_together.images == ("/i/1.png", "/i/2.png", "/i/3.png")
-    assert (put_together.cut_images, put_together.cut_texts) == (1, 0)
-    assert answer_of(put(there(1, 2, 3), segments, full=True)) == "t1\nt2\nt3\nt4\nend\n"
+    segments = [*image_segments(1, 2, 3, 4), Segment("end")]
+    assembly = assembled(answer=segments, full=True)
+    assert answer_of(assembly).endswith("Image-2: <image>\nt4\nend\n")
+    assert assembly.images == ("/i/1.png", "/i/2.png", "/i/3.png")
+    assert (assembly.cut_images, assembly.cut_texts) == (1, 0)
+    assert answer_of(assembled(image_segments(1, 2, 3), segments, full=True)) == "t1\nt2\nt3\nt4\nend\n"
 
 
 CONTROL = ["<image>", "<IMG_CONTEXT>", "<img>", "</img>", "<|end|>", "<|user|>", "<s>", "</s>"]
@@ -144,7 +146,7 @@ CONTROL += ["<|assistant|>", "<|system|>", "<|endoftext|>", "<unk>", "</ref>", "
 @pytest.mark.parametrize("control", CONTROL)
 def test_a_typed_control_string_is_counted_and_in_full_the_answers_is_disarmed(control):
     question, answer = [Segment(f"q{control}")], [Segment(f"a{control}<b>{control}")]
-    official, full = put(question, answer), put(question, answer, full=True)
+    official, full = assembled(question, answer), assembled(question, answer, full=True)
     assert official.typed == full.typed == {control: 3}
     assert answer_of(official) == f"a{control}<b>{control}\n"
     assert answer_of(full) == f"a< {control[1:]}<b>< {control[1:]}\n"
@@ -153,14 +155,14 @@ def test_a_typed_control_string_is_counted_and_in_full_the_answers_is_disarmed(c
 
 def test_what_is_like_a_control_string_is_left_alone():
     text = "<b> a<image b> <Image> <images> 3 <|x < |end|> <||>"
-    put_together = put(answer=[Segment(text)], full=True)
-    assert (answer_of(put_together), put_together.typed) == (f"{text}\n", {})
+    assembly = assembled(answer=[Segment(text)], full=True)
+    assert (answer_of(assembly), assembly.typed) == (f"{text}\n", {})
 
 
 def test_the_reference_is_not_looked_at_where_it_is_not_shown():
     gold = (Segment("<|end|>"),)
     assert assemble(sample(gold=gold, category="SA"), (), TEMPLATE).typed == {}
-    assert put(gold=gold).typed == {"<|end|>": 1}
+    assert assembled(gold=gold).typed == {"<|end|>": 1}
 
 
 @pytest.mark.parametrize("template", ["{other}", "{", "{0}"])
@@ -175,19 +177,19 @@ SEGMENTS = st.lists(st.builds(Segment, TEXTS, st.none() | st.sampled_from(["/a",
 
 @given(SEGMENTS, SEGMENTS, st.booleans())
 def test_parts_are_the_text_with_an_image_at_every_place(question, answer, full):
-    put_together = put(question, answer, full=full)
-    paths = [str(part) for part in put_together.parts if isinstance(part, Path)]
-    assert paths == list(put_together.images)
-    assert len(put_together.images) <= max(3, len(question))
-    texts = [isinstance(part, str) for part in put_together.parts]
+    assembly = assembled(question, answer, full=full)
+    paths = [str(part) for part in assembly.parts if isinstance(part, Path)]
+    assert paths == list(assembly.images)
+    assert len(assembly.images) <= max(3, len(question))
+    texts = [isinstance(part, str) for part in assembly.parts]
     assert not any(one and two for one, two in pairwise(texts))
-    assert all(part != "" for part in put_together.parts)
+    assert all(part != "" for part in assembly.parts)
 
 
 @given(SEGMENTS, SEGMENTS)
 def test_full_differs_only_where_the_official_assembly_takes_something_away(question, answer):
     plain = [Segment((s.text or "").replace("<", ""), s.image, s.missing) for s in answer]
-    official, full = put(question, plain), put(question, plain, full=True)
+    official, full = assembled(question, plain), assembled(question, plain, full=True)
     assert official.images == full.images
     assert answer_of(full).startswith(answer_of(official))
     if not official.cut_texts and not official.cut_images:

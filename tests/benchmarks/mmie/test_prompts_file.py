@@ -24,9 +24,9 @@ def pin(content=CONTENT):
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
-    with serving() as told:
-        told.gives(sends(CONTENT))
-        yield told
+    with serving() as file_server:
+        file_server.gives(sends(CONTENT))
+        yield file_server
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def official_at_server(home, monkeypatch):
     monkeypatch.setattr(judge_prompts, "prompts_file", fetch_official)
 
 
-def kept(tmp_path):
+def stored_files(tmp_path):
     return [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
@@ -62,12 +62,12 @@ def test_it_is_fetched_once_and_then_read_from_the_cache(server, home, tmp_path)
     assert fetch(home) == fetch(home) == CONTENT
     assert fetch({**home, "HF_HUB_OFFLINE": "1"}) == CONTENT
     assert server.paths == ["/p"]
-    assert [path.read_bytes() for path in kept(tmp_path)] == [CONTENT]
+    assert [path.read_bytes() for path in stored_files(tmp_path)] == [CONTENT]
 
 
 def test_a_damaged_file_in_the_cache_is_fetched_anew(server, home, tmp_path, log):
     fetch(home)
-    (file,) = kept(tmp_path)
+    (file,) = stored_files(tmp_path)
     file.write_bytes(CONTENT.replace(b"STORY", b"SORRY"))
     assert fetch(home) == CONTENT
     assert "damaged" in "".join(log)
@@ -101,7 +101,7 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
 
 
 @pytest.mark.parametrize(
-    ("answer", "says", "tries"),
+    ("answer", "message", "tries"),
     [
         pytest.param(sends(b"no", 404), "HTTP 404", 1, id="404"),
         pytest.param(sends(b"no", 403), "HTTP 403", 1, id="403"),
@@ -118,14 +118,14 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
         pytest.param(forwards("http://[oops"), "", 1, id="redirect-to-nowhere"),
     ],
 )
-def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, says, tries):
+def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message, tries):
     server.gives(answer)
     with pytest.raises(DataMissing) as error:
         fetch(home)
-    assert says in str(error.value)
+    assert message in str(error.value)
     assert "run again" in str(error.value)
     assert "`MMIE_PROMPTS`" in str(error.value)
-    assert (len(server.paths), kept(tmp_path)) == (tries, [])
+    assert (len(server.paths), stored_files(tmp_path)) == (tries, [])
 
 
 def test_a_redirect_on_this_machine_is_followed(server, home):
@@ -162,11 +162,11 @@ def test_offline_nobody_is_asked(server, home, offline):
 def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
     (tmp_path / "copy.py").write_bytes(CONTENT)
     assert fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")}) == CONTENT
-    assert (server.paths, kept(tmp_path)) == ([], [])
+    assert (server.paths, stored_files(tmp_path)) == ([], [])
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         pytest.param(CONTENT + b"#", "not MMIE's official", id="another-byte"),
         pytest.param(CONTENT[:-1], "not MMIE's official", id="cut"),
@@ -175,9 +175,9 @@ def test_a_local_copy_comes_before_everything_else(server, home, tmp_path):
         pytest.param(CONTENT.replace(b"\n", b"\r\n"), "not in CR LF", id="windows"),
     ],
 )
-def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, says):
+def test_a_local_copy_that_is_another_file_is_an_error(server, home, tmp_path, content, message):
     (tmp_path / "copy.py").write_bytes(content)
-    with pytest.raises(DataBroken, match=says):
+    with pytest.raises(DataBroken, match=message):
         fetch({**home, "MMIE_PROMPTS": str(tmp_path / "copy.py")})
     assert server.paths == []
 

@@ -46,13 +46,13 @@ def sample(category="SA", *, images=1, gold="7"):
     )
 
 
-def asked(*results, of=None):
+def build(*results, of=None):
     return requests.build_request(of or sample(), results, "mmie")
 
 
-def answered(found):
+def answer_part(result):
     """The answer's part of the judge's text."""
-    text = "".join(p if isinstance(p, str) else IMAGE for p in found.request.parts)
+    text = "".join(p if isinstance(p, str) else IMAGE for p in result.request.parts)
     return text.partition("### Answer\n")[2].partition("\n###")[0]
 
 
@@ -100,20 +100,20 @@ STEP = "Step.\nImage-1: <image>\n"
     ],
 )  # fmt: skip
 def test_an_answer_of_any_shape_is_put_before_the_judge(answer, expected):
-    assert answered(asked(answer)) == expected
+    assert answer_part(build(answer)) == expected
 
 
 def test_what_was_not_read_of_an_answer_is_counted_in_the_facts():
     answer = {"content": "<think>a</think>Step. <image>", "caption": "b", "images": []}
-    facts = asked(json.dumps(answer)).facts
+    facts = build(json.dumps(answer)).facts
     assert (facts.thinking, facts.unfilled_placeholders, facts.unread) == (True, 1, {"caption": 1})
 
 
 def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
-    found = asked(parts(uri("a.png")))
-    shown = [part for part in found.request.parts if isinstance(part, Path)]
+    result = build(parts(uri("a.png")))
+    shown = [part for part in result.request.parts if isinstance(part, Path)]
     assert [path.read_bytes() for path in shown[1:]] == [Path("a.png").read_bytes()]
-    assert found.answer[0]["image"] == str(shown[1])
+    assert result.answer[0]["image"] == str(shown[1])
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_images_in_the_answer_itself_become_files_the_judge_is_shown():
     ],
 )
 def test_what_is_no_answer_is_not_put_before_the_judge(results, reason):
-    found = asked(*results)
-    assert (found.request, found.reason) == (None, reason)
+    result = build(*results)
+    assert (result.request, result.reason) == (None, reason)
 
 
 def broken(name, content=b"no image"):
@@ -151,13 +151,13 @@ def huge(name):
 @pytest.mark.parametrize("make", [broken, cut_off, huge], ids=["no-image", "cut-off", "200-mp"])
 def test_an_image_the_official_script_ends_at_costs_its_sample_and_with_full_its_place(make, monkeypatch):
     answer = parts(make("bad.png"), "a.png")
-    found = asked(answer)
-    assert (found.request, found.reason) == (None, "bad_image")
-    assert (found.facts.bad_images, found.facts.missing_images) == (1, 0)
+    result = build(answer)
+    assert (result.request, result.reason) == (None, "bad_image")
+    assert (result.facts.bad_images, result.facts.missing_images) == (1, 0)
     monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    found = asked(answer)
-    assert answered(found) == f"Step.\n{STEP}"
-    assert found.facts.bad_images == 1
+    result = build(answer)
+    assert answer_part(result) == f"Step.\n{STEP}"
+    assert result.facts.bad_images == 1
 
 
 @pytest.mark.parametrize(
@@ -165,43 +165,43 @@ def test_an_image_the_official_script_ends_at_costs_its_sample_and_with_full_its
 )
 def test_images_of_every_mode_are_shown_as_they_are(mode, name):
     Image.new(mode, (32, 32)).save(name)
-    found = asked(parts(name))
-    assert found.request.parts[-2] == Path(name).absolute()
+    result = build(parts(name))
+    assert result.request.parts[-2] == Path(name).absolute()
 
 
 def test_an_animation_is_shown_as_it_is():
     frames = [Image.new("RGB", (32, 32), colour) for colour in ("red", "blue")]
     frames[0].save("i.gif", save_all=True, append_images=frames[1:])
-    assert asked(parts("i.gif")).facts.shown_images == 2
+    assert build(parts("i.gif")).facts.shown_images == 2
 
 
 def test_an_image_behind_the_limit_is_not_looked_at():
     answer = parts("a.png", "b.png", broken("bad.png"))
-    found = asked(answer)
-    assert found.request is not None
-    assert found.facts.truncated
+    result = build(answer)
+    assert result.request is not None
+    assert result.facts.truncated
 
 
 @pytest.mark.parametrize(("images", "reason"), [(0, None), (4, None), (5, "left_out"), (60, "left_out")])
 def test_more_than_four_images_leave_a_sample_out(images, reason):
-    found = asked("Yes.", of=sample("MSR", images=images))
-    assert (None if found.request else found.reason) == reason
-    assert found.facts.dropped == (reason == "left_out")
+    result = build("Yes.", of=sample("MSR", images=images))
+    assert (None if result.request else result.reason) == reason
+    assert result.facts.dropped == (reason == "left_out")
 
 
 def test_a_sum_without_a_gold_answer_cannot_be_judged():
-    assert asked("7", of=sample("MSR", gold=None)).reason == "bad_gold"
-    assert asked("7", of=sample("PBL", gold=None)).request is not None
+    assert build("7", of=sample("MSR", gold=None)).reason == "bad_gold"
+    assert build("7", of=sample("PBL", gold=None)).request is not None
 
 
 def test_control_strings_are_counted_and_with_full_made_harmless(monkeypatch):
-    assert asked("Say <image> twice <image>").facts.typed == {"<image>": 2}
+    assert build("Say <image> twice <image>").facts.typed == {"<image>": 2}
     monkeypatch.setenv("MMIE_ASSEMBLY", "full")
-    assert answered(asked("Say <image>")) == "Say < image>\n"
+    assert answer_part(build("Say <image>")) == "Say < image>\n"
 
 
 def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
-    facts = asked("Plain.").facts
+    facts = build("Plain.").facts
     assert (facts.judge_tokens, facts.judge_tokens_exact) == (None, False)
     reply = JudgeReply(text="", model="m", usage=Usage(input_tokens=5000), finish="stop")
     counted = requests.with_usage(facts, reply)
@@ -212,18 +212,18 @@ def test_the_judge_reports_the_tokens_of_a_request_with_its_reply():
 
 def test_without_the_words_nobody_is_asked_and_nothing_is_lost(monkeypatch):
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "nowhere.json")
-    found = asked("Plain.")
-    assert (found.request, found.reason) == (None, "unavailable")
+    result = build("Plain.")
+    assert (result.request, result.reason) == (None, "unavailable")
 
 
 def test_images_are_looked_for_where_the_run_writes_and_where_the_user_says(monkeypatch, tmp_path):
     draw(tmp_path / "out" / "o.png")
     draw(tmp_path / "else" / "e.png")
     answer = parts("o.png", "e.png")
-    assert asked(answer).facts.missing_images == 2
+    assert build(answer).facts.missing_images == 2
     requests.add_answer_folder(tmp_path / "out")
     monkeypatch.setenv("MMIE_OUTPUT_ROOT", str(tmp_path / "else"))
-    assert asked(answer).facts.missing_images == 0
+    assert build(answer).facts.missing_images == 0
 
 
 def test_the_check_before_a_run_covers_words_and_settings(monkeypatch):
@@ -249,5 +249,5 @@ JSON = st.recursive(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(answer=st.text() | JSON.map(json.dumps) | JSON)
 def test_nothing_a_model_says_raises(answer):
-    found = asked(answer)
-    assert (found.request is None) == bool(found.detail)
+    result = build(answer)
+    assert (result.request is None) == bool(result.detail)

@@ -27,8 +27,8 @@ def log():
     logger.remove(sink)
 
 
-def turns(*said):
-    return [{"from": role, "content": [segment(text)]} for role, text in said]
+def turns(*messages):
+    return [{"from": role, "content": [segment(text)]} for role, text in messages]
 
 
 @pytest.mark.parametrize("form", [conversation, judge_input])
@@ -92,8 +92,8 @@ def test_a_number_as_gold_answer_is_its_text_and_as_question_an_error(form, log)
 
 
 def test_turns_of_one_role_are_joined_in_order_and_counted(log):
-    said = turns(("human", "a"), ("gpt", "b"), ("human", "c"), ("gpt", "d"))
-    rows = [{"id": "SA-0", "conversations": said}, conversation("SA-1", HELLO, HELLO)]
+    messages = turns(("human", "a"), ("gpt", "b"), ("human", "c"), ("gpt", "d"))
+    rows = [{"id": "SA-0", "conversations": messages}, conversation("SA-1", HELLO, HELLO)]
     [row, _] = read_rows([*rows])
     assert [one.text for one in row.question] == ["a", "c"]
     assert [one.text for one in row.gold] == ["b", "d"]
@@ -202,7 +202,7 @@ def test_every_row_has_the_form_of_the_first():
 
 
 @pytest.mark.parametrize(
-    ("row", "found"),
+    ("row", "expected"),
     [
         pytest.param("SA-1", "row 0: it is str, not an object", id="no object"),
         pytest.param({}, "row 0: `id` is None, not a text", id="no id"),
@@ -240,10 +240,10 @@ def test_every_row_has_the_form_of_the_first():
         pytest.param(judge_input("SA-1", HELLO, 7), "`gt_answer` is int", id="number as gold"),
     ],
 )
-def test_what_is_of_the_wrong_kind_is_named(row, found):
+def test_what_is_of_the_wrong_kind_is_named(row, expected):
     with pytest.raises(BadSample) as caught:
         read_rows([row])
-    assert found in str(caught.value)
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("row 0")
 
 

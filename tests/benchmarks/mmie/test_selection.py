@@ -83,8 +83,8 @@ def test_the_published_counts_need_no_word(log, tmp_path):
 )
 def test_the_small_sample_has_the_shares_of_the_whole(counts, drawn):
     named = ids(dict(zip(CATEGORIES, counts, strict=True)))
-    found = Counter(one.partition("-")[0] for one in ids_of_1k(named))
-    assert tuple(found[name] for name in CATEGORIES) == drawn
+    drawn_counts = Counter(one.partition("-")[0] for one in ids_of_1k(named))
+    assert tuple(drawn_counts[name] for name in CATEGORIES) == drawn
 
 
 def test_the_small_sample_is_of_the_smallest_hashes(tmp_path):
@@ -109,9 +109,9 @@ def test_the_small_sample_is_a_thousand_or_all(counts):
     named = ids(dict(zip(CATEGORIES, counts, strict=True)))
     drawn = ids_of_1k(named)
     assert len(drawn) == min(1000, sum(counts))
-    found = Counter(one.partition("-")[0] for one in drawn)
+    drawn_counts = Counter(one.partition("-")[0] for one in drawn)
     shares = [1000 * count / max(1000, sum(counts)) for count in counts]
-    assert all(abs(found[n] - share) < 1 for n, share in zip(CATEGORIES, shares, strict=True))
+    assert all(abs(drawn_counts[n] - share) < 1 for n, share in zip(CATEGORIES, shares, strict=True))
 
 
 def test_a_small_sample_of_little_is_all_of_it(log, tmp_path):

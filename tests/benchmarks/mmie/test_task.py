@@ -164,16 +164,16 @@ def assemblies():
     draw(Path("i.png"))
     images = [str(Path("i.png")), None]
     for category, gold in (("SA", "no"), ("MSR", "7")):
-        for asked in range(4):
-            question = tuple(Segment("Q", images[0]) for _ in range(asked)) or (Segment("Q"),)
+        for question_images in range(4):
+            question = tuple(Segment("Q", images[0]) for _ in range(question_images)) or (Segment("Q"),)
             of = Sample(
                 id=category, index=0, row=0, category=category, field="", question=question,
                 gold=(Segment(gold),),
             )  # fmt: skip
             answer = [Segment("A <image>", images[i % 2]) for i in range(5)]
             for full in (False, True):
-                found = prompts.assemble(of, answer, "{question}|{answer}", full=full)
-                yield prompts.query(found)
+                assembly = prompts.assemble(of, answer, "{question}|{answer}", full=full)
+                yield prompts.query(assembly)
 
 
 def behaviour():

@@ -161,13 +161,13 @@ def test_nothing_is_sent_while_the_quota_is_exhausted(server, status):
 def test_a_request_with_many_429s_is_not_given_up_while_others_get_replies(server):
     away = []
 
-    def says(body):
+    def reply(body):
         if question_of(body) == "question 1" and len(away) < 9:
             away.append(body)
             return error(429)
         return "5"
 
-    server.says(says)
+    server.says(reply)
     server.delay_s = 0.01
     replies = ask(judge_at(server.url, max_concurrency=4), 200)
     assert {type(reply) for reply in replies} == {JudgeReply}
@@ -196,14 +196,14 @@ def test_max_concurrency_is_not_exceeded(server):
 
 
 def test_a_storm_of_errors_costs_no_sample(server):
-    asked = Counter()
+    requests = Counter()
 
-    def says(body):
+    def reply(body):
         question = question_of(body)
-        asked[question] += 1
-        return error(500) if question.endswith(tuple("13579")) and asked[question] <= 2 else "5"
+        requests[question] += 1
+        return error(500) if question.endswith(tuple("13579")) and requests[question] <= 2 else "5"
 
-    server.says(says)
+    server.says(reply)
     assert all(isinstance(reply, JudgeReply) for reply in ask(judge_at(server.url), 60))
     assert server.statuses == {200: 60, 500: 60}
 

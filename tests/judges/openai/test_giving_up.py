@@ -160,11 +160,11 @@ def test_a_request_that_failed_goes_to_another_server():
 def test_a_server_on_probation_gets_one_request_at_a_time(server):
     at_once = []
 
-    def says(_):
+    def reply(_):
         at_once.append(server.at_once)
         return error(503) if len(at_once) <= before_rest + 6 else "5"
 
-    server.says(says)
+    server.says(reply)
     server.delay_s = 0.01
     before_rest = START + TOO_MANY - 1  # each failure before the last makes room
     pace = Pace(base_s=0.05, cap_s=0.05, fraction=lambda: 1.0)
@@ -202,20 +202,20 @@ def test_an_unexpected_error_costs_no_other_request_its_reply(server, monkeypatc
 def test_the_log_reports_once_that_a_server_is_down_and_once_that_it_is_back(server, log):
     server.fails(503, times=30)
     ask(judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01)), 20)
-    told = [line for line in log if "does not answer" in line]
-    assert len(told) == 1
-    assert "HTTP 503" in told[0]
+    warnings = [line for line in log if "does not answer" in line]
+    assert len(warnings) == 1
+    assert "HTTP 503" in warnings[0]
     assert sum("answers again" in line for line in log) == 1
 
 
 def test_a_server_that_fails_and_recovers_again_and_again_costs_one_warning(server, log):
     seen = []
 
-    def says(_):
+    def reply(_):
         seen.append(None)
         return "5" if len(seen) % 100 >= 90 else error(503)
 
-    server.says(says)
+    server.says(reply)
     judge = judge_at(server.url, pace=Pace(base_s=0.002, cap_s=0.01, fraction=lambda: 0.1))
     assert {type(reply) for reply in ask(judge, 30)} == {JudgeReply}
     assert len(seen) > 200

@@ -48,9 +48,9 @@ def test_the_cost_is_overestimated_if_the_server_reports_no_tokens(server, tmp_p
     server.says({"choices": [{"message": {"content": "5"}}]})
     image = tmp_path / "a.png"
     image.write_bytes(b"x")
-    asked = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
+    requests = [JudgeRequest(parts=("abc", image), max_tokens=1000)] * 3
     judge = judge_at(server.url, price="0/1000", max_cost=2.0)
-    assert kinds(ask(judge, asked)).count(JudgeReply) == 2
+    assert kinds(ask(judge, requests)).count(JudgeReply) == 2
 
 
 def test_without_a_limit_everything_is_sent(server):

@@ -26,7 +26,7 @@ COMPLETION = st.fixed_dictionaries(
 )
 
 
-def said(message, **more):
+def completion_of(message, **more):
     return {"choices": [{"message": message, **more}]}
 
 
@@ -54,18 +54,18 @@ def test_any_error_response_can_be_read(sent, status):
 
 @given(st.text().filter(str.strip))
 def test_the_text_of_a_reply_is_unchanged(text):
-    assert wire.read_completion(said({"content": text}), model="m") == JudgeReply(text=text, model="m")
+    assert wire.read_completion(completion_of({"content": text}), model="m") == JudgeReply(text=text, model="m")
 
 
 def test_text_in_several_parts_is_one_text():
     parts = [{"type": "text", "text": "a"}, {"type": "odd"}, {"type": "text", "text": "b"}]
-    assert wire.read_completion(said({"content": parts}), model="m").text == "ab"
+    assert wire.read_completion(completion_of({"content": parts}), model="m").text == "ab"
 
 
 def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
     details = {"reasoning_tokens": 90}
     usage = {"prompt_tokens": 1, "completion_tokens": 100, "completion_tokens_details": details}
-    sent = {**said({"content": ""}, finish_reason="length"), "usage": usage}
+    sent = {**completion_of({"content": ""}, finish_reason="length"), "usage": usage}
     assert wire.usage_of(sent) == Usage(input_tokens=1, output_tokens=100, reasoning_tokens=90)
     with pytest.raises(wire.NoText, match="100 tokens were used, 90 of them for hidden reasoning"):
         wire.read_completion(sent, model="m")
@@ -73,7 +73,7 @@ def test_hidden_reasoning_is_counted_and_named_if_it_used_all_tokens():
 
 def test_missing_usage_has_an_unknown_cost():
     price = Price(input_usd=1, output_usd=1)
-    assert wire.usage_of(said({"content": "5"}), price).cost_usd is None
+    assert wire.usage_of(completion_of({"content": "5"}), price).cost_usd is None
 
 
 @pytest.mark.parametrize(
