@@ -51,13 +51,15 @@ NO_VALUE = "n/a"
 """The cell of a value that does not exist."""
 
 
-def percent_cell(value: float | None) -> str:
-    """A number with two decimals.
+def percent_cell(value: float | None, interval: tuple[float, float] | None = None) -> str:
+    """A number with two decimals, and both ends of its interval.
 
-    >>> percent_cell(48.1), percent_cell(None)
-    ('48.10', 'n/a')
+    >>> percent_cell(48.1), percent_cell(48.1, (40, 56.25)), percent_cell(None)
+    ('48.10', '48.10 [40.00, 56.25]', 'n/a')
     """
-    return NO_VALUE if value is None else f"{value:.2f}"
+    if value is None:
+        return NO_VALUE
+    return f"{value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else f"{value:.2f}"
 
 
 def signed_cell(value: float | None) -> str:

@@ -316,8 +316,7 @@ def _cells(scores: ScoreTable, mark: Callable[[int], str]) -> list[list[str]]:
     def text(cell: Cell | None) -> str:
         if cell is None:
             return _NOT_RUN
-        interval = f" [{cell.interval.low:.2f}, {cell.interval.high:.2f}]" if cell.interval else ""
-        return f"{percent_cell(cell.percent)}{interval}{mark(numbers[cell.footnote]) if cell.notes else ''}"
+        return f"{percent_cell(cell.percent, cell.interval)}{mark(numbers[cell.footnote]) if cell.notes else ''}"
 
     return [[row.title, *map(text, row.cells)] for row in scores.rows]
 

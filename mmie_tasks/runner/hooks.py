@@ -267,7 +267,7 @@ def without_errors_of_nan(calculate: Method) -> Method:
 
 
 def _prepare_model(evaluate: Method) -> Method:
-    """Wrap ``evaluate``: the model is recorded, and while it runs no batch mixes tasks."""
+    """Wrap ``evaluate``: the model is recorded, no batch mixes tasks, and the results get the details of our tasks."""
     signature = inspect.signature(evaluate)
 
     @functools.wraps(evaluate)
@@ -275,12 +275,13 @@ def _prepare_model(evaluate: Method) -> Method:
         from mmie_tasks.runner.model_memory import record_tested_model
 
         options = signature.bind(*args, **kwargs).arguments
+        as_rows = shows_all_rows(os.environ)  # an invalid setting ends the run here, and not after it
         record_tested_model(options["lm"])
         SUMMARY.clear()
         with one_task_per_call(options["lm"], _leaf_tasks(options["task_dict"])):
             results = evaluate(*args, **kwargs)
         if isinstance(results, dict):  # None on all ranks but 0
-            SUMMARY.add_details(results, as_rows=shows_all_rows(os.environ))
+            SUMMARY.add_details(results, as_rows=as_rows)
         return results
 
     return evaluate_prepared_model

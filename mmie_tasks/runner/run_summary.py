@@ -40,6 +40,9 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
 
     Raises:
         SettingWrong: It has another value.
+
+    >>> shows_all_rows({}), shows_all_rows({"MMIE_TASKS_ROWS": "all"})
+    (False, True)
     """
     setting = environment.get(SETTING) or "main"
     if setting not in ("main", "all"):
@@ -90,12 +93,12 @@ class RunSummary:
             for name, value in values.items():
                 rows.setdefault(f"{name},none", math.nan if value is None else value)
 
-    def block(self, model: str, model_args: str, report: str) -> str:
+    def block(self, model: object, model_args: object, report: str) -> str:
         """One line per task, to be printed at the end; empty without a task of ours.
 
         Args:
             model: The runner's name of the tested model.
-            model_args: Its arguments.
+            model_args: Its arguments: a text or, from a file for ``--config``, a mapping.
             report: The command that makes a report, or how to get one.
         """
         if not self._tasks:
@@ -110,14 +113,18 @@ class RunSummary:
         self._tasks.clear()
 
 
-def _model_name(model: str, model_args: str) -> str:
+def _model_name(model: object, model_args: object) -> str:
     """A short name: of ``pretrained=Qwen/Qwen2.5-VL-7B-Instruct`` the last part, else the runner's name.
 
     >>> _model_name("qwen2_5_vl", "pretrained=Qwen/Qwen2.5-VL-7B-Instruct,max_pixels=1")
     'Qwen2.5-VL-7B-Instruct'
+    >>> _model_name("qwen2_5_vl", {"pretrained": "/models/a"}), _model_name("mine", None)
+    ('a', 'mine')
     """
-    match = None if model == "predictions" else _MODEL.search(model_args)
-    return Path(match[1]).name if match else model
+    if isinstance(model_args, Mapping):
+        model_args = ",".join(f"{name}={value}" for name, value in model_args.items())
+    match = None if model == "predictions" else _MODEL.search(str(model_args))
+    return Path(match[1]).name if match else str(model)
 
 
 def report_command(output_path: str | None, *, has_samples: bool) -> str:

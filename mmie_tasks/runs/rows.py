@@ -11,7 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mmie_tasks.core.coverage import coverage_floor
 from mmie_tasks.core.verdict import Mean, Scored, Unscored, Verdict, mean_of, tally
@@ -140,6 +140,12 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
     reasons = [row.get("unscored") for row in official if isinstance(row, Mapping)]
     counted = [reason for reason in reasons if reason != "left_out"]
     return 100 * counted.count(None) / len(counted) if counted else math.nan
+
+
+def replies_of(record: Mapping[str, object]) -> list[Mapping[str, Any]]:
+    """The judge's replies in a sample's record, as they were logged."""
+    replies = record.get("replies")
+    return replies if isinstance(replies, list) else []
 
 
 def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:

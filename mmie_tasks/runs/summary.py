@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import get_args
 
-from mmie_tasks.core.tables import listed
+from mmie_tasks.core.tables import NO_VALUE, listed, percent_cell
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason
 from mmie_tasks.runs.benchmark import SCORE_KINDS, Record, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
-
-LoggedReply: TypeAlias = Mapping[str, Any]
+from mmie_tasks.runs.rows import replies_of
 
 REASONS: tuple[UnscoredReason, ...] = get_args(UnscoredReason)
 
@@ -43,23 +42,12 @@ class Headline:
         """Task, official score with interval, robust score, scored samples, judge and marks, as texts."""
         return (
             self.task,
-            percent_with_interval(self.official),
-            percent_text(self.robust),
+            percent_cell(self.official.percent, self.official.interval) if self.official else NO_VALUE,
+            percent_cell(self.robust.percent) if self.robust else NO_VALUE,
             self.scored,
             self.judge or "by rule",
             "; ".join(self.marks),
         )
-
-
-def percent_text(value: MetricValue | None) -> str:
-    """A score in percent to two decimals; ``n/a`` without one."""
-    return "n/a" if value is None or value.percent is None else f"{value.percent:.2f}"
-
-
-def percent_with_interval(value: MetricValue | None) -> str:
-    """A score with its 95 % interval: ``68.52 [44.44, 90.74]``."""
-    interval = None if value is None else value.interval
-    return percent_text(value) + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
 
 
 def headline_of(task_run: TaskRun) -> Headline:
@@ -221,12 +209,6 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     if task_run.benchmark.judge is not None:
         yield _describe_replies(records)
     yield from task_run.signatures
-
-
-def replies_of(record: Record) -> list[LoggedReply]:
-    """The replies under ``replies`` of a sample's record."""
-    replies = record.get("replies")
-    return replies if isinstance(replies, list) else []
 
 
 def _describe_replies(records: Sequence[Record]) -> str:

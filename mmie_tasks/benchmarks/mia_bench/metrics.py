@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
-from mmie_tasks.runs.rows import RunnerTable
+from mmie_tasks.runs.rows import RunnerTable, replies_of
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""
@@ -150,14 +150,6 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
-def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
-    """Lines about the replies of a run; what did not occur has no line."""
-    if unsound := sum(not record["agrees"] for record in records):
-        yield f"the stated total is not that of its parts: {unsound:,}"
-    if repeated := sum(len(replies_of(record)) > 1 for record in records):
-        yield f"requested twice, because the first reply was impossible: {repeated:,}"
-
-
 def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
     """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in samples."""
     return {
@@ -166,7 +158,10 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
     }
 
 
-def replies_of(record: SampleRecord) -> list[object]:
-    """The replies under ``replies`` of a sample's record."""
-    replies = record.get("replies")
-    return replies if isinstance(replies, list) else []
+def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
+    """Lines about the replies of a run; what did not occur has no line."""
+    totals = counts(records)
+    if unsound := totals["unsound_totals"]:
+        yield f"the stated total is not that of its parts: {unsound:,.0f}"
+    if repeated := totals["requested_twice"]:
+        yield f"requested twice, because the first reply was impossible: {repeated:,.0f}"
