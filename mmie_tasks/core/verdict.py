@@ -21,6 +21,7 @@ UnscoredReason = Literal[
     "unparsed",  # the judge's reply contains no readable verdict
     "off_scale",  # the verdict in the reply is impossible: more than full marks, or negative
     "budget",  # the judge was not called: the spending limit was reached
+    "no_probabilities",  # no expected score: the reply has no probabilities at its score
 ]
 
 

@@ -67,11 +67,14 @@ class JudgeRequest:
             are opened when the request is sent, and sent byte for byte.
         max_tokens: The longest reply, in tokens of the judge.
         attempt: 0, or 1 if the request is sent a second time after an impossible reply.
+        wants_digits: Whether the probabilities of the digits in the reply are of use. They change no reply, so they
+            are not part of the request's content.
     """
 
     parts: tuple[str | Path, ...]
     max_tokens: int
     attempt: int = 0
+    wants_digits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,20 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DigitToken:
+    """A digit of a reply that the judge generated as a token of its own.
+
+    Attributes:
+        offset: Index of the digit in the reply's text.
+        logprobs: Natural logarithms of the probabilities of the digits 0 to 9 as this token, ten values; None for a
+            digit whose probability is not reported.
+    """
+
+    offset: int
+    logprobs: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """A judge's reply.
 
@@ -94,6 +111,8 @@ class JudgeReply:
         usage: Tokens and cost; of a cached reply, those of the original one.
         finish: ``length`` if the reply reached ``max_tokens`` and is incomplete.
         cached: Whether the reply comes from a cache or recording.
+        digits: The digits of the text that are tokens of their own, in order; None if the judge reports no
+            probabilities.
     """
 
     text: str
@@ -101,6 +120,7 @@ class JudgeReply:
     usage: Usage = field(default_factory=Usage)
     finish: Literal["stop", "length"] = "stop"
     cached: bool = False
+    digits: tuple[DigitToken, ...] | None = None
 
 
 Outcome: TypeAlias = JudgeReply | JudgeError

@@ -133,7 +133,7 @@ def study(
     Raises:
         SettingWrong: The samples have no such groups.
     """
-    own_kind = "category" if "category" in runs.kinds else next(iter(runs.kinds), "")
+    own_kind = runs.benchmark.strata or next(iter(runs.kinds), "")
     kind = {"": own_kind, "none": ""}.get(stratify, stratify)
     if kind and kind not in runs.kinds:
         hint = f"one of {', '.join([*runs.kinds, 'none'])}"

@@ -29,8 +29,11 @@ Record: TypeAlias = Mapping[str, object]
 
 Environment: TypeAlias = Mapping[str, str]
 
-ScoreKind: TypeAlias = Literal["official", "robust"]
+ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
+"""The scores that a reader gives. The expected score is a mean over probabilities, which not every judge reports."""
+
+NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""
@@ -65,6 +68,8 @@ class LoggedSample:
         id: Unique within the benchmark.
         official: Official verdict, on the benchmark's own scale.
         robust: Robust verdict, on the benchmark's own scale.
+        expected: The mean of the points under the judge's probabilities, at the position of the official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None without them.
         groups: Kind of group to the groups the sample belongs to: ``{"category": ("SA",)}``.
         parts: For each score, component name to its fraction of full marks (0 to 1); empty for
             benchmarks without components.
@@ -80,6 +85,8 @@ class LoggedSample:
     official: Verdict
     robust: Verdict
     groups: Mapping[str, tuple[str, ...]]
+    expected: Verdict = NO_PROBABILITIES
+    entropy_bits: float | None = None
     parts: Mapping[ScoreKind, Mapping[str, float]] = field(default_factory=dict)
     question: tuple[LoggedSegment, ...] = ()
     gold: tuple[LoggedSegment, ...] = ()
@@ -94,8 +101,8 @@ class LoggedSample:
         return differ(self.official, self.robust)
 
     def verdict(self, kind: ScoreKind) -> Verdict:
-        """The official or the robust verdict, on the benchmark's own scale."""
-        return self.official if kind == "official" else self.robust
+        """The official, robust or expected verdict, on the benchmark's own scale."""
+        return {"official": self.official, "robust": self.robust, "expected": self.expected}[kind]
 
     def names(self, kind: str) -> tuple[str, ...]:
         """The groups of this kind that contain the sample."""
@@ -198,6 +205,8 @@ class Benchmark:
             or was not asked) are returned unchanged. None if the line lacks what is needed.
             Raises `BadRecord`.
         rerecord: The record of a line with the current readers' results. Raises `BadRecord`.
+        strata: The kind of group within which samples are drawn, for subsets and for people to score; empty to draw
+            from all samples alike.
         subsets: Given a task and its samples, the published subsets: name to sample ids.
         counts: Given the records of a run's samples, the benchmark's own counts, for the results file: name to number.
         notes: Given the records of a run's samples, lines for the log about what is not as usual.
@@ -224,6 +233,7 @@ class Benchmark:
     read_line: Callable[[Line], LoggedSample]
     reread: Callable[[Line], Mapping[str, Verdict] | None]
     rerecord: Callable[[Line], Record] | None = None
+    strata: str = ""
     subsets: Callable[[str, Sequence[LoggedSample]], Mapping[str, frozenset[str]]] | None = None
     counts: Callable[[Sequence[Record]], Mapping[str, float]] = lambda _: {}
     notes: Callable[[Sequence[Record]], Iterable[str]] = lambda _: ()

@@ -131,6 +131,7 @@ BENCHMARK = Benchmark(
     read_line=read_line,
     reread=reread,
     rerecord=rerecord,
+    strata="category",
     subsets=subsets,
     counts=metrics.counts,
     notes=metrics.notes,
