@@ -1,18 +1,53 @@
-"""Looking at a report in a browser."""
+"""Looking at a report or a labelling page in a real browser."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 
 from support import report_payload as made
 
 Open = Callable[..., Page]
 
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
 NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser; without one the tests are skipped, in CI they fail."""
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        except Error as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"no {CHROMIUM} that starts: {error.message.splitlines()[0]}")
+        expect.set_options(timeout=PATIENCE_MS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def new_contexts(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """Makes contexts of a browser, which are closed at the end; settings are the context's."""
+    contexts: list[BrowserContext] = []
+
+    def new(**settings: Any) -> BrowserContext:
+        contexts.append(browser.new_context(**settings))
+        return contexts[-1]
+
+    yield new
+    for context in contexts:
+        context.close()
 
 
 def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:

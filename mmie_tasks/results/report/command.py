@@ -17,7 +17,8 @@ from mmie_tasks.core.tables import counted
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
-from mmie_tasks.results.report.page import Json, cut, finite, pack, plain, render
+from mmie_tasks.results.html import Json, cut, finite, plain
+from mmie_tasks.results.report.page import pack, render
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
     MAX_SIGNATURE,

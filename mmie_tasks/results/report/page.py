@@ -1,51 +1,42 @@
-"""The report's page: one HTML file that opens offline and makes no network requests.
-
-The texts of models and judges are untrusted. They reach the page as JSON in which no tag can begin,
-or through the template's escaping; the scripts put them into text nodes only. A policy in the
-page's head allows these scripts by their hash, and no other script, request or form.
-"""
+"""The report's page: one HTML file that opens offline and makes no network requests."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell
+from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell
 from mmie_tasks.results.alignment import mixed_keys
+from mmie_tasks.results.html import (
+    ASSETS,
+    Json,
+    content_policy,
+    inert_json,
+    joined_script,
+    joined_style,
+    page_environment,
+)
 from mmie_tasks.runs.summary import signature_fields
 
 CHUNK_BYTES = 300_000
 """Of the JSON of one chunk, before it is packed; a single sample may be larger."""
 
-Json: TypeAlias = dict[str, Any]  # an object of the payload, ready for JSON
-
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _SCRIPTS = (  # joined in this order; they share one scope
-    *("elements.js", "details.js", "index.js", "search.js", "sample.js"),
+    *("details.js", "index.js", "search.js", "sample.js"),
     *("controls.js", "browser.js", "shapes.js", "charts.js", "start.js"),
 )
 # The keys of a task that the scripts read.
 _SCRIPT_KEYS = ("task", "full_marks", "whole", "present", "signatures", "charts", "samples")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_SYMBOLS = {
-    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
-    **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
-    0x7F: "␡",
-}
-_LINE_BREAK = re.compile("\r\n?")
-_DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
 _GZIP_LEVEL = 6  # higher levels are slower and save little
 
 
@@ -102,16 +93,9 @@ def render(payload: Json) -> str:
     Raises:
         ValueError: A chunk is not base64, or a number is NaN or infinite.
     """
-    environment = Environment(
-        loader=FileSystemLoader(_ASSETS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_environment(_ASSETS)
     environment.filters.update(FILTERS)
-    parts = [(_ASSETS / name).read_text(encoding="utf-8") for name in _SCRIPTS]
-    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    script = joined_script(ASSETS / "elements.js", *(_ASSETS / name for name in _SCRIPTS))
     library = get_plotlyjs()
     run_names = [{"name": run["name"]} for run in payload["runs"]]
     task_data = [{key: task[key] for key in _SCRIPT_KEYS} for task in payload["tasks"]]
@@ -120,70 +104,13 @@ def render(payload: Json) -> str:
         raise ValueError("a chunk of samples is not base64")
     return environment.get_template("page.html.j2").render(
         payload,
-        policy=_policy(script, library),
-        style=Markup((_ASSETS / "page.css").read_text(encoding="utf-8")),  # noqa: S704  # ours
-        script=Markup(script),  # noqa: S704  # ours
+        policy=content_policy(script, library),
+        style=joined_style(ASSETS / "base.css", _ASSETS / "page.css"),
+        script=script,
         library=base64.b64encode(gzip.compress(library.encode(), 9, mtime=0)).decode(),
-        data=[_inert_json(block) for block in (run_names, *task_data)],
+        data=[inert_json(block) for block in (run_names, *task_data)],
         chunks=[list(map(Markup, task_chunks)) for task_chunks in chunks],  # base64: not escaped
     )
-
-
-def _policy(*scripts: str) -> str:
-    """The content security policy: these scripts and embedded images only.
-
-    Style attributes are allowed, which the charts need; they cannot load anything.
-    """
-    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
-        "connect-src 'none'; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _inert_json(value: object) -> Markup:
-    r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
-
-    >>> print(_inert_json("</script>"))
-    "\u003c/script\u003e"
-    """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704  # see above
-
-
-def plain(text: str) -> str:
-    r"""A text without characters that JSON in UTF-8 or a page cannot hold.
-
-    Control characters become their symbols, lone surrogates the replacement character.
-
-    >>> plain("a\x00b\r\nc\ud83d")
-    'a␀b\nc�'
-    """
-    return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
-
-
-def cut(text: str, max_characters: int) -> str:
-    """A text, as `plain` gives it, shortened, with the number of characters left out.
-
-    >>> cut("abcdef", 4)
-    'abcd … (2 more characters in the log)'
-    """
-    left_out = len(text) - max_characters
-    if left_out <= 0:
-        return plain(text)
-    return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
-
-
-def finite(value: float | None) -> float | None:
-    """A rounded number; None for None and for values that JSON does not have.
-
-    >>> finite(1 / 3), finite(float("nan"))
-    (0.333333, None)
-    """
-    return round(value, _DECIMALS) if value is not None and math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,41 +6,38 @@ thumbnails) are unpacked in the browser when a sample is opened.
 
 from __future__ import annotations
 
-import base64
-import io
-import re
-import stat
-import struct
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import TypeAlias
 
-from PIL import Image
-
-from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.tables import counted
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.results.report.page import Json, cut, finite, plain
+from mmie_tasks.results.html import (
+    MAX_LABEL,
+    MAX_SEGMENTS,
+    EmbeddedImage,
+    FindImage,
+    Json,
+    cut,
+    embed_image,
+    finite,
+    has_image,
+    plain,
+    segments_json,
+)
 from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run, TaskRun
 
 MAX_PREVIEW = 100  # characters of a question in the list of samples
 MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are shown
-MAX_TEXT = 20_000  # characters of one segment
 MAX_REPLY = 100_000  # characters of a judge's reply
 MAX_SIGNATURE = 2_000  # characters of a signature
 
-_MAX_SEGMENTS = 500
-_MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
 _MAX_REPLIES = 10
 _MAX_FACTS = 50
-_MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
 
 BUDGET_BYTES = 9 * 1024 * 1024
 """Of all thumbnails of a report together; in the file they take a third more."""
@@ -49,20 +46,12 @@ SAMPLES_WITH_THUMBNAILS = 400
 """Of each task, unless the user sets another number: images take most of the time."""
 
 SIDE_PX = 192  # the longest side of a thumbnail
-_MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
 _THREADS = 4
 _BATCH = 32  # samples between two checks of the budget
-_MAX_NAME = 80  # characters of a file's name
 _QUALITY = 60
 
-# Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
-_IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
-
-# What Pillow's decoders and encoders raise for files that do not match their header.
-_UNREADABLE = (
-    *(OSError, ValueError, SyntaxError, EOFError, LookupError, ArithmeticError, TypeError),
-    *(struct.error, zlib.error, RuntimeError, MemoryError),
-)
+thumbnail = partial(embed_image, max_side_px=SIDE_PX, quality=_QUALITY)
+"""The thumbnail of a logged file; never raises."""
 
 SampleRow: TypeAlias = tuple[LoggedSample | None, ...]
 """One sample in each run; None where a run does not have it."""
@@ -185,20 +174,7 @@ def _group_columns(task: JoinedTask, kind: str, samples: Sequence[LoggedSample])
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Thumbnail:
-    """A thumbnail as a ``data:`` address, or None and the reason why there is none."""
-
-    address: str | None
-    note: str = ""
-
-    @property
-    def size_bytes(self) -> int:
-        """What it adds to the report before it is written as text."""
-        return len(self.address or "") * 3 // 4
-
-
-NO_THUMBNAIL = Thumbnail(None, "no thumbnail")  # of an image that is outside the budget
+NO_THUMBNAIL = EmbeddedImage(None, "no thumbnail")  # of an image that is outside the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,11 +189,11 @@ class TaskThumbnails:
     """
 
     rows: frozenset[int] = frozenset()
-    by_image: Mapping[str, Thumbnail] = field(default_factory=dict)
+    by_image: Mapping[str, EmbeddedImage] = field(default_factory=dict)
     left_out: int = 0
     used_bytes: int = 0
 
-    def find(self, row: int, image: str) -> Thumbnail:
+    def find(self, row: int, image: str) -> EmbeddedImage:
         """The thumbnail of an image of a sample."""
         return self.by_image.get(image, NO_THUMBNAIL) if row in self.rows else NO_THUMBNAIL
 
@@ -234,7 +210,7 @@ def make_thumbnails(
         budget_bytes: Of all thumbnails.
     """
     with_images = [(row, images) for row, images in samples if images]
-    by_image: dict[str, Thumbnail] = {}
+    by_image: dict[str, EmbeddedImage] = {}
     rows: list[int] = []
     used = 0
     wanted = with_images[:max_samples]
@@ -258,58 +234,7 @@ def make_thumbnails(
     )
 
 
-def thumbnail(image: str) -> Thumbnail:
-    """A thumbnail of a logged file, relative to the current folder; never raises."""
-    try:
-        path = Path(image)
-        if not stat.S_ISREG(path.stat().st_mode):
-            return Thumbnail(None, "not a file")
-        width, height = size_px(path)
-        if width * height > _MAX_PIXELS:
-            return Thumbnail(None, f"too large for a thumbnail: {width} x {height} pixels")
-        file = io.BytesIO()
-        _shrunk(path).save(file, "WEBP", quality=_QUALITY, method=2)
-        return Thumbnail(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
-    except (FileNotFoundError, NotADirectoryError, DataMissing):
-        return Thumbnail(None, "the file no longer exists")
-    except DataBroken:
-        return Thumbnail(None, "the file is not a readable image")
-    except _UNREADABLE:
-        return Thumbnail(None, "the file cannot be read")
-
-
-def _shrunk(path: Path) -> Image.Image:
-    """The image as RGB, its longest side at most `SIDE_PX`.
-
-    Raises:
-        DataBroken: It is no image, or of a format that is not decoded here.
-    """
-    with path.open("rb") as file, Image.open(file) as image, whole_images_only:
-        if image.format not in _IMAGE_FORMATS:
-            raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
-        if image.format in ("JPEG", "MPO"):  # decoded at an eighth of its size where that will do
-            image.thumbnail((SIDE_PX, SIDE_PX))
-            small: Image.Image = image.convert("RGB")
-            return small
-    full = open_rgb(path, _MAX_PIXELS)
-    full.thumbnail((SIDE_PX, SIDE_PX))
-    return full
-
-
-def file_name(image: str) -> str:
-    r"""The name of a file without its folders, shortened for display.
-
-    >>> file_name("/data/images/kite.png"), file_name("C:\\images\\kite.png")
-    ('kite.png', 'kite.png')
-    """
-    name = re.split(r"[/\\]", image[-4 * _MAX_NAME :])[-1]
-    return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
-
-
-FindThumbnail: TypeAlias = Callable[[str], Thumbnail]  # from the file of an image to its thumbnail
-
-
-def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindThumbnail) -> Json:
+def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail: FindImage) -> Json:
     """The details of a sample in every run.
 
     Args:
@@ -319,8 +244,8 @@ def sample_detail(row: SampleRow, signatures: Mapping[str, int], find_thumbnail:
     """
     question, gold = question_and_gold(row)
     return {
-        "question": _segments_json(question, "the question", find_thumbnail),
-        "gold": _segments_json(gold, "the gold answer", find_thumbnail),
+        "question": segments_json(question, "the question", find_thumbnail, MAX_IMAGES),
+        "gold": segments_json(gold, "the gold answer", find_thumbnail, MAX_IMAGES),
         "runs": [None if sample is None else _run_json(sample, signatures, find_thumbnail) for sample in row],
     }
 
@@ -331,7 +256,7 @@ def shown_images(row: SampleRow) -> list[str]:
     return [
         segment.image
         for segments in (*question_and_gold(row), *answers)
-        for segment in islice(filter(_has_image, segments[:_MAX_SEGMENTS]), MAX_IMAGES)
+        for segment in islice(filter(has_image, segments[:MAX_SEGMENTS]), MAX_IMAGES)
         if segment.image and not segment.problem
     ]
 
@@ -346,54 +271,17 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
     return max((s.question for s in samples), key=completeness), max((s.gold for s in samples), key=completeness)
 
 
-def _has_image(segment: LoggedSegment) -> bool:
-    return bool(segment.image or segment.problem)
-
-
-def _segments_json(segments: Sequence[LoggedSegment], owner: str, find_thumbnail: FindThumbnail) -> list[Json]:
-    """Texts and images in their order; notes count what is left out."""
-    pieces: list[Json] = []
-    images = hidden = 0
-    text_budget = _MAX_TOTAL_TEXT
-    for segment in segments[:_MAX_SEGMENTS]:
-        if segment.text:
-            text = cut(segment.text, min(text_budget, MAX_TEXT))
-            pieces += [*_left_out(hidden, "more image"), {"text": text}]
-            text_budget -= min(len(segment.text), text_budget)
-            hidden = 0
-        if _has_image(segment):
-            images += 1
-            if images <= MAX_IMAGES:
-                pieces.append(_image_json(segment, f"image {images} of {owner}", find_thumbnail))
-            else:
-                hidden += 1
-    return [*pieces, *_left_out(hidden, "more image"), *_left_out(len(segments) - _MAX_SEGMENTS, "more part")]
-
-
-def _left_out(count: int, noun: str) -> list[Json]:
-    return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
-
-
-def _image_json(segment: LoggedSegment, title: str, find_thumbnail: FindThumbnail) -> Json:
-    file = segment.image or ""
-    if segment.problem:
-        reference = f": {file[:_MAX_LABEL]}" if file else ""
-        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", _MAX_LABEL)}
-    thumbnail = find_thumbnail(file)
-    return {"image": thumbnail.address, "alt": f"{title}: {file_name(file)}", "note": thumbnail.note}
-
-
-def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindThumbnail) -> Json:
+def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindImage) -> Json:
     return {
-        "answer": _segments_json(sample.answer, "the answer", find_thumbnail),
+        "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {cut(name, _MAX_LABEL): _fact_json(fact) for name, fact in islice(sample.facts.items(), _MAX_FACTS)},
+        "facts": {cut(name, MAX_LABEL): _fact_json(fact) for name, fact in islice(sample.facts.items(), _MAX_FACTS)},
         "parts": {
             kind: {
-                cut(name, _MAX_LABEL): finite(share)
+                cut(name, MAX_LABEL): finite(share)
                 for name, share in islice(sample.parts.get(kind, {}).items(), _MAX_FACTS)
                 if finite(share) is not None
             }
@@ -405,14 +293,14 @@ def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnai
 def _verdict_json(verdict: Verdict) -> Json:
     match verdict:
         case Scored(points=points, reading=reading):
-            return {"points": finite(points), "reading": cut(reading, _MAX_LABEL)}
-    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, _MAX_LABEL)}
+            return {"points": finite(points), "reading": cut(reading, MAX_LABEL)}
+    return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, MAX_LABEL)}
 
 
 def _reply_json(reply: JudgeReply) -> Json:
     return {
         "text": cut(reply.text, MAX_REPLY),
-        "model": cut(reply.model, _MAX_LABEL),
+        "model": cut(reply.model, MAX_LABEL),
         "finish": reply.finish,
         "cached": reply.cached,
         "input_tokens": reply.usage.input_tokens,
@@ -423,6 +311,6 @@ def _reply_json(reply: JudgeReply) -> Json:
 
 def _fact_json(fact: str | float | bool) -> str | float | bool:
     if isinstance(fact, (bool, str)):
-        return cut(fact, _MAX_LABEL) if isinstance(fact, str) else fact
+        return cut(fact, MAX_LABEL) if isinstance(fact, str) else fact
     number = finite(fact)
     return "n/a" if number is None else number

@@ -13,7 +13,7 @@ from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.compare import CompareOptions, MetricComparison, compare
-from mmie_tasks.results.report.page import Json, finite
+from mmie_tasks.results.html import Json, finite
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun

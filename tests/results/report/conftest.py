@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from support import report_payload as made
-from support.report_browser import PATIENCE_MS, DrawnPage, Open, draw_all, open_all, open_page, section
+from support.report_browser import (
+    PATIENCE_MS,
+    DrawnPage,
+    Open,
+    chromium,
+    draw_all,
+    new_contexts,
+    open_all,
+    open_page,
+    section,
+)
 
 from mmie_tasks.results.report.page import render
-
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 
 
 @pytest.fixture(scope="package")  # no longer: while it is open, an event loop runs in this thread
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        try:
-            started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        except Error as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"no {CHROMIUM} that starts: {error.message.splitlines()[0]}")
-        expect.set_options(timeout=PATIENCE_MS)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")
@@ -48,15 +46,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    contexts: list[BrowserContext] = []
-
-    def new(**settings: Any) -> BrowserContext:
-        contexts.append(browser.new_context(**settings))
-        return contexts[-1]
-
-    yield new
-    for open_context in contexts:
-        open_context.close()
+    with new_contexts(browser) as new:
+        yield new
 
 
 @pytest.fixture

@@ -12,22 +12,15 @@ from hypothesis import strategies as st
 from support.report_runs import SIGNATURE, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.results.html import MAX_TEXT, EmbeddedImage
 from mmie_tasks.results.report.page import CHUNK_BYTES, pack
-from mmie_tasks.results.report.samples import (
-    MAX_IMAGES,
-    MAX_REPLY,
-    MAX_TEXT,
-    SampleRow,
-    Thumbnail,
-    sample_detail,
-    shown_images,
-)
+from mmie_tasks.results.report.samples import MAX_IMAGES, MAX_REPLY, SampleRow, sample_detail, shown_images
 from mmie_tasks.runs.benchmark import LoggedSegment
 
-SEEN = Thumbnail("data:image/webp;base64,AAAA")
+SEEN = EmbeddedImage("data:image/webp;base64,AAAA")
 
 
-def detail_of(*row: Any, thumbnail: Thumbnail = SEEN) -> Any:
+def detail_of(*row: Any, thumbnail: EmbeddedImage = SEEN) -> Any:
     return sample_detail(tuple(row), {SIGNATURE: 0}, lambda _: thumbnail)
 
 
@@ -46,7 +39,7 @@ def test_texts_and_images_come_in_their_order_with_a_name_for_each_image() -> No
 
 
 def test_an_image_without_a_thumbnail_is_shown_with_the_reason() -> None:
-    detail = detail_of(sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=Thumbnail(None, "gone"))
+    detail = detail_of(sample("1", answer=(LoggedSegment(image="a.png"),)), thumbnail=EmbeddedImage(None, "gone"))
     assert detail["runs"][0]["answer"] == [{"image": None, "alt": "image 1 of the answer: a.png", "note": "gone"}]
 
 
@@ -68,7 +61,7 @@ def test_thumbnails_are_requested_for_the_shown_images_only() -> None:
     question = (LoggedSegment(image="x", problem="outside"), *(LoggedSegment(image=f"{k}") for k in range(9)))
     requested: list[str] = []
 
-    def look_up(image: str) -> Thumbnail:
+    def look_up(image: str) -> EmbeddedImage:
         requested.append(image)
         return SEEN
 

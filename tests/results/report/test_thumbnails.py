@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFile
 
-from mmie_tasks.results.report.samples import SIDE_PX, TaskThumbnails, Thumbnail, file_name, make_thumbnails, thumbnail
+from mmie_tasks.results.html import EmbeddedImage, file_name
+from mmie_tasks.results.report.samples import SIDE_PX, TaskThumbnails, make_thumbnails, thumbnail
 
 
 def noise_image(path: Path, size: tuple[int, int] = (400, 100), **options: object) -> str:
@@ -108,7 +109,7 @@ def test_an_enormous_image_is_not_decoded(tmp_path: Path) -> None:
     header = struct.pack(">4sIIBBBBB", b"IHDR", 20_000, 20_000, 1, 0, 0, 0, 0)
     sealed = struct.pack(">I17sI", 13, header, zlib.crc32(header))
     path = file_of(tmp_path / "a.png", b"\x89PNG\r\n\x1a\n" + sealed + b"\0\0\0\1IDAT")
-    assert thumbnail(path).note == "too large for a thumbnail: 20000 x 20000 pixels"
+    assert thumbnail(path).note == "too large to show: 20000 x 20000 pixels"
 
 
 def test_thumbnails_are_made_in_order_until_the_next_sample_does_not_fit(tmp_path: Path) -> None:
@@ -133,9 +134,9 @@ def test_an_image_counts_as_often_as_it_is_shown_and_is_stored_once(tmp_path: Pa
 def test_an_image_of_many_samples_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded_images: list[str] = []
 
-    def note(image: str) -> Thumbnail:
+    def note(image: str) -> EmbeddedImage:
         decoded_images.append(image)
-        return Thumbnail("x")
+        return EmbeddedImage("x")
 
     monkeypatch.setattr("mmie_tasks.results.report.samples.thumbnail", note)
     make_thumbnails([(row, ["a.png"]) for row in range(100)], 100, 100)

@@ -122,3 +122,15 @@ class Controls {
     return element("label", { class: "check" }, box, `${label} (${counted(count)})`);
   }
 }
+
+/** A control with its label. */
+function labelled(label, control, kind = "") {
+  return element("label", { class: `field ${kind}` }, element("span", {}, label), control);
+}
+
+function choice(options, selected, onChange) {
+  const items = options.map(([value, label]) =>
+    element("option", { value, selected: value === selected }, label),
+  );
+  return element("select", { change: (event) => onChange(event.target.value) }, ...items);
+}

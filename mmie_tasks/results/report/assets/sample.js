@@ -1,25 +1,14 @@
 // An opened sample: question, gold answer, and answer, verdicts and replies of each run.
 
-const IMAGE_DATA = /^data:image\/(webp|png|jpeg|gif);base64,[A-Za-z0-9+/=]*$/;
-
-/** Texts and images in their order; a missing image has a note with the reason. */
-function segments(pieces) {
-  return element("div", { class: "segments" }, ...pieces.map(segment));
+/** Points on the benchmark's own scale: whole numbers, or with two or three decimals. */
+function formatPoints(points, task) {
+  if (task.whole && Number.isInteger(points)) return String(points);
+  return points.toFixed(task.full_marks <= 1 ? 3 : 2);
 }
 
-function segment(piece) {
-  if ("text" in piece) return logText(piece.text);
-  const note = piece.note ? element("span", { class: "log-text", dir: "auto" }, piece.note) : "";
-  const name = element("span", { class: "log-text faint", dir: "auto" }, piece.alt);
-  if (!piece.image || !IMAGE_DATA.test(piece.image)) {
-    return element("p", { class: "absent" }, note || "image not shown", " ", name);
-  }
-  const image = element("img", { src: piece.image, alt: piece.alt || "image", loading: "lazy" });
-  return element("figure", { class: "picture" }, image, note);
-}
-
-function titled(title, pieces) {
-  return pieces.length === 0 ? null : element("div", {}, element("h4", {}, title), segments(pieces));
+/** A run's name with its colour. */
+function runName(runs, index) {
+  return element("span", { class: `run run-${index % 6}` }, element("bdi", {}, runs[index].name));
 }
 
 /** The official or the robust verdict. */
@@ -101,6 +90,10 @@ function runBlock(detail, run, { task, runs }) {
     componentTable(detail.parts),
     factList(detail, task),
   );
+}
+
+function titled(title, pieces) {
+  return pieces.length === 0 ? null : element("div", {}, element("h4", {}, title), segments(pieces));
 }
 
 /** All details of a sample. `context`: `{task, runs}`. */

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.results.report.page import cut, finite, plain
+from mmie_tasks.results.html import cut, finite, plain
 
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 

@@ -20,17 +20,6 @@ const counted = (number) => number.toLocaleString("en-US");
 
 const withNoun = (number, noun) => `${counted(number)} ${noun}${number === 1 ? "" : "s"}`;
 
-/** Points on the benchmark's own scale: whole numbers, or with two or three decimals. */
-function formatPoints(points, task) {
-  if (task.whole && Number.isInteger(points)) return String(points);
-  return points.toFixed(task.full_marks <= 1 ? 3 : 2);
-}
-
-/** A run's name with its colour. */
-function runName(runs, index) {
-  return element("span", { class: `run run-${index % 6}` }, element("bdi", {}, runs[index].name));
-}
-
 /** Untrusted text of a log; a long one is shortened, with a button that shows all of it. */
 function logText(text, limit = 1500) {
   if (text.length <= limit * 1.2) return element("div", { class: "log-text", dir: "auto" }, text);
@@ -47,14 +36,20 @@ function logText(text, limit = 1500) {
   return element("div", {}, head, whole, button);
 }
 
-/** A control with its label. */
-function labelled(label, control, kind = "") {
-  return element("label", { class: `field ${kind}` }, element("span", {}, label), control);
+const IMAGE_DATA = /^data:image\/(webp|png|jpeg|gif);base64,[A-Za-z0-9+/=]*$/;
+
+/** Texts and images in their order; a missing image has a note with the reason. `limit`: see `logText`. */
+function segments(pieces, limit) {
+  return element("div", { class: "segments" }, ...pieces.map((piece) => segment(piece, limit)));
 }
 
-function choice(options, selected, onChange) {
-  const items = options.map(([value, label]) =>
-    element("option", { value, selected: value === selected }, label),
-  );
-  return element("select", { change: (event) => onChange(event.target.value) }, ...items);
+function segment(piece, limit) {
+  if ("text" in piece) return logText(piece.text, limit);
+  const note = piece.note ? element("span", { class: "log-text", dir: "auto" }, piece.note) : "";
+  const name = element("span", { class: "log-text faint", dir: "auto" }, piece.alt);
+  if (!piece.image || !IMAGE_DATA.test(piece.image)) {
+    return element("p", { class: "absent" }, note || "image not shown", " ", name);
+  }
+  const image = element("img", { src: piece.image, alt: piece.alt || "image", loading: "lazy" });
+  return element("figure", { class: "picture" }, image, note);
 }

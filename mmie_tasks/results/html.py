@@ -1,0 +1,254 @@
+"""What the HTML pages of results share: texts made safe, embedded pictures, the content policy, the assets.
+
+The texts of models, datasets and people are untrusted. They reach a page as JSON in which no tag can begin, or through
+the template's escaping; the scripts put them into text nodes only. A policy in the page's head allows these scripts by
+their hash, and no other script, request or form.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import math
+import re
+import stat
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from PIL import Image
+
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.tables import counted
+from mmie_tasks.hub.images import open_rgb, size_px, whole_images_only
+from mmie_tasks.runs.benchmark import LoggedSegment
+
+Json: TypeAlias = dict[str, Any]
+"""An object of a page's data, ready for JSON."""
+
+ASSETS = Path(__file__).resolve().parent / "assets"
+"""Styles and scripts that all pages share."""
+
+MAX_TEXT = 20_000  # characters of one segment
+MAX_LABEL = 500  # characters of a fact, a reading, a name or a problem
+MAX_SEGMENTS = 500
+
+_MAX_TOTAL_TEXT = 200_000  # characters of a question, a gold answer or an answer
+_MAX_PIXELS = 50_000_000  # of an image that is decoded: 150 MB as RGB
+_MAX_NAME = 80  # characters of a file's name
+# Decoded by Pillow itself: it hands other kinds to other programs (EPS to Ghostscript).
+_IMAGE_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF")
+
+# What Pillow's decoders and encoders raise for files that do not match their header.
+_UNREADABLE = (
+    *(OSError, ValueError, SyntaxError, EOFError, LookupError, ArithmeticError, TypeError),
+    *(struct.error, zlib.error, RuntimeError, MemoryError),
+)
+_SYMBOLS = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "�"),
+    0x7F: "␡",
+}
+_LINE_BREAK = re.compile("\r\n?")
+_DECIMALS = 6  # of a number in the payload: more than is shown, fewer than a float has
+
+
+def page_environment(templates: Path) -> Environment:
+    """The templates of a folder; values are escaped, and a missing one is an error."""
+    return Environment(
+        loader=FileSystemLoader(templates),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def joined_script(*files: Path) -> Markup:
+    """The page's own scripts, in this order; they share one scope."""
+    parts = [file.read_text(encoding="utf-8") for file in files]
+    return Markup('"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n")  # noqa: S704  # ours
+
+
+def joined_style(*files: Path) -> Markup:
+    """The page's own style sheets, in this order."""
+    return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704  # ours
+
+
+def content_policy(*scripts: str) -> str:
+    """The content security policy: these scripts and embedded images only.
+
+    Style attributes are allowed, which the charts need; they cannot load anything.
+    """
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "connect-src 'none'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def inert_json(value: object) -> Markup:
+    r"""JSON in which neither a tag nor a comment can begin, inside a ``script`` element.
+
+    >>> print(inert_json("</script>"))
+    "\u003c/script\u003e"
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704  # see above
+
+
+def plain(text: str) -> str:
+    r"""A text without characters that JSON in UTF-8 or a page cannot hold.
+
+    Control characters become their symbols, lone surrogates the replacement character.
+
+    >>> plain("a\x00b\r\nc\ud83d")
+    'a␀b\nc�'
+    """
+    return _LINE_BREAK.sub("\n", text).translate(_SYMBOLS)
+
+
+def cut(text: str, max_characters: int) -> str:
+    """A text, as `plain` gives it, shortened, with the number of characters left out.
+
+    >>> cut("abcdef", 4)
+    'abcd … (2 more characters in the log)'
+    """
+    left_out = len(text) - max_characters
+    if left_out <= 0:
+        return plain(text)
+    return f"{plain(text[:max_characters])} … ({counted(left_out, 'more character')} in the log)"
+
+
+def finite(value: float | None) -> float | None:
+    """A rounded number; None for None and for values that JSON does not have.
+
+    >>> finite(1 / 3), finite(float("nan"))
+    (0.333333, None)
+    """
+    return round(value, _DECIMALS) if value is not None and math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedImage:
+    """An image as a ``data:`` address, or None and the reason why there is none."""
+
+    address: str | None
+    note: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to a page before it is written as text."""
+        return len(self.address or "") * 3 // 4
+
+
+def embed_image(image: str, max_side_px: int, quality: int) -> EmbeddedImage:
+    """A logged file, relative to the current folder, as WEBP; never raises.
+
+    Args:
+        image: The file.
+        max_side_px: Larger images are shrunk, so that their longest side has this size.
+        quality: Of WEBP, 0 to 100.
+    """
+    try:
+        path = Path(image)
+        if not stat.S_ISREG(path.stat().st_mode):
+            return EmbeddedImage(None, "not a file")
+        width, height = size_px(path)
+        if width * height > _MAX_PIXELS:
+            return EmbeddedImage(None, f"too large to show: {width} x {height} pixels")
+        file = io.BytesIO()
+        _shrunk(path, max_side_px).save(file, "WEBP", quality=quality, method=2)
+        return EmbeddedImage(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}")
+    except (FileNotFoundError, NotADirectoryError, DataMissing):
+        return EmbeddedImage(None, "the file no longer exists")
+    except DataBroken:
+        return EmbeddedImage(None, "the file is not a readable image")
+    except _UNREADABLE:
+        return EmbeddedImage(None, "the file cannot be read")
+
+
+def _shrunk(path: Path, max_side_px: int) -> Image.Image:
+    """The image as RGB, its longest side at most `max_side_px`.
+
+    Raises:
+        DataBroken: It is no image, or of a format that is not decoded here.
+    """
+    with path.open("rb") as file, Image.open(file) as image, whole_images_only:
+        if image.format not in _IMAGE_FORMATS:
+            raise DataBroken(f"`{path}` is {image.format}.", hint="open it with another program")
+        if image.format in ("JPEG", "MPO"):  # decoded at an eighth, a quarter or half of its size where that will do
+            image.thumbnail((max_side_px, max_side_px))
+            small: Image.Image = image.convert("RGB")
+            return small
+    full = open_rgb(path, _MAX_PIXELS)
+    full.thumbnail((max_side_px, max_side_px))
+    return full
+
+
+def file_name(image: str) -> str:
+    r"""The name of a file without its folders, shortened for display.
+
+    >>> file_name("/data/images/kite.png"), file_name("C:\\images\\kite.png")
+    ('kite.png', 'kite.png')
+    """
+    name = re.split(r"[/\\]", image[-4 * _MAX_NAME :])[-1]
+    return plain(name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}")
+
+
+FindImage: TypeAlias = Callable[[str], EmbeddedImage]  # from the file of an image to what is shown
+
+
+def has_image(segment: LoggedSegment) -> bool:
+    """Whether the segment has an image, or says why its image could not be used."""
+    return bool(segment.image or segment.problem)
+
+
+def segments_json(segments: Sequence[LoggedSegment], owner: str, find_image: FindImage, max_images: int) -> list[Json]:
+    """Texts and images in their order, for the scripts; notes count what is left out.
+
+    Args:
+        segments: Of a question or an answer.
+        owner: For the images' descriptions: ``the question``.
+        find_image: Gives what is shown of an image.
+        max_images: That are shown at most.
+    """
+    pieces: list[Json] = []
+    images = hidden = 0
+    text_budget = _MAX_TOTAL_TEXT
+    for segment in segments[:MAX_SEGMENTS]:
+        if segment.text:
+            text = cut(segment.text, min(text_budget, MAX_TEXT))
+            pieces += [*_left_out(hidden, "more image"), {"text": text}]
+            text_budget -= min(len(segment.text), text_budget)
+            hidden = 0
+        if has_image(segment):
+            images += 1
+            if images <= max_images:
+                pieces.append(_image_json(segment, f"image {images} of {owner}", find_image))
+            else:
+                hidden += 1
+    return [*pieces, *_left_out(hidden, "more image"), *_left_out(len(segments) - MAX_SEGMENTS, "more part")]
+
+
+def _left_out(count: int, noun: str) -> list[Json]:
+    return [{"image": None, "alt": "", "note": f"and {counted(count, noun)}"}] if count > 0 else []
+
+
+def _image_json(segment: LoggedSegment, title: str, find_image: FindImage) -> Json:
+    file = segment.image or ""
+    if segment.problem:
+        reference = f": {file[:MAX_LABEL]}" if file else ""
+        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", MAX_LABEL)}
+    shown = find_image(file)
+    return {"image": shown.address, "alt": f"{title}: {file_name(file)}", "note": shown.note}
