@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from pathlib import PurePath
 
 import numpy as np
 
@@ -22,7 +21,8 @@ from mmie_tasks.results.agreement.measures import (
     measure,
 )
 from mmie_tasks.results.agreement.ratings import Rater, Ratings, rating_rows
-from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
+from mmie_tasks.results.people import answer_digest
+from mmie_tasks.runs.benchmark import LoggedSample
 
 MAX_PAIRED_RATERS = 4
 """With up to this many raters every pair is compared; with more, each with the reference."""
@@ -170,19 +170,12 @@ def _differing_answers(raters: Sequence[Rater], shared: set[str]) -> tuple[set[s
     judges = [rater for rater in raters if rater.samples]
     for judge, second in combinations(judges, 2):
         for id_ in shared & judge.samples.keys() & second.samples.keys():
-            answer, second_answer = judge.samples[id_].answer, second.samples[id_].answer
-            if not answer or not second_answer:
+            sample, second_sample = judge.samples[id_], second.samples[id_]
+            if not sample.answer or not second_sample.answer:
                 unseen.add(id_)
-            elif answer != second_answer and _content(answer) != _content(second_answer):
+            elif sample.answer != second_sample.answer and answer_digest(sample) != answer_digest(second_sample):
                 differing.add(id_)
     return differing, unseen
-
-
-def _content(answer: Sequence[LoggedSegment]) -> tuple[str, tuple[str, ...]]:
-    """Words and image names of an answer: spaces, and the folder it was saved in, do not matter."""
-    words = " ".join(" ".join(segment.text for segment in answer).split())
-    images = (segment.image for segment in answer if segment.image)
-    return words, tuple(PurePath(image.replace("\\", "/")).name for image in images)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,94 +14,13 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_nam
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.results.commands import open_run, read_text
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.people import answer_digest, read_labels
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
 from mmie_tasks.runs.summary import signature_fields
 
-_CSV_HINT = "the columns are `id` and `score`, and `rater` where several people rated"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_MAX_QUOTED = 40  # characters of a cell, in a message
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
-
-
-def read_people(path: Path, scale: Scale) -> dict[str, dict[str, float | None]]:
-    """The points of each person: rater to sample id to points, None for an empty score.
-
-    The rater is empty where the file has no column ``rater``. Columns are separated by commas,
-    semicolons or tabs; with semicolons or tabs, a score may have a decimal comma.
-
-    Args:
-        path: The file, in UTF-8.
-        scale: Of the scores.
-
-    Raises:
-        AnswersUnusable: The file cannot be read, a column is missing, or a score is no number on
-            the scale; names the line.
-    """
-    points_by_rater: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
-    for line, row in _csv_rows(path):
-        sample_id, score, rater = row["id"], row["score"], row.get("rater", "")
-        points = points_by_rater[rater]
-        if sample_id in points:
-            by_rater = f" by {rater}" if rater else ""
-            raise _csv_error(path, line, f"the sample {sample_id} has a second score{by_rater}")
-        points[sample_id] = None
-        if score:
-            if not _NUMBER.fullmatch(score):
-                problem = f"the score {_quoted(score)} is not a number; leave it empty for not rated"
-                raise _csv_error(path, line, problem)
-            points[sample_id] = number = float(score)
-            if not 0 <= number <= scale.full_marks:
-                raise _csv_error(path, line, f"the score {score} is not on the scale, 0 to {scale.full_marks:g}")
-    if not points_by_rater:
-        raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
-    return dict(points_by_rater)
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number of each row, and its cells by column."""
-    text = read_text(path, _CSV_HINT)
-    first_line = next((line for line in text.splitlines() if line.strip()), "")
-    delimiter = max((",", ";", "\t"), key=first_line.count)
-    lines = _csv_lines(path, text, delimiter)
-    number, header = next(lines, (1, []))
-    columns = [name.lower() for name in header]
-    for name in ("id", "score", "rater"):
-        times = columns.count(name)
-        if times > 1 or (not times and name != "rater"):
-            names = ", ".join(_quoted(column) for column in columns[:8]) or "nothing"
-            raise _csv_error(path, number, f"the header needs one column `{name}`, and has {names}")
-    for line, cells in lines:
-        if len(cells) < len(columns):
-            raise _csv_error(path, line, f"it has {len(cells)} of the {len(columns)} columns")
-        row = dict(zip(columns, cells, strict=False))
-        for name in ("id", "rater"):
-            if not row.get(name, "-"):
-                raise _csv_error(path, line, f"its `{name}` is empty")
-        if delimiter != ",":
-            row["score"] = row["score"].replace(",", ".")
-        yield line, row
-
-
-def _csv_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number (the last, of a row over several lines) and cells of each row with text."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        for cells in reader:
-            stripped = [cell.strip() for cell in cells]
-            if any(stripped):
-                yield reader.line_num, stripped
-    except csv.Error as error:
-        raise _csv_error(path, reader.line_num, str(error)) from error
-
-
-def _csv_error(path: Path, line: int, problem: str) -> AnswersUnusable:
-    return AnswersUnusable(f"`{path}`, line {line}: {problem}.", hint=_CSV_HINT)
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,17 +92,7 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
         if isinstance(source, Run):
             raters.append(_judge(source, task_runs[id(source)], score_kind))
         else:
-            raters += [
-                Rater(
-                    name=person or source.name,
-                    kind="person",
-                    party=source.name,
-                    source=source.path,
-                    points={i: round(p, _DIGITS) for i, p in points.items() if p is not None},
-                    unscored={i: "left empty" for i, p in points.items() if p is None},
-                )
-                for person, points in read_people(source.path, benchmark.scale).items()
-            ]
+            raters += _people(source, benchmark.scale, task_runs.values())
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
@@ -238,6 +144,36 @@ def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
         signatures=task_run.signatures,
         notes=(*run.notes, *task_run.notes),
     )
+
+
+def _people(source: NamedPath, scale: Scale, task_runs: Collection[TaskRun]) -> Iterator[Rater]:
+    """The people of a CSV; their scores of other answers than those of the runs do not count."""
+    labels = [label for label in read_labels(source.path, scale, source.name) if label.rater]
+    by_id = [task_run.by_id for task_run in task_runs]
+    answers: defaultdict[str, set[str]] = defaultdict(set)
+    for id_ in {label.id for label in labels if label.answer}:
+        answers[id_] = {answer_digest(samples[id_]) for samples in by_id if id_ in samples}
+    points: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    unscored: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for label in labels:
+        if label.answer and answers[label.id] and label.answer not in answers[label.id]:
+            unscored[label.rater][label.id] = "of another answer"
+        elif label.points is None:
+            unscored[label.rater][label.id] = "left empty"
+        elif label.id in points[label.rater]:
+            message = f"`{source.path}`, line {label.line}: {label.rater} scored two answers of the sample {label.id}."
+            raise AnswersUnusable(message, hint="name the run whose answers are compared; `calibrate` takes two runs")
+        else:
+            points[label.rater][label.id] = round(label.points, _DIGITS)
+    for person in dict.fromkeys(label.rater for label in labels):
+        yield Rater(
+            name=person,
+            kind="person",
+            party=source.name,
+            source=source.path,
+            points=points[person],
+            unscored={id_: why for id_, why in unscored[person].items() if id_ not in points[person]},
+        )
 
 
 def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:

@@ -12,6 +12,8 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
 from mmie_tasks.results.agreement.command import run
 from mmie_tasks.results.agreement.measures import ALL_MEASURES
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.people import answer_digest
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20"
 OURS = "judge:mmie_score|model:mmie-eval"
@@ -266,3 +268,18 @@ def test_an_id_cannot_control_a_terminal(tmp_path):
     text = agreement(people(tmp_path / "x.csv", rows, "id,score,rater"), task="mmie")
     assert "\x1b" not in text
     assert "b¦c" in text
+
+
+def test_peoples_scores_of_other_answers_are_not_compared(judges, tmp_path):
+    samples = open_run(str(judges[0])).tasks["mmie"].by_id
+    rows = [("SA-0", answer_digest(samples["SA-0"]), 4), ("SA-3", "b" * 12, 1), ("SA-0", "b" * 12, 0)]
+    csv = people(tmp_path / "ann.csv", rows, "id,answer,score")
+    rater = as_json(*judges, csv)["raters"][-1]
+    assert (rater["name"], rater["with_points"], rater["mean"]) == ("ann", 1, 4)
+    assert rater["unscored"] == {"of another answer": 1}
+
+
+def test_a_person_with_scores_of_two_answers_of_a_sample_is_refused_without_a_run(tmp_path):
+    files = [people(tmp_path / f"{name}.csv", [("a", "x", 1), ("a", "y", 2)], "id,answer,score") for name in "ab"]
+    with pytest.raises(AnswersUnusable, match=r"a.csv`, line 3: a scored two answers of the sample a"):
+        agreement(*files, "--task", "mmie")
