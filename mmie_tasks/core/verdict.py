@@ -43,6 +43,9 @@ class Unscored:
 
 Verdict = Scored | Unscored
 
+NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
+"""The expected verdict where the judge reports no probabilities of digits, as in logs of older versions."""
+
 _SAME = 1e-9  # points closer than this are equal: fractions computed in two ways
 
 
@@ -62,16 +65,25 @@ def differ(one: Verdict, other: Verdict) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """The official and the robust verdict on one answer, on the benchmark's own scale."""
+    """The official and the robust verdict on one answer, on the benchmark's own scale.
+
+    Attributes:
+        official: As the official script reads the reply or answer.
+        robust: As it was evidently meant.
+        expected: The mean of the points under the judge's probabilities, at the position of the official score.
+        entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None without them.
+    """
 
     official: Verdict
     robust: Verdict
+    expected: Verdict = NO_PROBABILITIES
+    entropy_bits: float | None = None
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:
-        """Unscored twice, for a reason outside the text that the readers read."""
+        """Unscored in every way, for a reason outside the text that the readers read."""
         verdict = Unscored(reason, detail)
-        return cls(official=verdict, robust=verdict)
+        return cls(official=verdict, robust=verdict, expected=verdict)
 
     @property
     def differ(self) -> bool:

@@ -15,6 +15,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ KEY = "mmie_tasks"
 """The key of the details in the results file."""
 
 SETTING = "MMIE_TASKS_ROWS"
-_COLUMNS = ("task", "model", "official [95 %]", "robust", "scored", "judge", "unlike the paper")
+_COLUMNS = ("task", "model", "official [95 %]", "robust", "expected", "scored", "judge", "unlike the paper")
 _MODEL = re.compile(r"(?:^|,)(?:pretrained|model|model_version|path)=([^,]+)")
 
 
@@ -105,7 +106,10 @@ class RunSummary:
             return ""
         name = _model_name(model, model_args)
         lines = [(task, name, *summary.headline.cells[1:]) for task, summary in self._tasks.items()]
-        table = tabulate(lines, _COLUMNS, tablefmt="plain", disable_numparse=True)
+        has_expected = any(summary.headline.expected for summary in self._tasks.values())
+        shown = [has_expected or column != "expected" for column in _COLUMNS]
+        rows = [list(compress(row, shown)) for row in (_COLUMNS, *lines)]
+        table = tabulate(rows, "firstrow", tablefmt="plain", disable_numparse=True)
         return f"\nmmie-tasks: scores in percent; the intervals hold the sampling error only\n\n{table}\n\n{report}"
 
     def clear(self) -> None:

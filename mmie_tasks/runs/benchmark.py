@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, differ
 from mmie_tasks.judges.base import JudgeReply
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ Environment: TypeAlias = Mapping[str, str]
 ScoreKind: TypeAlias = Literal["official", "robust", "expected"]
 SCORE_KINDS: tuple[ScoreKind, ...] = ("official", "robust")
 """The scores that a reader gives. The expected score is a mean over probabilities, which not every judge reports."""
-
-NO_PROBABILITIES = Unscored("no_probabilities", "the reply has no probabilities")
 
 ALL = "all"
 """The group that contains every sample; it is not listed in `LoggedSample.groups`."""

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, Scale
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_line import number
 
 FindBenchmark: TypeAlias = Callable[[str], Benchmark | None]
@@ -236,6 +236,12 @@ class TaskRun:
         """The samples by their ids."""
         return {sample.id: sample for sample in self.samples}
 
+    @property
+    def score_kinds(self) -> tuple[ScoreKind, ...]:
+        """The kinds of its scores: official and robust, and expected if a sample has an expected score."""
+        has_expected = any(isinstance(sample.expected, Scored) for sample in self.samples)
+        return (*SCORE_KINDS, "expected") if has_expected else SCORE_KINDS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -410,10 +416,10 @@ def without_off_scale_points(sample: LoggedSample, scale: Scale) -> LoggedSample
             return Unscored("off_scale", "the log has points that are not on the scale")
         return verdict
 
-    official, robust = checked(sample.official), checked(sample.robust)
-    if official is sample.official and robust is sample.robust:
+    official, robust, expected = map(checked, (sample.official, sample.robust, sample.expected))
+    if official is sample.official and robust is sample.robust and expected is sample.expected:
         return sample
-    return replace(sample, official=official, robust=robust)
+    return replace(sample, official=official, robust=robust, expected=expected)
 
 
 def _results_file(log: SampleLog) -> Mapping[str, object]:

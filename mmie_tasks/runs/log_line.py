@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, get_args
 
-from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict
-from mmie_tasks.judges.base import JudgeReply, Usage
+from pydantic import TypeAdapter, ValidationError
+
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
+from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
+from mmie_tasks.judging.expected import ExpectedScore
 from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record
 
@@ -18,6 +21,7 @@ NOT_LOGGED = "not in this log"
 
 _T = TypeVar("_T")
 _REASONS: tuple[str, ...] = get_args(UnscoredReason)
+_DIGITS = TypeAdapter(tuple[DigitToken, ...])
 
 
 def record_of(line: Line) -> Record:
@@ -95,11 +99,11 @@ def number(value: object) -> float | None:
 
 
 def verdict(record: Record, name: str, full_marks: float = math.inf) -> Verdict:
-    """The official or robust verdict of a record, on the scale it was logged in.
+    """The official, robust or expected verdict of a record, on the scale it was logged in.
 
     Args:
         record: A sample's record.
-        name: ``official`` or ``robust``.
+        name: ``official``, ``robust`` or ``expected``.
         full_marks: Points outside 0 to `full_marks` become NaN; infinity accepts all points, for
             a benchmark whose official script does not clamp.
 
@@ -117,6 +121,21 @@ def verdict(record: Record, name: str, full_marks: float = math.inf) -> Verdict:
     if reason not in _REASONS:
         raise BadRecord(f"`{name}` has neither points nor a known reason for having none")
     return Unscored(reason, optional_text(row, "detail"))  # type: ignore[arg-type]  # checked above
+
+
+def expected(record: Record, full_marks: float) -> ExpectedScore:
+    """The expected score of a record, with `NO_PROBABILITIES` in logs of older versions.
+
+    Raises:
+        BadRecord: As `verdict`.
+    """
+    if record.get("expected") is None:
+        return ExpectedScore(verdict=NO_PROBABILITIES)
+    entropy_bits = number(mapping(record, "expected").get("entropy_bits"))
+    is_possible = entropy_bits is not None and entropy_bits >= 0
+    return ExpectedScore(
+        verdict=verdict(record, "expected", full_marks), entropy_bits=entropy_bits if is_possible else None
+    )
 
 
 def replies(record: Record) -> tuple[JudgeReply, ...] | None:
@@ -144,7 +163,16 @@ def _reply(value: object) -> JudgeReply | None:
         usage=Usage(**counts, cost_usd=number(usage.get("cost_usd"))),
         finish="length" if value.get("finish") == "length" else "stop",
         cached=value.get("cached") is True,
+        digits=_digits(value.get("digits")),
     )
+
+
+def _digits(value: object) -> tuple[DigitToken, ...] | None:
+    """The digits of a logged reply; None if it has none, or they have another form."""
+    try:
+        return None if value is None else _DIGITS.validate_python(value)
+    except ValidationError:
+        return None
 
 
 def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
@@ -217,6 +245,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
 
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
+    * ``expected``: such a row, with ``entropy_bits``; may be missing
     * ``replies``: the judge's replies, ``[dataclasses.asdict(reply), ...]``; none for a benchmark that is scored by
       rule
     * ``images``: paths of the question's images, in order; may be missing
@@ -232,10 +261,13 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
         BadRecord: The line has no record, or a field is missing or has another form.
     """
     record = record_of(line)
+    expected_score = expected(record, full_marks)
     return LoggedSample(
         id=text(record, "id"),
         official=verdict(record, "official", full_marks),
         robust=verdict(record, "robust", full_marks),
+        expected=expected_score.verdict,
+        entropy_bits=expected_score.entropy_bits,
         groups={name: (text(record, name),) for name in groups},
         question=question(line, texts(record, "images") or ()),
         gold=text_segments(optional_text(line, "target")),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from mmie_tasks.core.tables import NO_VALUE, listed, percent_cell
-from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason
 from mmie_tasks.runs.benchmark import SCORE_KINDS, Record, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 from mmie_tasks.runs.rows import replies_of
 
-REASONS: tuple[UnscoredReason, ...] = get_args(UnscoredReason)
+REASONS: tuple[UnscoredReason, ...] = tuple(
+    reason for reason in get_args(UnscoredReason) if reason != NO_PROBABILITIES.reason
+)
+"""Why a sample can have no official or robust score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,7 @@ class Headline:
         task: The task's name.
         official: The official score in percent, with its 95 % interval.
         robust: The robust score in percent.
+        expected: The expected score in percent; None if no sample has one.
         scored: How many samples are scored: see `scored_of`.
         judge: The judge's model; empty for a benchmark that is scored by rule.
         marks: What makes the score incomparable with the published one: see `marks_of`.
@@ -33,17 +38,19 @@ class Headline:
     task: str
     official: MetricValue | None
     robust: MetricValue | None
+    expected: MetricValue | None
     scored: str
     judge: str
     marks: tuple[str, ...]
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Task, official score with interval, robust score, scored samples, judge and marks, as texts."""
+        """Task, official score with interval, robust and expected score, scored samples, judge and marks, as texts."""
         return (
             self.task,
             percent_cell(self.official.percent, self.official.interval) if self.official else NO_VALUE,
             percent_cell(self.robust.percent) if self.robust else NO_VALUE,
+            percent_cell(self.expected.percent) if self.expected else NO_VALUE,
             self.scored,
             self.judge or "by rule",
             "; ".join(self.marks),
@@ -53,11 +60,12 @@ class Headline:
 def headline_of(task_run: TaskRun) -> Headline:
     """The headline of a task, computed from its samples."""
     metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
-    official, robust = (metric_value(task_run.samples, metric, kind, scale) for kind in SCORE_KINDS)
+    values = {kind: metric_value(task_run.samples, metric, kind, scale) for kind in task_run.score_kinds}
     return Headline(
         task=task_run.task,
-        official=official,
-        robust=robust,
+        official=values["official"],
+        robust=values["robust"],
+        expected=values.get("expected"),
         scored=scored_of(task_run),
         judge=judge_name(task_run),
         marks=marks_of(task_run),
@@ -152,7 +160,8 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     Scores are in percent, None without a mean: ``official_<metric>``, ``robust_<metric>`` and, for the metrics in the
     runner's table, both ends of the 95 % interval of the official score, ``ci95_low_<metric>`` and
     ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
-    ``points_<n>`` where points are whole numbers, ``differ``, and the benchmark's own.
+    ``points_<n>`` where points are whole numbers, ``differ``, and the benchmark's own. Of a benchmark that computes
+    expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in bits.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -172,7 +181,21 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     if benchmark.scale.whole:
         points = Counter(sample.official.points for sample in samples if isinstance(sample.official, Scored))
         details |= {f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)}
+    if any("expected" in record for record in records):
+        details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
+
+
+def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
+    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
+    value = metric_value(task_run.samples, metric, "expected", scale, resamples=0)
+    with_score = [sample for sample in task_run.samples if isinstance(sample.expected, Scored)]
+    entropies = [sample.entropy_bits for sample in with_score if sample.entropy_bits is not None]
+    return {
+        "expected": value.percent if value else None,
+        "expected_samples": float(len(with_score)),
+        "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
+    }
 
 
 def _counts_and_interval(name: str, value: MetricValue | None, has_interval: bool) -> dict[str, float | None]:
@@ -205,10 +228,20 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
         yield f"without official score: {listed(official) or 'none'}; without robust score: {listed(robust) or 'none'}"
     if differing := sum(sample.differs for sample in task_run.samples):
         yield f"official and robust scores differ: {differing:,}"
+    yield from _describe_expected(task_run)
     yield from task_run.benchmark.notes(records)
     if task_run.benchmark.judge is not None:
         yield _describe_replies(records)
     yield from task_run.signatures
+
+
+def _describe_expected(task_run: TaskRun) -> Iterator[str]:
+    """One line if some scored samples have an expected score and others do not."""
+    scored = [sample.expected for sample in task_run.samples if isinstance(sample.official, Scored)]
+    missing = Counter(verdict.detail for verdict in scored if isinstance(verdict, Unscored))
+    if 0 < missing.total() < len(scored):
+        why = f"{listed(missing)}; replies cached before, or of another server, may have none"
+        yield f"expected score: of {len(scored) - missing.total():,} of {len(scored):,} scored samples; without: {why}"
 
 
 def _describe_replies(records: Sequence[Record]) -> str:

@@ -34,6 +34,19 @@ def test_points_off_the_scale_are_no_score_in_the_last_lines_of_a_run() -> None:
     assert "2 of 3" in last_line
 
 
+def test_the_expected_score_has_a_column_where_a_task_has_one() -> None:
+    summary = RunSummary()
+    record: dict[str, object] = {"id": "1", "official": as_row(Scored(4)), "robust": as_row(Scored(4))}
+    summary.add("sketch", BENCHMARK, [record], None)
+    assert "expected" not in summary.block("stub", "", "")
+    summary.add("sketch_other", BENCHMARK, [{**record, "expected": as_row(Scored(4.5))}], None)
+    header, first, other = summary.block("stub", "", "").splitlines()[3:6]
+    assert header.split()[:6] == ["task", "model", "official", "[95", "%]", "robust"]
+    assert header.split()[6] == "expected"
+    assert first.split()[2:5] == ["80.00", "80.00", "n/a"]
+    assert other.split()[2:5] == ["80.00", "80.00", "90.00"]
+
+
 @pytest.mark.parametrize(
     ("read_line", "reason"),
     [

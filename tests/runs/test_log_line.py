@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
-from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, as_row
+from mmie_tasks.judges.base import DigitToken, JudgeReply
 from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord
@@ -47,6 +48,17 @@ def test_a_record_with_the_standard_fields_is_a_sample() -> None:
     assert sample.replies == (REPLY,)
     assert [(part.text, part.image) for part in sample.question] == [("What is it?", None), ("", "a.png")]
     assert [part.text for part in (*sample.gold, *sample.answer)] == ["a kite", "a bird"]
+
+
+def test_a_record_may_have_an_expected_score() -> None:
+    sample = log_line.sample(line(expected=as_row(Scored(3.5), entropy_bits=0.8)), 5)
+    assert (sample.expected, sample.entropy_bits) == (Scored(3.5), 0.8)
+    assert log_line.sample(line(), 5).expected == NO_PROBABILITIES
+
+
+def test_a_reply_keeps_its_digits() -> None:
+    reply = replace(REPLY, digits=(DigitToken(offset=7, logprobs=(None, -0.5, *[None] * 8)),))
+    assert log_line.sample(json.loads(json.dumps(line(replies=[asdict(reply)]))), 5).replies == (reply,)
 
 
 def test_a_benchmark_without_judge_images_or_gold_needs_less() -> None:

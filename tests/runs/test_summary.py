@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict
 from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.summary import details_of, headline_of, notes_of, scored_of
@@ -18,7 +22,14 @@ REPLY = {"model": "grader-1", "cached": False, "usage": {"input_tokens": 1_000, 
 LINES = {"mmie": mmie_lines, "mia_bench": mia_lines, "milebench": milebench_lines}
 
 
-def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None) -> TaskRun:
+PLAIN: dict[str, object] = {"facts": {}, "official": {"unscored": "left_out"}}
+WITH_EXPECTED = [{**PLAIN, "expected": {}}]
+
+
+def run_of(
+    *verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None, expected: Sequence[Verdict] = ()
+) -> TaskRun:
+    """A run with these official verdicts; the first samples have these expected ones, with an entropy of a bit."""
     benchmark = benchmark_of_task(task)
     assert benchmark is not None
     samples = tuple(
@@ -26,10 +37,12 @@ def run_of(*verdicts: Verdict, task: str = "mmie", robust: Verdict | None = None
             id=str(n),
             official=verdict,
             robust=robust or verdict,
+            expected=of_judge,
+            entropy_bits=1.0,
             groups={"category": ("SA",)},
             signature="judge:openai|model:gpt-4o|paper_judge:no",
         )
-        for n, verdict in enumerate(verdicts)
+        for n, (verdict, of_judge) in enumerate(zip_longest(verdicts, expected, fillvalue=NO_PROBABILITIES))
     )
     return TaskRun(task=task, benchmark=benchmark, log=Path(), samples=samples)
 
@@ -40,14 +53,29 @@ def test_the_headline_has_what_people_quote() -> None:
         "mmie",
         "50.00 [20.00, 80.00]",
         "50.00",
+        "n/a",
         "10 of 11 (1 left out by the official script)",
         "gpt-4o",
         "12 of 20,103 samples; judge: gpt-4o, not the paper's; 1 unscored",
     )
 
 
+def test_the_headline_has_the_expected_score_where_there_is_one() -> None:
+    assert headline_of(run_of(Scored(6.0), expected=[Scored(4.5)])).cells[1:4] == ("100.00", "100.00", "75.00")
+    half = run_of(Scored(6.0), Scored(6.0), expected=[Scored(4.5)])
+    assert headline_of(half).cells[2:4] == ("100.00", "n/a")
+    assert headline_of(run_of(Scored(6.0))).expected is None
+
+
+@given(st.lists(st.sampled_from([Unscored("no_probabilities"), Unscored("left_out")]), max_size=1))
+def test_samples_without_expected_score_never_move_its_mean(unscored: list[Unscored]) -> None:
+    verdicts = [*map(Scored, (1.25, 5.5) * 10), *unscored]
+    run = run_of(*[Scored(3.0)] * len(verdicts), expected=verdicts)
+    assert details_of(run, WITH_EXPECTED)["expected"] == 56.25
+
+
 def test_without_a_mean_the_headline_has_no_number() -> None:
-    assert headline_of(run_of(Scored(6.0), Unscored("unavailable"))).cells[1:4] == ("n/a", "n/a", "1 of 2")
+    assert headline_of(run_of(Scored(6.0), Unscored("unavailable"))).cells[1:5] == ("n/a", "n/a", "n/a", "1 of 2")
 
 
 def test_one_sample_has_no_interval() -> None:
@@ -70,6 +98,17 @@ def test_the_names_of_details_do_not_depend_on_the_samples() -> None:
     assert low is not None
     assert high is not None
     assert low < 50 < high
+
+
+def test_details_of_the_expected_score_are_there_where_the_benchmark_computes_it() -> None:
+    run = run_of(*[Scored(3.0)] * 20, expected=[Scored(1.5)] * 19)
+    details = details_of(run, WITH_EXPECTED)
+    names = ("expected", "expected_samples", "expected_entropy_bits")
+    assert [details[name] for name in names] == [25.0, 19.0, 1.0]
+    none = details_of(run_of(Scored(3.0)), WITH_EXPECTED)
+    assert [none[name] for name in names] == [None, 0.0, None]
+    assert details.keys() - details_of(run, [PLAIN]).keys() == set(names)
+    assert "unscored_no_probabilities" not in details
 
 
 @pytest.mark.parametrize("task", LINES)
@@ -98,6 +137,21 @@ def test_notes_name_reasons_differences_replies_and_signatures_and_no_zeros() ->
     ]
     free = {**REPLY, "usage": {**REPLY["usage"], "cost_usd": None}}
     assert any(line.endswith("cost unknown") for line in notes_of(plain, [{"replies": [free]}]))
+
+
+def test_a_note_counts_replies_without_probabilities_where_others_have_some() -> None:
+    run = run_of(*[Scored(1.0)] * 1_200, Unscored("refused"), expected=[Scored(1.5)] * 1_190)
+    (note,) = (note for note in notes_of(run, []) if note.startswith("expected score"))
+    assert note == (
+        "expected score: of 1,190 of 1,200 scored samples; without: the reply has no probabilities (10); "
+        "replies cached before, or of another server, may have none"
+    )
+
+
+@pytest.mark.parametrize("expected", [[], [Scored(1.5), Scored(2.5), Unscored("refused")]], ids=["none", "all"])
+def test_no_note_where_all_scored_samples_or_none_have_an_expected_score(expected: list[Verdict]) -> None:
+    run = run_of(Scored(1.0), Scored(2.0), Unscored("refused"), expected=expected)
+    assert not any(note.startswith("expected score") for note in notes_of(run, []))
 
 
 def test_equal_reasons_of_both_scores_are_one_note_and_a_run_without_any_has_none() -> None:

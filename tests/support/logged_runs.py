@@ -7,9 +7,10 @@ and `judge` the judge, so that two logs can be two models, or two judges of one 
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
-from mmie_tasks.benchmarks.mmie.official import read_official
-from mmie_tasks.benchmarks.mmie.robust import read_robust
-from mmie_tasks.core.verdict import Verdicts
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.benchmarks.mmie.task import grade
+from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
+from mmie_tasks.judging.session import JudgeResult
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -43,8 +43,12 @@ def mmie_lines(
     answers: str = "model-a",
     unscored: float = 0.02,
     image: str | None = None,
+    with_digits: int = 0,
 ) -> Iterator[Line]:
-    """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score."""
+    """Lines of a log of ``mmie``; a share of `unscored` has a reply without a score.
+
+    The replies of the first `with_digits` samples carry the probabilities of their digits.
+    """
     quality, noise = _lots(seed, answers), _lots(seed, answers, judge)
     for index in range(count):
         category = mmie.CATEGORIES[index % 3]
@@ -62,7 +66,9 @@ def mmie_lines(
         points = min(6, max(0, round(quality.gauss(6 * skill, 1.5) + noise.gauss(0, 0.7))))
         ending = "no verdict" if noise.random() < unscored else f"### Score\n{points}"
         reply = _reply(f"### Feedback\n{_words(index, 60)}\n{ending}")
-        grading = Verdicts(official=read_official(reply.text), robust=read_robust(reply.text))
+        if index < with_digits:
+            reply = replace(reply, digits=last_digit(reply.text, {points: 0.75, min(6, points + 1): 0.25}))
+        grading = grade(JudgeResult(reply=reply))
         answer = f"{answers}: {_words(index + 2, 50)}"
         facts = mmie_metrics.RequestFacts(judge_tokens=900, shown_images=1, shape="text")
         logged = {
@@ -170,6 +176,12 @@ def write_run(
 def _reply(text: str) -> JudgeReply:
     usage = Usage(input_tokens=900, output_tokens=80, cost_usd=0.003)
     return JudgeReply(text=text, model="made-up", usage=usage)
+
+
+def last_digit(text: str, probabilities: Mapping[int, float]) -> tuple[DigitToken, ...]:
+    """The last character of a text as the only digit with probabilities; none if it is no digit."""
+    logprobs = tuple(math.log(p) if (p := probabilities.get(digit)) else None for digit in range(10))
+    return (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if text[-1:].isdigit() else ()
 
 
 def _line(number: int, rows: Mapping[str, object], answer: str, prompt: str, target: str) -> Line:

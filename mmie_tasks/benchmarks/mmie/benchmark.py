@@ -37,10 +37,13 @@ def read_line(line: Line) -> LoggedSample:
     question = log_line.segments(record, "question")
     gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
     answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
+    expected = log_line.expected(record, FULL_MARKS)
     return LoggedSample(
         id=log_line.text(record, "id"),
         official=log_line.verdict(record, "official", FULL_MARKS),
         robust=log_line.verdict(record, "robust", FULL_MARKS),
+        expected=expected.verdict,
+        entropy_bits=expected.entropy_bits,
         groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
         question=log_line.question(line, None) if question is None else question,
         gold=log_line.text_segments(target) if gold is None else gold,

@@ -123,7 +123,15 @@ def record(sample: Sample, verdicts: Verdicts, facts: RequestFacts) -> MetricRow
 
 def graded_fields(verdicts: Verdicts) -> MetricRow:
     """The fields of a record that depend on the readers."""
-    return {"official": _points(verdicts.official), "robust": _points(verdicts.robust), "differ": verdicts.differ}
+    expected = _points(verdicts.expected)
+    if isinstance(verdicts.expected, Scored):
+        expected = {"points": verdicts.expected.points, "entropy_bits": verdicts.entropy_bits}
+    return {
+        "official": _points(verdicts.official),
+        "robust": _points(verdicts.robust),
+        "expected": expected,
+        "differ": verdicts.differ,
+    }
 
 
 def _points(verdict: Verdict) -> MetricRow:

@@ -194,7 +194,7 @@ def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegme
     assembled = prompts.assemble(checked, answer, template, full=full)
     files = _files(checked.question, segments)
     built = BuiltRequest(
-        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS),
+        request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True),
         facts=_facts(facts, checked, assembled, segments, files),
         answer=list(map(_logged, segments)),
     )

@@ -16,7 +16,7 @@ from loguru import logger
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
-from mmie_tasks.benchmarks.mmie.official import read_official
+from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core import __version__
@@ -26,6 +26,7 @@ from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
+from mmie_tasks.judging.expected import expected_verdict
 from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
 from mmie_tasks.runs.rows import aggregation, plain_score
 
@@ -54,9 +55,16 @@ _OPENER = ImageOpener()  # of this process: a sample whose image could not be op
 
 
 def grade(result: JudgeResult) -> Verdicts:
-    """Both verdicts of a reply. The official script also reads a reply that reached its limit."""
+    """All verdicts of a reply. The official script also reads a reply that reached its limit."""
     official = result.first_verdict(read_official, read_cut_off=True)
-    return Verdicts(official=official, robust=result.first_verdict(read_robust))
+    offset = digit_offset(result.reply.text) if result.reply else None
+    expected = expected_verdict(result.reply, offset, official, FULL_MARKS)
+    return Verdicts(
+        official=official,
+        robust=result.first_verdict(read_robust),
+        expected=expected.verdict,
+        entropy_bits=expected.entropy_bits,
+    )
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:

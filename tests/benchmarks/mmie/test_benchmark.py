@@ -14,11 +14,11 @@ from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
 from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.task import percent
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 
-LINES = list(mmie_lines(60, image="kite.png", unscored=0.05))
+LINES = list(mmie_lines(60, image="kite.png", unscored=0.05, with_digits=30))
 REASONS = ["unparsed", "left_out", "unavailable"]
 
 
@@ -95,6 +95,8 @@ def test_a_line_of_an_older_version_is_shown_without_its_images():
         pytest.param({"robust": {"unscored": ["x"]}}, "robust", id="reason-that-is-a-list"),
         pytest.param({"official": {"points": True}}, "official", id="points-that-are-true"),
         pytest.param({"official": {"points": 1, "reading": 2}}, "reading", id="reading"),
+        pytest.param({"expected": 3}, "expected", id="expected-verdict-that-is-a-number"),
+        pytest.param({"expected": {}}, "expected", id="no-expected-verdict"),
         pytest.param({"question": "?"}, "question", id="question"),
         pytest.param({"question": [1]}, "question", id="segment"),
         pytest.param({"gold": [{"image": 7}]}, "image", id="image"),
@@ -121,8 +123,10 @@ def test_no_line_upsets_the_reader(lots, junk):
 
 def test_points_that_are_not_on_the_scale_are_none():
     for points in (7, -1, math.nan, math.inf, 10**400):
-        official = BENCHMARK.read_line(changed(official={"points": points})).official
-        assert math.isnan(official.points)
+        row = {"points": points}
+        sample = BENCHMARK.read_line(changed(official=row, expected=row))
+        assert math.isnan(sample.official.points)
+        assert math.isnan(sample.expected.points)
 
 
 def test_replies_that_are_not_whole_are_not_replies():
@@ -138,6 +142,38 @@ def test_reading_again_gives_what_was_logged():
         again = BENCHMARK.reread(line)
         assert [again["official"], again["robust"]] == [sample.official, sample.robust]
         assert BENCHMARK.rerecord(line) == line["coverage"]
+
+
+def test_the_expected_score_is_read_back_from_the_record():
+    sample, row = BENCHMARK.read_line(LINES[0]), LINES[0]["coverage"]["expected"]
+    assert sample.expected == Scored(sample.official.points + 0.25)
+    assert sample.entropy_bits == 0.811
+    assert row == {"points": sample.expected.points, "entropy_bits": 0.811}
+    assert BENCHMARK.read_line(LINES[-1]).expected == NO_PROBABILITIES
+    for entropy in (-1, "low", math.nan, None):
+        assert BENCHMARK.read_line(changed(expected={**row, "entropy_bits": entropy})).entropy_bits is None
+
+
+def test_a_log_of_an_older_version_has_no_expected_score():
+    line = copy.deepcopy(LINES[0])
+    del line["coverage"]["expected"], line["coverage"]["replies"][0]["digits"]
+    assert BENCHMARK.read_line(line).expected == NO_PROBABILITIES
+    assert BENCHMARK.rerecord(line)["expected"] == {"unscored": "no_probabilities", "detail": NO_PROBABILITIES.detail}
+
+
+@pytest.mark.parametrize("digits", [3, [7], [{"offset": "x", "logprobs": []}], [{"offset": 0}], {"offset": 0}])
+def test_digits_of_another_form_are_none(digits):
+    line = copy.deepcopy(LINES[0])
+    line["coverage"]["replies"][0]["digits"] = digits
+    (reply,) = BENCHMARK.read_line(line).replies
+    assert reply.digits is None
+
+
+def test_the_expected_score_is_computed_again_from_the_saved_reply():
+    line = changed(expected={"points": 1.5, "entropy_bits": 2})
+    assert BENCHMARK.rerecord(line)["expected"] == LINES[0]["coverage"]["expected"]
+    line["coverage"]["replies"][0]["text"] += ".5"
+    assert BENCHMARK.rerecord(line)["expected"]["unscored"] == "no_probabilities"
 
 
 def test_reading_again_looks_at_the_reply_and_not_at_the_stored_verdict():

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,8 +21,10 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 from mmie_tasks.core.paths import task_dir
-from mmie_tasks.core.verdict import Scored
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
+from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
+from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.rows import coverage
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"
@@ -131,6 +134,56 @@ def listed():
 def test_an_answer_may_be_json_so_the_runner_takes_no_thinking_out_of_it():
     assert listed()["reasoning_tags"] == "none"
     assert listed()["generation_kwargs"]["until"] == []
+
+
+def digits_of(text, *probabilities):
+    """The last digits of a text as tokens, one for each mapping from a digit to its probability."""
+    offsets = [offset for offset, character in enumerate(text) if character.isdigit()][-len(probabilities) :]
+    return tuple(
+        DigitToken(offset=offset, logprobs=tuple(math.log(p[n]) if n in p else None for n in range(10)))
+        for offset, p in zip(offsets, probabilities, strict=True)
+    )
+
+
+def reply_of(text, *probabilities, **fields):
+    return JudgeReply(text=text, model="m", digits=digits_of(text, *probabilities), **fields)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        pytest.param(reply_of("### Score\n4", {4: 0.7, 5: 0.3}), Scored(4.3), id="the-digit-of-the-score"),
+        pytest.param(reply_of("### Score: 4/6", {4: 0.5, 3: 0.5}, {6: 1.0}), Scored(3.5), id="and-not-of-the-scale"),
+        pytest.param(reply_of("### Score\n4", {4: 0.5, 2: 0.5}, finish="length"), Scored(3.0), id="cut-off"),
+        pytest.param(
+            reply_of("### Score\n4.5", {4: 1.0}, {5: 1.0}),
+            Unscored("no_probabilities", "the official score is not a single digit"),
+            id="a-decimal",
+        ),
+        pytest.param(reply_of("Score: 4", {4: 1.0}), Unscored("unparsed", "there is no `### Score`"), id="unparsed"),
+        pytest.param(reply_of("### Score 7", {7: 1.0}), Unscored("off_scale", "7 is not in 0 to 6"), id="off-scale"),
+        pytest.param(JudgeReply(text="### Score\n4", model="m"), NO_PROBABILITIES, id="no-probabilities"),
+    ],
+)
+def test_the_expected_score_is_read_where_the_official_one_is(reply, expected):
+    again = reply_of("### Score\n1", {1: 1.0})
+    verdicts = task.grade(JudgeResult(reply=reply, second_reply=again))
+    assert verdicts.expected == expected
+    assert (verdicts.entropy_bits is None) == isinstance(expected, Unscored)
+    plain = task.grade(JudgeResult(reply=replace(reply, digits=None)))
+    assert (verdicts.official, verdicts.robust) == (plain.official, plain.robust)
+
+
+def test_the_judge_is_asked_for_probabilities_which_change_no_request(docs):
+    request = requests.build_request(Sample.from_doc(docs[0]), ["a"], "mmie").request
+    assert request.wants_digits
+    assert content_key(request) == content_key(replace(request, wants_digits=False))
+
+
+def test_a_sample_that_is_not_judged_has_no_expected_score_for_its_own_reason(docs):
+    record = task.process_results(docs[0], ["[PREDICTIONS_MISSING]"])["coverage"]
+    assert record["expected"] == record["official"]
+    assert record["expected"]["unscored"] == "no_answer"
 
 
 ROWS = [{"id": "a", "points": 4.0, "score": 66.7}, {"id": "b", "points": 3.0, "score": 50.0}]
