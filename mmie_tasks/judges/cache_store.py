@@ -8,7 +8,8 @@ The file cannot be shared between machines: SQLite's write-ahead log, which make
 several processes, does not work over network file systems.
 
 A line of the export is a JSON object with ``signature`` (of the judge), ``request`` (the
-`content_key`), ``text``, ``model``, ``finish``, ``usage`` and ``time``. Other keys are ignored.
+`content_key`), ``text``, ``model``, ``finish``, ``usage``, ``time`` and, if the judge reported them,
+``digits``: ``[{"offset": 4, "logprobs": [ten numbers or null]}]`` (see `DigitToken`). Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -30,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 
 VERSION = 1
 READ_HINT = "name another file"
@@ -44,6 +46,7 @@ _DAMAGE_HINT = (
 )
 _MAX_COUNT = 10**11  # tokens, US dollars, seconds since 1970 (the year 5138)
 _Count = Annotated[int, Field(ge=0, le=_MAX_COUNT)]
+_LogProbability = Annotated[float, Field(le=1e-3, allow_inf_nan=False)]  # rounded sums may be above 0
 
 _CREATE = """
 CREATE TABLE replies (
@@ -60,6 +63,16 @@ CREATE TABLE replies (
     PRIMARY KEY (signature, request)
 )
 """
+# A table of its own, so that the version before this one still uses the file. The trigger works there too.
+_CREATE_DIGITS = """CREATE TABLE IF NOT EXISTS digits (
+    signature TEXT NOT NULL,
+    request TEXT NOT NULL,
+    digits TEXT NOT NULL,               -- JSON, as in the export
+    PRIMARY KEY (signature, request)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS delete_digits AFTER DELETE ON replies
+BEGIN DELETE FROM digits WHERE signature = OLD.signature AND request = OLD.request; END"""
+_DIGITS = "(SELECT digits FROM digits d WHERE (d.signature, d.request) = (replies.signature, replies.request))"
 # Text is bound as bytes and cast back: a reply may hold a lone surrogate, which SQLite does not
 # accept in a Python string.
 _PUT = """
@@ -67,12 +80,12 @@ INSERT INTO replies VALUES
     (CAST(? AS TEXT), ?, CAST(? AS TEXT), CAST(? AS TEXT), ?, ?, ?, ?, ?, ?)
 ON CONFLICT (signature, request) DO NOTHING
 """
-_SELECT = """
-SELECT * FROM replies
+_PUT_DIGITS = "INSERT OR REPLACE INTO digits VALUES (CAST(? AS TEXT), ?, ?)"
+_OF_JUDGE = """
 WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
 """
-_FIND = "SELECT * FROM replies WHERE signature = CAST(? AS TEXT) AND request = ?"
+_OF_REQUEST = "WHERE signature = CAST(? AS TEXT) AND request = ?"
 _FROM_SELECTED = """
 FROM replies
 WHERE (:before_s IS NULL OR time < :before_s)
@@ -86,7 +99,7 @@ GROUP BY signature
 ORDER BY signature
 """
 _STATE = (*("PRAGMA application_id", "PRAGMA user_version"), "SELECT count(*) FROM sqlite_master")
-_Row = tuple[str, str, str, str, str, int, int, int, float | None, int]
+_Row = tuple[str, str, str, str, str, int, int, int, float | None, int, str | None]
 _ROW_TYPES = tuple((*[str] * 5, int, int, int, cost, int) for cost in (float, type(None)))
 _ROW_BYTES = 64  # every row is longer: its key alone is
 
@@ -155,19 +168,23 @@ class JudgeTotals:
 class ReplyTable:
     """The replies of an open cache file.
 
-    Every statement is a transaction of its own, so that other processes need not wait. Methods
-    raise the errors of `sqlite3`, OSError and OverflowError.
+    Every statement, and every reply with its digits, is a transaction of its own, so that other processes need not
+    wait. Methods raise the errors of `sqlite3`, OSError and OverflowError.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._inode = path.stat().st_ino
+        self._transaction = threading.Lock()  # threads may share the connection
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+        self._digits = _DIGITS if ("digits",) in tables else "NULL"  # of an older version
+        self._select = f"SELECT *, {self._digits} FROM replies"  # noqa: S608 - constants
 
     def find(self, signature: str, request_key: str) -> JudgeReply | None:
         """The reply of a judge to a request; None if there is none."""
         # Fetches all rows, though there is one at most: an open cursor would block the log.
-        rows = self._connection.execute(_FIND, (_encoded(signature), request_key)).fetchall()
+        rows = self._connection.execute(f"{self._select} {_OF_REQUEST}", (_encoded(signature), request_key)).fetchall()
         return _from_row(rows[0]).reply if rows else None
 
     def put(self, cached: CachedReply) -> bool:
@@ -187,12 +204,17 @@ class ReplyTable:
             usage.cost_usd,
             cached.time_s,
         )
-        return self._connection.execute(_PUT, row).rowcount == 1
+        with self._transaction, self._connection as connection:  # commits, or rolls back
+            connection.execute("BEGIN IMMEDIATE")
+            is_new = connection.execute(_PUT, row).rowcount == 1
+            if is_new and reply.digits is not None:
+                connection.execute(_PUT_DIGITS, (*row[:2], json.dumps(list(map(asdict, reply.digits)))))
+        return is_new
 
     def read_all(self, signature: str | None = None) -> Iterator[CachedReply]:
         """All replies, or those of one judge, in the order of the requests' keys."""
         parameters = {"signature": None if signature is None else _encoded(signature)}
-        return map(_from_row, self._connection.execute(_SELECT, parameters))
+        return map(_from_row, self._connection.execute(f"{self._select} {_OF_JUDGE}", parameters))
 
     def totals(self, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
         """The sums of each judge, in the order of their signatures."""
@@ -220,7 +242,7 @@ class ReplyTable:
         timer.start()
         try:
             ((problem,),) = self._connection.execute("PRAGMA integrity_check(1)").fetchall()
-            for row in self._connection.execute("SELECT * FROM replies"):
+            for row in self._connection.execute(self._select):
                 _from_row(row)
         except sqlite3.Error as error:
             problem = str(error)
@@ -246,9 +268,11 @@ class ReplyTable:
     def read_undamaged(self) -> Iterator[CachedReply]:
         """The replies that can still be read of a damaged file, in the order of their arrival."""
         for rowid in range(1, self._path.stat().st_size // _ROW_BYTES + 1):
-            with suppress(sqlite3.DatabaseError):
-                rows = self._connection.execute("SELECT * FROM replies NOT INDEXED WHERE rowid = ?", (rowid,))
-                yield from map(_from_row, rows.fetchall())
+            for digits in (self._digits, "NULL"):  # a reply may be readable without its digits
+                with suppress(sqlite3.DatabaseError):
+                    select = f"SELECT *, {digits} FROM replies NOT INDEXED WHERE rowid = ?"  # noqa: S608 - constants
+                    yield from map(_from_row, self._connection.execute(select, (rowid,)).fetchall())
+                    break
 
 
 def _encoded(text: str) -> bytes:
@@ -264,12 +288,15 @@ def _decoded(content: bytes) -> str:
 
 
 def _from_row(row: _Row) -> CachedReply:
-    if tuple(map(type, row)) not in _ROW_TYPES:
+    if tuple(map(type, row[:-1])) not in _ROW_TYPES:
         raise sqlite3.DataError("a reply has values of other types")
-    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s = row
+    signature, request_key, text, model, finish, tokens_in, tokens_out, reasoning, cost, time_s, exported = row
     usage = Usage(input_tokens=tokens_in, output_tokens=tokens_out, reasoning_tokens=reasoning, cost_usd=cost)
     finish_reason: Literal["stop", "length"] = "length" if finish == "length" else "stop"
-    reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason)
+    digits: tuple[DigitToken, ...] | None = None
+    with suppress(ValueError, TypeError):  # a reply is worth more than its digits
+        digits = read_digits({"digits": json.loads(exported or "null")}, text)
+    reply = JudgeReply(text=text, model=model, usage=usage, finish=finish_reason, digits=digits)
     return CachedReply(signature, request_key, reply, time_s)
 
 
@@ -311,6 +338,7 @@ class CacheFile:
             with named_errors(self.path):
                 if not _has_table(connection, self.path):
                     _create_table(connection, self.path)
+                connection.executescript(_CREATE_DIGITS)
                 connection.execute("PRAGMA synchronous = NORMAL")  # safe but for a power failure
             yield ReplyTable(connection, self.path)
 
@@ -472,17 +500,31 @@ def read_recording(path: Path, signature: str | None = None) -> Iterator[CachedR
 
 def export_line(cached: CachedReply) -> str:
     """The line of an export, with its newline; ASCII only, so that any text survives."""
-    reply = cached.reply
-    fields = {
-        "signature": cached.signature,
-        "request": cached.request_key,
-        "text": reply.text,
-        "model": reply.model,
-        "finish": reply.finish,
-        "usage": asdict(reply.usage),
-        "time": cached.time_s,
-    }
+    reply = asdict(cached.reply)
+    fields = {"signature": cached.signature, "request": cached.request_key}
+    fields |= {name: reply[name] for name in ("text", "model", "finish", "usage")} | {"time": cached.time_s}
+    if reply["digits"] is not None:
+        fields["digits"] = reply["digits"]
     return json.dumps(fields) + "\n"
+
+
+def read_digits(exported: object, text: str) -> tuple[DigitToken, ...] | None:
+    """The digits of a reply in a log or an export; None if it has none.
+
+    Args:
+        exported: The reply as a JSON object, perhaps with ``digits``.
+        text: Its text.
+
+    Raises:
+        ValueError: They are not digits of this text, or their probabilities are impossible.
+    """
+    digits = _ExportedDigits.model_validate(exported).digits
+    if digits is None:
+        return None
+    offsets = [digit.offset for digit in digits]
+    if offsets != sorted({match.start() for match in re.finditer("[0-9]", text)}.intersection(offsets)):
+        raise ValueError("the offsets in `digits` are not those of digits in the text, in ascending order")
+    return tuple(DigitToken(offset=digit.offset, logprobs=tuple(digit.logprobs)) for digit in digits)
 
 
 def read_export(path: Path) -> Iterator[CachedReply]:
@@ -497,14 +539,16 @@ def read_export(path: Path) -> Iterator[CachedReply]:
             if not line.strip():
                 continue
             try:
-                exported = _ExportedReply.model_validate(json.loads(line))
+                content = json.loads(line)
+                exported = _ExportedReply.model_validate(content)
+                digits = read_digits(content, exported.text)
             except (ValueError, RecursionError) as error:
                 raise DataBroken(
                     f"{path}, line {number}: {_problem_of(error)}.",
                     hint="repair that line, or export the replies again",
                 ) from error
             fields = exported.model_dump(include={"text", "model", "finish"})
-            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()))
+            reply = JudgeReply(**fields, usage=Usage(**exported.usage.model_dump()), digits=digits)
             yield CachedReply(exported.signature, exported.request, reply, exported.time)
 
 
@@ -513,7 +557,8 @@ def _problem_of(error: ValueError | RecursionError) -> str:
     if not isinstance(error, ValidationError):
         return str(error) or "it is nested too deeply"
     detail = error.errors(include_url=False)[0]
-    field_name = f"`{detail['loc'][-1]}`" if detail["loc"] else "it"
+    names = [name for name in detail["loc"] if isinstance(name, str)]  # without indices of lists
+    field_name = f"`{names[-1]}`" if names else "it"
     if detail["type"] == "missing":
         return f"{field_name} is missing"
     return f"{field_name} is {repr(detail['input'])[:80]} ({detail['msg']})"
@@ -526,6 +571,19 @@ class _ExportedUsage(BaseModel):
     output_tokens: _Count
     reasoning_tokens: _Count
     cost_usd: Annotated[float, Field(ge=0, le=_MAX_COUNT)] | None = None
+
+
+class _ExportedDigit(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    offset: _Count
+    logprobs: Annotated[list[_LogProbability | None], Field(min_length=10, max_length=10, strict=False)]
+
+
+class _ExportedDigits(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    digits: Annotated[list[_ExportedDigit], Field(strict=False)] | None = None  # or tuples, before they are JSON
 
 
 class _ExportedReply(BaseModel):

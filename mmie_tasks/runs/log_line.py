@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar, get_args
-
-from pydantic import TypeAdapter, ValidationError
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
+from mmie_tasks.judges.cache_store import read_digits
 from mmie_tasks.judging.expected import ExpectedScore
 from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record
@@ -21,7 +21,6 @@ NOT_LOGGED = "not in this log"
 
 _T = TypeVar("_T")
 _REASONS: tuple[str, ...] = get_args(UnscoredReason)
-_DIGITS = TypeAdapter(tuple[DigitToken, ...])
 
 
 def record_of(line: Line) -> Record:
@@ -141,6 +140,8 @@ def expected(record: Record, full_marks: float) -> ExpectedScore:
 def replies(record: Record) -> tuple[JudgeReply, ...] | None:
     """The judge's replies in order; None if the log lacks any of them or their text.
 
+    Digits that cannot be those of a reply are left out.
+
     Raises:
         BadRecord: ``replies`` is not a list.
     """
@@ -156,6 +157,9 @@ def _reply(value: object) -> JudgeReply | None:
         return None
     model, usage = value.get("model"), value.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
+    digits: tuple[DigitToken, ...] | None = None
+    with suppress(ValueError):
+        digits = read_digits(value, reply_text)
     counts = {name: int(number(usage.get(name)) or 0) for name in ("input_tokens", "output_tokens", "reasoning_tokens")}
     return JudgeReply(
         text=reply_text,
@@ -163,16 +167,8 @@ def _reply(value: object) -> JudgeReply | None:
         usage=Usage(**counts, cost_usd=number(usage.get("cost_usd"))),
         finish="length" if value.get("finish") == "length" else "stop",
         cached=value.get("cached") is True,
-        digits=_digits(value.get("digits")),
+        digits=digits,
     )
-
-
-def _digits(value: object) -> tuple[DigitToken, ...] | None:
-    """The digits of a logged reply; None if it has none, or they have another form."""
-    try:
-        return None if value is None else _DIGITS.validate_python(value)
-    except ValidationError:
-        return None
 
 
 def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:

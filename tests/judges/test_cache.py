@@ -3,6 +3,7 @@
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
@@ -45,6 +46,13 @@ def test_a_cached_request_is_not_sent_again(file, kind):
         2: scripted_reply("re: c"),
     }
     assert (first.calls, second.calls) == ([["a", "b"]], [["c"]])
+
+
+def test_a_cached_reply_without_digits_is_not_sent_again_for_them(file):
+    outcomes_of(ScriptedJudge(), file, A)
+    judge = ScriptedJudge()
+    assert outcomes_of(judge, file, replace(A, wants_digits=True)) == {0: scripted_reply("re: a", cached=True)}
+    assert judge.calls == []
 
 
 def test_cached_replies_come_before_any_request_is_sent(file):

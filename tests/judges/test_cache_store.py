@@ -7,14 +7,14 @@ import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import cache_process
 from support.judges import SIGNATURE, ScriptedJudge, scripted_reply, scripted_request
-from support.recordings import cached_replies, cached_reply, jsonl
+from support.recordings import cached_replies, cached_reply, digit, jsonl
 
 from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges import cache_command
@@ -128,7 +128,7 @@ def test_a_database_of_another_program_is_not_changed(path, statements, message)
     assert path.read_bytes() == before
 
 
-def test_a_cache_file_of_version_1_is_read(path):
+def test_a_cache_file_of_version_1_is_read_and_written(path):
     """The statements that write it are spelled out: a change of the schema must fail here."""
     key = content_key(scripted_request("a"))
     create_database(
@@ -144,14 +144,64 @@ def test_a_cache_file_of_version_1_is_read(path):
         "PRAGMA application_id = 1835886949",
         "PRAGMA user_version = 1",
     )
+    with CacheFile(path).open_read_only() as replies:  # before it has a table of digits
+        other, first = sorted(replies.read_all(), key=lambda cached: cached.time_s)
     judge = ScriptedJudge()
     outcomes = dict(CachedJudge(judge, CacheFile(path)).ask([scripted_request("a")]))
     assert outcomes == {0: scripted_reply("old", cached=True)}
     assert judge.calls == []
+    with CacheFile(path).open() as replies:
+        assert replies.put(record := cached_reply("1", digits=(digit(5),)))
     with CacheFile(path).open_read_only() as replies:
-        other, first = sorted(replies.read_all(), key=lambda cached: cached.time_s)
+        assert sorted(replies.read_all(), key=lambda cached: cached.time_s) == [other, first, record]
     assert (first.signature, first.request_key, first.time_s) == (SIGNATURE, key, 1_700_000_000)
     assert (other.reply.text, other.reply.finish, other.reply.usage.cost_usd) == (*("\ud800", "length"), None)
+
+
+def test_the_version_before_digits_reads_and_writes_the_file_and_leaves_no_digits_of_deleted_replies(path):
+    """Its statements are spelled out."""
+    first, second = (cached_reply(text, digits=(digit(5),)) for text in "12")
+    with CacheFile(path).open() as replies:
+        assert replies.put(first)
+        assert replies.put(second)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchall() == [(1,)]
+        rows = connection.execute("SELECT * FROM replies ORDER BY text").fetchall()
+        assert [(len(row), row[2]) for row in rows] == [(10, "text 1"), (10, "text 2")]
+        connection.execute("DELETE FROM replies WHERE text = 'text 1'")
+        connection.execute("VACUUM")
+        other = (*rows[0][:2], "another text", *rows[0][3:])
+        connection.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", other)
+    with CacheFile(path).open_read_only() as replies:
+        assert {cached.reply.text: cached.reply.digits for cached in replies.read_all()} == {
+            "another text": None,
+            "text 2": (digit(5),),
+        }
+
+
+def test_pruning_deletes_the_digits_of_the_deleted_replies_only(path):
+    with CacheFile(path).open() as replies:
+        for text, time_s in (("1", 5), ("2", 9)):
+            replies.put(cached_reply(text, time_s=time_s, digits=(digit(5),)))
+        assert replies.delete(ReplyFilter(before_s=7)) == 1
+        assert [cached.reply.digits for cached in replies.read_all()] == [(digit(5),)]
+        assert replies._connection.execute("SELECT count(*) FROM digits").fetchall() == [(1,)]
+
+
+def test_a_reply_is_stored_with_its_digits_or_not_at_all(path):
+    with CacheFile(path).open() as replies:
+        replies._connection.execute("DROP TABLE digits")
+        with pytest.raises(sqlite3.OperationalError, match="digits"):
+            replies.put(cached_reply("1", digits=(digit(5),)))
+    assert texts(path) == []
+
+
+@pytest.mark.parametrize("digits", ["'['", "'[{}]'", "7", "x'ff'", f"'{json.dumps([asdict(digit(3))])}'"])
+def test_a_reply_with_unusable_digits_is_read_without_them(path, digits):
+    with CacheFile(path).open() as replies:
+        replies.put(record := cached_reply("1", digits=(digit(5),)))
+        replies._connection.execute(f"UPDATE digits SET digits = {digits}")  # noqa: S608 - constants
+        assert replies.find(record.signature, record.request_key) == replace(record.reply, digits=None)
 
 
 def test_a_key_of_version_1_is_still_the_key_of_its_request(tmp_path):
@@ -355,6 +405,18 @@ def test_what_is_readable_of_a_damaged_cache_can_be_exported(path, tmp_path, cap
     assert set(texts(new)) <= {text * 2000 for text in NUMBERS}
 
 
+def test_replies_whose_digits_are_damaged_can_be_exported_without_them(path, tmp_path, capsys):
+    records = [cached_reply(number, digits=(digit(5),)) for number in range(9)]
+    with CacheFile(path).open() as replies:
+        for record in records:
+            replies.put(record)
+        ((root,),) = replies._connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'digits'").fetchall()
+    overwrite(path, root - 1)
+    assert cache_command.run(["export", str(tmp_path / "r.jsonl"), "--cache", str(path)], {}) == 1
+    assert "Exported 9 replies that can be read" in capsys.readouterr().err
+    assert list(read_export(tmp_path / "r.jsonl")) == [cached_reply(number) for number in range(9)]
+
+
 # The export.
 
 FIELDS = json.loads(export_line(cached_reply("1")))
@@ -377,6 +439,17 @@ def usage(**changed):
     return {"usage": {**FIELDS["usage"], **changed}}
 
 
+def digits(*offsets, logprobs=(-1.5, None, *[-3] * 8)):
+    return {"digits": [{"offset": offset, "logprobs": logprobs} for offset in offsets]}
+
+
+def test_digits_are_absent_from_an_export_without_them_and_may_be_null(tmp_path):
+    assert "digits" not in FIELDS
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({**FIELDS, "digits": None}))
+    assert list(read_export(path)) == [cached_reply("1")]
+
+
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
@@ -396,6 +469,20 @@ def usage(**changed):
         pytest.param(usage(cost_usd="1 USD"), "`cost_usd` is '1 USD'", id="cost as text"),
         pytest.param(usage(cost_usd=float("nan")), "`cost_usd`", id="not a number"),
         pytest.param(usage(cost_usd=10**400), "`cost_usd`", id="an impossible cost"),
+        pytest.param({"digits": {"offset": 5}}, "`digits` is {'offset': 5}", id="digits that are no list"),
+        pytest.param({"digits": [{"offset": 5}]}, "`logprobs` is missing", id="no log-probabilities"),
+        pytest.param(digits(5, logprobs=[-1] * 9), "`logprobs` is [-1, -1", id="nine log-probabilities"),
+        pytest.param(digits(5, logprobs=[0.1] * 10), "`logprobs` is 0.1", id="a probability above 1"),
+        pytest.param(digits(5, logprobs=[float("nan")] * 10), "`logprobs` is nan", id="NaN as log-probability"),
+        pytest.param(digits(5, logprobs=[float("-inf")] * 10), "`logprobs` is -inf", id="minus infinity"),
+        pytest.param(digits(5, logprobs=["-1"] * 10), "`logprobs` is '-1'", id="log-probabilities as text"),
+        pytest.param(digits(-1), "`offset` is -1", id="a negative offset"),
+        pytest.param(digits(True), "`offset` is True", id="true as offset"),
+        pytest.param(digits(4), "the offsets in `digits`", id="the offset of a space"),
+        pytest.param(digits(6), "the offsets in `digits`", id="an offset behind the text"),
+        pytest.param(digits(5, 5), "the offsets in `digits`", id="an offset twice"),
+        pytest.param({"text": "4²3", **digits(1)}, "the offsets in `digits`", id="a digit that is not ASCII"),
+        pytest.param({"text": "4²3", **digits(2, 0)}, "the offsets in `digits`", id="another order"),
     ],
 )
 def test_a_line_that_is_no_reply_is_an_error_with_its_number(tmp_path, changed, problem):

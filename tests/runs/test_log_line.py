@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -56,16 +57,25 @@ def test_a_record_may_have_an_expected_score() -> None:
     assert log_line.sample(line(), 5).expected == NO_PROBABILITIES
 
 
-def test_a_reply_keeps_its_digits() -> None:
-    reply = replace(REPLY, digits=(DigitToken(offset=7, logprobs=(None, -0.5, *[None] * 8)),))
-    assert log_line.sample(json.loads(json.dumps(line(replies=[asdict(reply)]))), 5).replies == (reply,)
-
-
 def test_a_benchmark_without_judge_images_or_gold_needs_less() -> None:
     logged = line(replies=..., images=..., signature=...)
     del logged["target"]
     sample = log_line.sample(logged, 5)
     assert (sample.replies, sample.gold, sample.signature, sample.groups) == ((), (), "", {})
+
+
+def test_digits_of_a_reply_are_read() -> None:
+    reply = replace(REPLY, digits=(DigitToken(offset=7, logprobs=(-0.5, None, *[-2.25] * 8)),))
+    for logged in (asdict(reply), json.loads(json.dumps(asdict(reply)))):
+        assert log_line.replies({"replies": [logged]}) == (reply,)
+
+
+@pytest.mark.parametrize("offset", [-1, 6, 8, True, None, "7"])
+@pytest.mark.parametrize("logprobs", [[-1.0] * 9, [1.0] * 10, [math.nan] * 10, ["-1"] * 10, "0123456789", None])
+def test_digits_that_are_impossible_are_left_out(offset: object, logprobs: object) -> None:
+    for digit in ({"offset": offset, "logprobs": [-1.0] * 10}, {"offset": 7, "logprobs": logprobs}, offset):
+        for digits in ([digit], digit):
+            assert log_line.replies({"replies": [{**asdict(REPLY), "digits": digits}]}) == (REPLY,)
 
 
 @pytest.mark.parametrize("name", ["id", "official", "robust", "category"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import CachedReply, export_line
 from support.judges import SIGNATURE
 
@@ -19,9 +21,25 @@ _usages = st.builds(
     reasoning_tokens=_counts,
     cost_usd=st.none() | st.floats(0, 1e6, allow_nan=False),
 )
-any_reply = st.builds(
-    JudgeReply, text=any_text, model=any_text, usage=_usages, finish=st.sampled_from(["stop", "length"])
+_logprobs = st.lists(st.none() | st.floats(-50, 0), min_size=10, max_size=10)
+
+
+@st.composite
+def _with_digits(draw: st.DrawFn, replies: st.SearchStrategy[JudgeReply]) -> JudgeReply:
+    """A reply, some of its digits with probabilities."""
+    reply = draw(replies)
+    offsets = [match.start() for match in re.finditer("[0-9]", reply.text) if draw(st.booleans())]
+    return replace(reply, digits=tuple(DigitToken(offset=n, logprobs=tuple(draw(_logprobs))) for n in offsets))
+
+
+_plain_reply = st.builds(
+    JudgeReply,
+    text=any_text | st.text("4 .é"),
+    model=any_text,
+    usage=_usages,
+    finish=st.sampled_from(["stop", "length"]),
 )
+any_reply = _plain_reply | _with_digits(_plain_reply)
 cached_replies = st.builds(
     CachedReply,
     signature=any_text,
@@ -31,14 +49,18 @@ cached_replies = st.builds(
 )
 
 
+def digit(offset: int, logprob: float = -0.25) -> DigitToken:
+    return DigitToken(offset=offset, logprobs=(None, *[logprob] * 9))
+
+
 def cached_reply(
-    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25
+    number, text=None, *, signature=SIGNATURE, model="drawn-1", time_s=1_700_000_000, cost_usd=0.25, digits=None
 ) -> CachedReply:
     usage = Usage(input_tokens=7, output_tokens=3, cost_usd=cost_usd)
     return CachedReply(
         signature=signature,
         request_key=hashlib.sha256(str(number).encode()).hexdigest(),
-        reply=JudgeReply(text=text or f"text {number}", model=model, usage=usage),
+        reply=JudgeReply(text=text or f"text {number}", model=model, usage=usage, digits=digits),
         time_s=time_s,
     )
 
