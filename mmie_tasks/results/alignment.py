@@ -15,6 +15,7 @@ from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import table
 from mmie_tasks.core.verdict import COVERAGE_FLOOR, Scored, Tally, Unscored, mean_of
+from mmie_tasks.results.commands import require_kind
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import floor_of, metrics_of
@@ -85,13 +86,18 @@ class AlignedRuns:
     Args:
         runs: At least one.
         labels: Their names in messages.
-        score_kind: Official or robust.
+        score_kind: Official, robust or expected.
 
     Attributes:
         floor: Of coverage, below which a metric has no value, 0 to 1.
+
+    Raises:
+        SettingWrong: A run has no scores of this kind.
     """
 
     def __init__(self, runs: Sequence[TaskRun], labels: Sequence[str], score_kind: ScoreKind) -> None:
+        for run, label in zip(runs, labels, strict=True):
+            require_kind(run, label, score_kind)
         by_id = [run.by_id for run in runs]
         self.ids: tuple[str, ...] = tuple(sorted({id_ for samples in by_id for id_ in samples}))
         self.benchmark: Benchmark = runs[0].benchmark

@@ -6,14 +6,16 @@ import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.files import json_problem
+from mmie_tasks.core.tables import listed
 from mmie_tasks.runs import log_files
-from mmie_tasks.runs.benchmark import SCORE_KINDS
-from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.benchmark import ScoreKind
+from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.summary import reasons_of
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
 _IDS_HINT = "one id per line, or a JSON list of ids"
@@ -54,9 +56,9 @@ def result_parser(
         parser.add_argument(
             "--reading",
             dest="score_kind",
-            choices=SCORE_KINDS,
+            choices=get_args(ScoreKind),
             default="official",
-            help="the official or the robust score; default: %(default)s",
+            help="the official, robust or expected score; default: %(default)s",
         )
     if top is not None:
         help_text = "list at most N samples; default: %(default)s"
@@ -118,6 +120,25 @@ def open_run(source: str, tasks: Sequence[str] = ()) -> Run:
         folders = ", ".join(f"`{run.folder}`" for run in runs)
         raise SettingWrong(f"`{source}` contains {len(runs)} runs: {folders}.", hint="name one of them")
     return runs[0]
+
+
+def require_kind(task_run: TaskRun, label: str, kind: ScoreKind) -> None:
+    """Check that a task of a run has scores of a kind.
+
+    Args:
+        task_run: The task.
+        label: The run's name, for the message.
+        kind: Which scores.
+
+    Raises:
+        SettingWrong: No sample has an expected score.
+    """
+    if kind not in task_run.score_kinds:
+        raise SettingWrong(
+            f"`{task_run.task}` of `{label}` has no {kind} scores: {listed(reasons_of(task_run, kind))}.",
+            hint="only a judge that reports the probabilities of its digits gives them; `--tasks` selects other tasks, "
+            "`--reading official` other scores",
+        )
 
 
 def common_tasks(runs: Mapping[str, Run]) -> list[str]:

@@ -208,7 +208,7 @@ class CompareOptions:
     """Options of the comparison.
 
     Attributes:
-        score_kind: Official or robust.
+        score_kind: Official, robust or expected.
         resamples: Of the intervals and tests.
         correction: For testing many metrics of one kind.
         top: How many differing samples to list.

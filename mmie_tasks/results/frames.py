@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Verdict
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, LoggedSegment, Scale
+from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SCORE_COLUMNS = ("task", "metric", "title", "group", "kind", "percent", "low", "high", "scored", "total", "why_not")
 """The columns of `LoadedRun.scores`."""
+
+_KINDS: tuple[ScoreKind, ...] = get_args(ScoreKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,9 @@ class LoadedRun:
         Columns:
 
         * ``id``: unique in the task
-        * ``official``, ``robust``: points on the benchmark's own scale; NaN without a score
-        * ``official_percent``, ``robust_percent``: the same in percent of full marks
+        * ``official``, ``robust``, ``expected``: points on the benchmark's own scale; NaN without a score
+        * ``official_percent``, ``robust_percent``, ``expected_percent``: the same in percent of full marks
+        * ``entropy_bits``: entropy of the probabilities behind the expected score; NaN without them
         * ``unscored``, ``robust_unscored``: the reason why there is no score, else None;
           ``unscored_detail``: more about the first
         * ``differ``: whether official and robust points differ, or only one of them exists
@@ -86,7 +90,7 @@ class LoadedRun:
         * ``task``: its name in lmms-eval
         * ``metric``: the row's name in the runner's table, such as ``official_SA``; ``title``: for
           display; ``group``: metrics of one group belong together (``headline``, ``category``)
-        * ``kind``: ``official`` or ``robust``
+        * ``kind``: ``official``, ``robust`` or, where a sample has an expected score, ``expected``
         * ``percent``: the score; NaN if there is none, and ``why_not`` says why. ``low`` and
           ``high``: the ends of its 95 % interval
         * ``scored``, ``total``: number of samples with points, and of all that count for the metric
@@ -114,8 +118,9 @@ def load_run(source: str | Path) -> LoadedRun:
 def _sample_row(sample: LoggedSample, scale: Scale) -> dict[str, object]:
     row: dict[str, object] = {
         "id": sample.id,
-        **{kind: _points(sample.verdict(kind)) for kind in SCORE_KINDS},
-        **{f"{kind}_percent": _percent(sample.verdict(kind), scale) for kind in SCORE_KINDS},
+        **{kind: _points(sample.verdict(kind)) for kind in _KINDS},
+        **{f"{kind}_percent": _percent(sample.verdict(kind), scale) for kind in _KINDS},
+        "entropy_bits": math.nan if sample.entropy_bits is None else sample.entropy_bits,
         "unscored": None if isinstance(sample.official, Scored) else sample.official.reason,
         "robust_unscored": None if isinstance(sample.robust, Scored) else sample.robust.reason,
         "unscored_detail": None if isinstance(sample.official, Scored) else sample.official.detail,
@@ -164,7 +169,7 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
 def _score_rows(task_run: TaskRun) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for metric in metrics_of([task_run]):
-        for kind in SCORE_KINDS:
+        for kind in task_run.score_kinds:
             value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
             if value is None:
                 continue

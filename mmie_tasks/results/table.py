@@ -26,7 +26,7 @@ Format: TypeAlias = Literal["md", "csv", "latex"]
 
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _NOT_RUN = "-"
-_CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says robust."
+_CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
 
 
@@ -38,7 +38,7 @@ class Column:
         task: The task's name in lmms-eval.
         benchmark: The benchmark that the task belongs to.
         metric: The metric.
-        kind: Official or robust.
+        kind: Official, robust or expected.
     """
 
     task: str
@@ -53,7 +53,7 @@ class Column:
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [self.benchmark.title if is_whole else self.task]
         words += [] if is_task_itself else [self.metric.name]
-        words += ["robust"] if self.kind == "robust" else []
+        words += [] if self.kind == "official" else [self.kind]
         return " ".join(filter(None, words))
 
 
@@ -131,7 +131,13 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
     """
     options = _parser().parse_args(arguments)
     runs = open_runs(options.runs, listed_names(options.tasks))
-    scores = score_table(runs, listed_names(options.columns), robust=options.robust, published=options.published)
+    scores = score_table(
+        runs,
+        listed_names(options.columns),
+        robust=options.robust,
+        expected=options.expected,
+        published=options.published,
+    )
     if options.json:
         return json.dumps(as_json(scores), indent=2, ensure_ascii=False)
     file_format: Format = options.format or _SUFFIXES.get(Path(options.output or "").suffix, "md")
@@ -153,6 +159,9 @@ def _parser() -> argparse.ArgumentParser:
         "%(default)s",
     )
     parser.add_argument("--robust", action="store_true", help="add a column with the robust score beside each official")
+    parser.add_argument(
+        "--expected", action="store_true", help="add a column with the expected score, where a run has it"
+    )
     parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
     parser.add_argument("--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file; default: print it")
@@ -160,7 +169,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def score_table(
-    runs: Sequence[Run], groups: Sequence[str] = ("headline",), *, robust: bool = False, published: bool = False
+    runs: Sequence[Run],
+    groups: Sequence[str] = ("headline",),
+    *,
+    robust: bool = False,
+    expected: bool = False,
+    published: bool = False,
 ) -> ScoreTable:
     """The table of runs.
 
@@ -169,17 +183,22 @@ def score_table(
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the papers' own columns,
             which are those of the runner's table; ``all`` for every metric.
         robust: Whether a column with the robust score follows each official one.
+        expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
 
     Raises:
         SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
-    columns = _columns(runs, groups, ("official", "robust") if robust else ("official",))
+    wanted: dict[ScoreKind, bool] = {"official": True, "robust": robust, "expected": expected}
+    columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted])
     rows = [_run_row(run_, columns) for run_ in runs]
     remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     remarks += [
         f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
     ]
+    if expected:
+        without = dict.fromkeys(c.task for c in columns).keys() - {c.task for c in columns if c.kind == "expected"}
+        remarks += [f"{task}: no run has expected scores." for task in sorted(without)]
     if published:
         rows += _published_rows(columns)
         titles = {c.benchmark.title: None for c in columns if not c.benchmark.published_rows}
@@ -189,20 +208,24 @@ def score_table(
 
 def _columns(runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind]) -> tuple[Column, ...]:
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
-    metrics_by_task = {task: metrics_of([run_.tasks[task] for run_ in runs if task in run_.tasks]) for task in tasks}
+    task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
+    metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
     available = dict.fromkeys(metric.kind for metrics in metrics_by_task.values() for metric in metrics)
     names = [*available, "paper", "all"]
     if unknown := [group for group in groups if group not in names]:
         raise SettingWrong(
             f"`--columns`: these runs have no columns `{unknown[0]}`.", hint=f"one of {', '.join(names)}"
         )
-    benchmarks = {task: next(run_.tasks[task].benchmark for run_ in runs if task in run_.tasks) for task in tasks}
+    kinds_by_task = {
+        task: {kind for run_ in of_task for kind in run_.score_kinds} for task, of_task in task_runs.items()
+    }
     return tuple(
-        Column(task=task, benchmark=benchmarks[task], metric=metric, kind=kind)
+        Column(task=task, benchmark=task_runs[task][0].benchmark, metric=metric, kind=kind)
         for task, metrics in metrics_by_task.items()
         for metric in metrics
         if metric.kind in groups or "all" in groups or ("paper" in groups and (metric is metrics[0] or metric.in_table))
         for kind in kinds
+        if kind in kinds_by_task[task]
     )
 
 
@@ -233,7 +256,7 @@ def _published_rows(columns: Sequence[Column]) -> list[Row]:
 
     def cell(model: str, column: Column) -> Cell | None:
         row = published[column.benchmark.name].get(model)
-        if row is None or column.kind == "robust" or column.task != column.benchmark.name:
+        if row is None or column.kind != "official" or column.task != column.benchmark.name:
             return None
         percent = row.scores.get(column.metric.name)
         return None if percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))

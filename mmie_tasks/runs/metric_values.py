@@ -89,7 +89,7 @@ def metric_value(
     Args:
         samples: Of one benchmark.
         metric: What to compute.
-        kind: Official or robust verdicts.
+        kind: Official, robust or expected verdicts.
         scale: The benchmark's scale.
         resamples: Bootstrap resamples; 0 computes no interval.
     """

@@ -52,6 +52,8 @@ def row(name: str, title: str, *percents: float | None) -> Json:
         }
         for percent in percents
     ]
+    if (first := percents[0]) is not None:  # the second run has no expected scores
+        cells[0]["expected"] = figure(first + 0.5, low=None, high=None)
     return {"name": name, "title": title, "cells": cells, "difference": difference(*percents)}
 
 
@@ -136,6 +138,7 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
         "answer": [{"text": text}, {"image": PIXEL, "alt": text, "note": ""}],
         "official": verdict(official),
         "robust": verdict(robust),
+        "expected": {"points": 4.31, "reading": "", "entropy_bits": 0.8} if signature == 0 else None,
         "replies": [reply],
         "signature": signature,
         "facts": {"characters": 12.0, "fits": True, text[:40]: text[:60]},
@@ -203,13 +206,19 @@ def hostile() -> Json:
         "notes": [[None, ATTACK], [1, HOSTILE[1]]],
         "spend": [[0, {**spent, "output_tokens": 70, "cost_usd": 0.5}]],
         "tables": [
-            {"kind": "headline", "title": "Headline", "rows": [stored]},
+            {"kind": "headline", "title": "Headline", "has_expected": True, "rows": [stored]},
             {
                 "kind": "category",
                 "title": "By category",
+                "has_expected": True,
                 "rows": [row(str(index), text, 10.0, 20.0) for index, text in enumerate(HOSTILE)],
             },
-            {"kind": "field", "title": "By field", "rows": [row("0", "Health", None, 20.0), few_pairs]},
+            {
+                "kind": "field",
+                "title": "By field",
+                "has_expected": True,
+                "rows": [row("0", "Health", None, 20.0), few_pairs],
+            },
         ],
         "charts": [
             chart("bars", labels, 2),
@@ -248,7 +257,7 @@ def large(count: int, chunk: int = 500) -> Json:
         "present": [0],
         "summaries": [summary(0)],
         "charts": [],
-        "tables": [{"kind": "headline", "title": "Headline", "rows": [row("", "All", 50.0)]}],
+        "tables": [{"kind": "headline", "title": "Headline", "has_expected": False, "rows": [row("", "All", 50.0)]}],
         "notes": [],
         "spend": [],
         "signatures": ["judge:a"],

@@ -14,7 +14,7 @@ from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_nam
 from mmie_tasks.core.bootstrap import Floats, Indices
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.verdict import Scored, Unscored
-from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.people import answer_digest, read_labels
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
@@ -132,6 +132,7 @@ def _benchmark_of(task: str | None) -> Benchmark:
 
 
 def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
+    require_kind(task_run, run.name, score_kind)
     verdicts = {sample.id: sample.verdict(score_kind) for sample in task_run.samples}
     return Rater(
         name=run.name,

@@ -276,6 +276,7 @@ def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnai
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
         "robust": _verdict_json(sample.robust),
+        "expected": _expected_json(sample) if isinstance(sample.expected, Scored) else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
         "facts": {cut(name, MAX_LABEL): _fact_json(fact) for name, fact in islice(sample.facts.items(), _MAX_FACTS)},
@@ -295,6 +296,10 @@ def _verdict_json(verdict: Verdict) -> Json:
         case Scored(points=points, reading=reading):
             return {"points": finite(points), "reading": cut(reading, MAX_LABEL)}
     return {"unscored": plain(verdict.reason), "detail": cut(verdict.detail, MAX_LABEL)}
+
+
+def _expected_json(sample: LoggedSample) -> Json:
+    return {**_verdict_json(sample.expected), "entropy_bits": finite(sample.entropy_bits)}
 
 
 def _reply_json(reply: JudgeReply) -> Json:

@@ -48,15 +48,17 @@ def metric_tables(task: JoinedTask) -> list[Json]:
     """Every metric that a run has samples for, kind by kind, the headline first, for the page.
 
     A row is a metric, with a cell for each run; None where a run has none of its samples. Where two
-    runs can be compared it has their difference, else None.
+    runs can be compared it has their difference, else None. ``has_expected`` is whether a run has expected scores.
     """
     differences = _differences(task)
+    has_expected = any("expected" in run.score_kinds for _, run in task.present)
     tables: dict[str, Json] = {}
     for metric in metrics_of([run for _, run in task.present]):
         cells = [None if run is None else _cell(run, metric) for run in task.runs]
         if any(cells):
             title = _TABLE_TITLES.get(metric.kind, f"By {metric.kind}")
-            table = tables.setdefault(metric.kind, {"kind": metric.kind, "title": title, "rows": []})
+            head = {"kind": metric.kind, "title": title, "has_expected": has_expected}
+            table = tables.setdefault(metric.kind, {**head, "rows": []})
             difference = differences.get((metric.kind, metric.name))
             row = {"name": metric.name, "title": metric.title, "cells": cells, "difference": difference}
             table["rows"].append(row)
@@ -99,13 +101,14 @@ def _is_same(stored: float, percent: float) -> bool:
 
 
 def _cell(run: TaskRun, metric: Metric) -> Json | None:
-    """One metric of one run, by score, and the number of samples whose two scores differ."""
+    """One metric of one run, by score, and the number of samples whose official and robust scores differ."""
     scale = run.benchmark.scale
     samples = [sample for sample in run.samples if metric.stratum(sample) is not None]
     cell: Json = {}
-    for kind in SCORE_KINDS:
+    for kind in run.score_kinds:
+        resamples = 0 if kind == "expected" else RESAMPLES  # nearly all points differ, which makes resampling slow
         name = f"{kind}_{metric.name}" if metric.name else kind
-        if (value := metric_value(samples, metric, kind, scale)) is not None:
+        if (value := metric_value(samples, metric, kind, scale, resamples)) is not None:
             stored = run.stored.get(name)  # by the runner; earlier versions have fractions for MileBench
             if stored is not None and value.percent is not None and _is_same(stored, value.percent):
                 stored = None  # shown only where it differs from the value of the samples

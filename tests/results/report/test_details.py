@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.report_runs import SIGNATURE, sample
 
+from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.html import MAX_TEXT, EmbeddedImage
 from mmie_tasks.results.report.page import CHUNK_BYTES, pack
@@ -119,6 +120,9 @@ def test_verdicts_facts_and_parts_are_shown() -> None:
     shown_run = detail_of(sample("1", None, 3, facts=facts, parts=parts))["runs"][0]
     assert shown_run["official"] == {"unscored": "unparsed", "detail": "no number"}
     assert shown_run["robust"] == {"points": 3, "reading": "3"}
+    assert shown_run["expected"] is None
+    certain = detail_of(sample("1", 4, expected=Scored(4.31), entropy_bits=0.8))["runs"][0]
+    assert certain["expected"] == {"points": 4.31, "reading": "", "entropy_bits": 0.8}
     assert shown_run["facts"] == {"tiles": 3, "whole": True, "shape": "json", "odd": "n/a"}
     assert shown_run["parts"] == {"official": {"look": 0.5}, "robust": {}}
 

@@ -95,6 +95,19 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
+def test_the_expected_score_stands_beside_the_robust_one_where_a_run_has_one(
+    opened: Open, hostile: Path, large: Path
+) -> None:
+    page = opened(hostile)
+    first, second, _ = page.locator(".scores tbody").first.locator("tr").all()
+    expect(first.locator("[data-label=expected]")).to_have_text("48.61")
+    expect(second.locator("[data-label=expected]")).to_have_text("–")
+    columns = page.locator(".scores thead th").all_inner_texts()
+    assert columns[columns.index("Robust score") + 1] == "Expected score"
+    expect(page.locator("section.task table").first.locator("tbody tr").first).to_contain_text("48.61")
+    assert "xpected" not in opened(large).locator("html").inner_text()
+
+
 def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, hostile: Path) -> None:
     task = section(opened(hostile, "#mmie"))
     expect(task.locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")

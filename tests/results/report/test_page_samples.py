@@ -156,6 +156,13 @@ def test_a_sample_that_is_not_in_a_run_shows_a_message(opened: Open, hostile: Pa
     expect(section(page).locator(".sample[open] .of-run").nth(1)).to_contain_text("not in this run")
 
 
+def test_the_expected_score_of_a_sample_has_its_entropy(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, f"#mmie/{quote(IDS[0], safe='')}")
+    first, second = section(page).locator(".sample[open] .of-run").all()
+    expect(first.locator(".verdict").nth(2)).to_have_text("expected4.31 of 6 (entropy 0.80 bits)")
+    assert second.locator(".verdict").count() == 2
+
+
 def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[2], safe='')}")
     sample = section(page).locator(".sample[open]")

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from support.report_runs import SCALE, SKETCH, run, sample
 
+from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.compare import CompareOptions, compare
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables
@@ -35,6 +36,17 @@ def test_every_cell_equals_the_metric_value_of_its_run() -> None:
             assert cell[reading]["low"] == pytest.approx(figure.interval.low, abs=1e-6)
             assert (cell[reading]["scored"], cell[reading]["total"]) == (figure.scored, figure.total)
     assert headline["cells"][0]["differ"] == 1
+
+
+def test_only_a_run_with_expected_scores_has_a_cell_for_them() -> None:
+    judged = [replace(entry, expected=Scored(1.5)) for entry in SAMPLES]
+    headline, categories = tables_of(run("one", SAMPLES), run("two", judged))[:2]
+    assert headline["has_expected"]
+    assert categories["has_expected"]
+    first, second = headline["rows"][0]["cells"]
+    assert "expected" not in first
+    assert (second["expected"]["percent"], second["expected"]["low"]) == (37.5, None)
+    assert not any(table["has_expected"] for table in tables_of(run("one", SAMPLES)))
 
 
 def test_metrics_without_samples_are_left_out_and_kinds_keep_their_order() -> None:

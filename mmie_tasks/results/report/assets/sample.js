@@ -11,7 +11,7 @@ function runName(runs, index) {
   return element("span", { class: `run run-${index % 6}` }, element("bdi", {}, runs[index].name));
 }
 
-/** The official or the robust verdict. */
+/** The official, the robust or the expected verdict. */
 function verdictLine(kind, verdict, differs, task) {
   const name = element("span", { class: "reading" }, kind);
   if ("unscored" in verdict) {
@@ -21,7 +21,8 @@ function verdictLine(kind, verdict, differs, task) {
   const points = element("b", {}, formatPoints(verdict.points, task));
   const reading = verdict.reading ? element("q", { class: "log-text", dir: "auto" }, verdict.reading) : "";
   const style = differs ? "verdict differs" : "verdict";
-  const from = element("span", { class: "faint" }, ` of ${task.full_marks}`, reading ? " read from " : "");
+  const entropy = typeof verdict.entropy_bits === "number" ? ` (entropy ${verdict.entropy_bits.toFixed(2)} bits)` : "";
+  const from = element("span", { class: "faint" }, ` of ${task.full_marks}${entropy}`, reading ? " read from " : "");
   return element("p", { class: style }, name, points, from, reading);
 }
 
@@ -74,7 +75,7 @@ function componentTable(parts) {
 function runBlock(detail, run, { task, runs }) {
   const title = element("h4", {}, runName(runs, run));
   if (!detail) return element("div", { class: "of-run" }, title, element("p", { class: "faint" }, "not in this run"));
-  const { official, robust } = detail;
+  const { official, robust, expected } = detail;
   const differs = differ(official.points ?? null, robust.points ?? null);
   const replies = detail.replies ?? [];
   const none = element("p", { class: "faint" }, "empty answer");
@@ -84,6 +85,7 @@ function runBlock(detail, run, { task, runs }) {
     title,
     verdictLine("official", official, differs, task),
     verdictLine("robust", robust, differs, task),
+    expected ? verdictLine("expected", expected, false, task) : null,
     element("h5", {}, "Answer"),
     detail.answer.length > 0 ? segments(detail.answer) : none,
     ...replies.map((reply, index) => replyBlock(reply, index, replies.length)),
