@@ -102,6 +102,23 @@ def test_further_columns_and_robust_scores_on_request() -> None:
         score_table([MODEL_A], ["field"])
 
 
+def test_expected_scores_have_a_column_where_a_run_has_one(tmp_path: Path) -> None:
+    write_run(tmp_path, "mmie", mmie_lines(30, unscored=0, with_digits=30))
+    write_run(tmp_path, "mia_bench", mia_lines(16))
+    text = run_table([str(tmp_path), "--expected", "--robust"], {})
+    rows = rows_of(text)
+    assert [title for title in rows["model"] if "MIA-Bench" not in title] == ["MMIE", "MMIE robust", "MMIE expected"]
+    assert "MIA-Bench expected" not in rows["model"]
+    task = open_run(str(tmp_path)).tasks["mmie"]
+    value = metric_value(task.samples, task.benchmark.metrics[0], "expected", task.benchmark.scale)
+    assert value is not None
+    assert rows[tmp_path.name][-1].startswith(f"{value.percent:.2f} [")
+    assert "mia_bench: no run has expected scores." in text
+    assert "MMIE expected" not in run_table([str(tmp_path)], {})
+    published = rows_of(run_table([str(tmp_path), "--expected", "--published", "--tasks", "mmie"], {}))
+    assert published["EMU-2 (published)"][1] == "-"
+
+
 def test_the_papers_own_columns_are_those_of_the_runners_table(two_models: list[str]) -> None:
     scores = score_table([open_run(word) for word in two_models], ["paper"])
     names = {
