@@ -11,16 +11,18 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mmie_tasks.http.client import MAX_BODY_BYTES
 from mmie_tasks.judges.base import JudgeRequest
-from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error
+from support.judge_server import HANG, HANG_UP, Body, Says, Sent, completion, error, reporting
 
 UNTIL_ANSWERED = None
 REQUEST = JudgeRequest(parts=("question 0",), max_tokens=50)
+WANTS_DIGITS = replace(REQUEST, wants_digits=True)
 GZIP = {"content-encoding": "gzip"}
 HEAD = "| fault | what the judge does | requests at most | if it lasts |\n| --- | --- | --- | --- |\n"
 
@@ -64,6 +66,17 @@ def only_accepting(**parameters: str) -> Says:
             if name in body:
                 return error(400, code=code, param=name, message=f"Unsupported: '{name}'")
         return "5"
+
+    return says
+
+
+def with_at_most(top_logprobs: int, rejection: Sent) -> Callable[[Body], str | Body | Sent]:
+    """A server with log-probabilities of this many alternatives, which rejects requests for more."""
+
+    def says(body: Body) -> Body | Sent:
+        if body.get("top_logprobs", 0) > top_logprobs or (body.get("logprobs") and not top_logprobs):
+            return rejection
+        return reporting("5")(body)
 
     return says
 
@@ -160,6 +173,26 @@ FAULTS = (
         requests=3,
         reason=None,
         cases=(Case("both", only_accepting(max_tokens="unsupported_parameter", temperature="unsupported_value")),),
+    ),
+    Fault(
+        name="`logprobs` or `top_logprobs` is rejected",
+        action="sends the request again with 5 instead of 10 `top_logprobs`, then without",
+        requests=3,
+        reason=None,
+        cases=tuple(
+            Case(f"logprobs-{status}", with_at_most(0, error(status, message="no logprobs here")))
+            for status in (400, 403, 422, 500, 501)
+        ),
+        request=WANTS_DIGITS,
+    ),
+    Fault(
+        name="a request with `logprobs` fails, for no known reason",
+        action="sends a 400 or 422 again without `logprobs`, at once, unless the server accepted them before; "
+        "does so with other failures after the second",
+        requests=3,
+        reason=None,
+        cases=(Case("logprobs-502", with_at_most(0, error(502, message="Internal Server Error"))),),
+        request=WANTS_DIGITS,
     ),
     Fault(
         name="content filter, refusal, 400, 413, 422",

@@ -44,11 +44,12 @@ from mmie_tasks.judges.openai.batch_store import (
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.models import Adaptations, Dialect, dialect_of
 from mmie_tasks.judges.openai.settings import Settings, public_address
-from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion
+from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
 """The price of a batch, as a fraction of the price of the same requests sent online."""
 
+_MAX_REQUESTS_WITH_LOGPROBS = 1000  # in one batch, whose results are read into memory: 200 KB each
 _AGAIN = "run the same command again to retry"
 _FAULTS = (JudgeUnavailable, Rejected, OSError)
 
@@ -175,6 +176,8 @@ class BatchRun:
         provider: Provider,
         dialect: Dialect,
     ) -> None:
+        if any(top_logprobs_of(request, settings, dialect) for request in waiting.values()):
+            limits = replace(limits, requests=min(limits.requests, _MAX_REQUESTS_WITH_LOGPROBS))
         self.running: list[RunningBatch] = []
         self._waiting = waiting
         self._done: dict[str, Outcome] = {}

@@ -6,6 +6,7 @@ A model that is in no table works like any other; its price is unknown.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -16,6 +17,8 @@ from mmie_tasks.judges.base import JudgeRequest
 WARN_DAYS = 60
 HEADROOM = 8192
 """Tokens that a reasoning model may use on top of its reply. Unused ones cost nothing."""
+TOP_LOGPROBS, FEWER_TOP_LOGPROBS = 10, 5
+"""Alternatives per token to request log-probabilities of: at first, and where that is too many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +49,17 @@ class Dialect:
         max_tokens_name: The parameter that limits the reply.
         takes_temperature: Whether the temperature may be set.
         headroom: Tokens added to the limit, because hidden reasoning counts against it.
+        top_logprobs: The most alternatives per token with log-probabilities; 0 if none may be requested.
     """
 
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     takes_temperature: bool = True
     headroom: int = 0
+    top_logprobs: int = TOP_LOGPROBS
 
 
 PLAIN = Dialect()
-REASONING = Dialect(max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM)
+REASONING = Dialect(max_tokens_name="max_completion_tokens", takes_temperature=False, headroom=HEADROOM, top_logprobs=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +69,14 @@ class Adaptations:
     Attributes:
         dialects: The parameters that a server accepts, by its address.
         out_of_tokens: Requests that got a reply without text at the token limit; they are sent again with headroom.
+        accept_logprobs: Addresses of servers that replied to a request for log-probabilities.
+        failures: How often a request for log-probabilities failed for an unknown reason.
     """
 
     dialects: dict[str, Dialect] = field(default_factory=dict)
     out_of_tokens: set[JudgeRequest] = field(default_factory=set)
+    accept_logprobs: set[str] = field(default_factory=set)
+    failures: Counter[JudgeRequest] = field(default_factory=Counter)
 
 
 _GPT_4O = Price(input_usd=2.50, output_usd=10.00)

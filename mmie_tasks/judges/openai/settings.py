@@ -48,6 +48,7 @@ def open_judge(
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0,
     max_tokens: PositiveInt | None = None,
     detail: str | None = None,
+    logprobs: bool = True,
     timeout: PositiveFloat = 120.0,
     patience: PositiveFloat = 120.0,
     max_concurrency: PositiveInt = 100,
@@ -70,6 +71,7 @@ def open_judge(
         temperature: From 0 to 2, or None for the server's default.
         max_tokens: Longest reply in tokens, instead of the benchmark's limit.
         detail: Image resolution for the model: ``low``, ``high`` or ``auto``.
+        logprobs: Whether the probabilities of digits are requested with replies where they are of use.
         timeout: Seconds that one attempt may take.
         patience: Seconds without any reply after which all remaining requests are given up.
         max_concurrency: Most requests in flight to each server; the actual number adapts.
@@ -108,6 +110,7 @@ def open_judge(
         temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
+        logprobs=logprobs,
         price=token_price,
         max_cost_usd=None if max_cost is None else max_cost / processes,
         patience_s=patience,
@@ -147,6 +150,7 @@ class Settings:
     temperature: float | None
     max_tokens: int | None
     detail: str | None
+    logprobs: bool
     price: Price | None
     max_cost_usd: float | None
     patience_s: float

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import mimetypes
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import openai
 from loguru import logger
 
@@ -21,12 +24,14 @@ from mmie_tasks.http.client import (
     UnusableBody,
     failure_of,
     json_count,
+    json_list,
     json_object,
     parse_json,
 )
 from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import (
+    DigitToken,
     JudgeError,
     JudgeRefused,
     JudgeReply,
@@ -36,11 +41,18 @@ from mmie_tasks.judges.base import (
     Usage,
     image_bytes,
 )
-from mmie_tasks.judges.openai.models import HEADROOM, Adaptations, Dialect, Price, dialect_of
+from mmie_tasks.judges.openai.models import FEWER_TOP_LOGPROBS, HEADROOM, Adaptations, Dialect, Price, dialect_of
 from mmie_tasks.judges.openai.settings import Settings
 
 _CHARACTERS_PER_TOKEN = 3
 _TOKENS_PER_IMAGE = 2000
+
+# With log-probabilities, a token takes about 1 KB of the response, whose size is limited.
+_MAX_TOKENS_WITH_LOGPROBS = 2048
+_MAX_FAILURES_WITH_LOGPROBS = 2  # of one request, before it is sent without
+_MAX_ALTERNATIVES = 100
+_LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = -1e99, 1e-4, 1.01  # the latter two with errors of rounding
+_DIGIT = re.compile(r"\s*([0-9])\s*")
 
 # Finish reasons, in lower case, by servers of several makers.
 _WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
@@ -79,36 +91,61 @@ class ChatServer:
         self._address = address
         self._dialects = adaptations.dialects
         self._out_of_tokens = adaptations.out_of_tokens
+        self._failures = adaptations.failures
+        self._accepts_logprobs = False
         self._dialects.setdefault(address, dialect_of(settings.model))
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
-        """Send a request; again at once if the server only rejects a parameter's name."""
-        tried: set[Dialect] = set()
-        while True:
-            dialect = self._dialects[self._address]
-            tried.add(dialect)
-            try:
-                return await self._complete(request, dialect)
-            except RequestBroken as error:
-                return Failure(kind="invalid", reason=str(error))
-            except ATTEMPT_ERRORS as error:
-                failure = failure_of(error, self._settings.secrets)
-            other = next_dialect(dialect, failure.error)
-            if other is None or other in tried:
-                return failure
-            if other == self._dialects[self._address]:
-                continue  # another request was faster
-            self._dialects[self._address] = other
-            has_temperature = other.takes_temperature or self._settings.temperature is None
+        """Send a request; again at once if the server only rejects a parameter.
+
+        What it accepts instead is remembered when it has replied, so an error of another cause changes nothing.
+        """
+        initial = dialect = self._dialects[self._address]
+        rejections: dict[Dialect, Failure] = {}
+        while isinstance(result := await self._send(request, dialect), Failure):
+            rejections[dialect] = result
+            other = next_dialect(dialect, result.error) or self._without_logprobs(request, dialect, result)
+            if other is None or other in rejections:
+                return result
+            dialect = other
+        self._accepts_logprobs |= top_logprobs_of(request, self._settings, dialect) > 0
+        if dialect != initial and self._dialects[self._address] == initial:  # else another request was faster
+            self._dialects[self._address] = dialect
+            has_temperature = dialect.takes_temperature or self._settings.temperature is None
+            has_logprobs = dialect.top_logprobs == initial.top_logprobs
             logger.warning(
-                f"The judge `{self._settings.model}` at {self._address} now gets `{other.max_tokens_name}`"
-                f"{'' if has_temperature else ', no temperature'}, because it answered {failure.error}"
+                f"The judge `{self._settings.model}` at {self._address} now gets `{dialect.max_tokens_name}`"
+                f"{'' if has_temperature else ', no temperature'}"
+                f"{'' if has_logprobs else f', {dialect.top_logprobs} `top_logprobs`'}, "
+                f"because it answered {'; '.join(dict.fromkeys(failure.reason for failure in rejections.values()))}"
             )
+        return result
+
+    def _without_logprobs(self, request: JudgeRequest, dialect: Dialect, failure: Failure) -> Dialect | None:
+        """The dialect to try after an error that names no parameter; counts those that a retry may help."""
+        if not top_logprobs_of(request, self._settings, dialect):
+            return None
+        if failure.kind in ("failed", "timed_out"):
+            self._failures[request] += 1
+        error = failure.error
+        if self._accepts_logprobs or error is None or error.status not in (400, 422) or error.is_content_filter:
+            return None
+        return replace(dialect, top_logprobs=0)
+
+    async def _send(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
+        try:
+            return await self._complete(request, dialect)
+        except RequestBroken as error:
+            return Failure(kind="invalid", reason=str(error))
+        except ATTEMPT_ERRORS as error:
+            return failure_of(error, self._settings.secrets)
 
     async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
         if request in self._out_of_tokens:
             dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
+        if self._failures[request] >= _MAX_FAILURES_WITH_LOGPROBS:
+            dialect = replace(dialect, top_logprobs=0)
         # The SDK's timeout applies to every piece of the response; this one to all of it.
         response = await asyncio.wait_for(
             self._client.chat.completions.with_raw_response.create(
@@ -142,7 +179,11 @@ def next_dialect(dialect: Dialect, error: ServerError | None) -> Dialect | None:
     >>> next_dialect(PLAIN, error).max_tokens_name
     'max_completion_tokens'
     """
-    if error is None or not error.is_parameter:
+    if error is None:
+        return None
+    if error.is_logprobs and dialect.top_logprobs:
+        return replace(dialect, top_logprobs=FEWER_TOP_LOGPROBS if dialect.top_logprobs > FEWER_TOP_LOGPROBS else 0)
+    if not error.is_parameter:
         return None
     if error.concerns(dialect.max_tokens_name):
         if dialect.max_tokens_name == "max_tokens":
@@ -181,7 +222,19 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
     }
     if settings.temperature is not None and dialect.takes_temperature:
         body["temperature"] = settings.temperature
+    if top_logprobs := top_logprobs_of(request, settings, dialect):
+        body |= {"logprobs": True, "top_logprobs": top_logprobs}
     return body
+
+
+def top_logprobs_of(request: JudgeRequest, settings: Settings, dialect: Dialect) -> int:
+    """How many alternatives per token to request log-probabilities of; 0 for none.
+
+    None if nobody wants them, and none with long replies, which they would make too large to read.
+    """
+    max_tokens = (settings.max_tokens or request.max_tokens) + dialect.headroom
+    is_of_use = request.wants_digits and settings.logprobs and max_tokens <= _MAX_TOKENS_WITH_LOGPROBS
+    return dialect.top_logprobs if is_of_use else 0
 
 
 _SIGNATURES = {
@@ -251,7 +304,100 @@ def read_completion(completion: object, *, model: str, price: Price | None = Non
         model=server_model if isinstance(server_model, str) and server_model else model,
         usage=usage_of(completion, price),
         finish="length" if is_cut else "stop",
+        digits=digits_of(choice.get("logprobs"), text),
     )
+
+
+def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
+    """The digits of a reply that are tokens of their own, from the log-probabilities of a chat completion.
+
+    Args:
+        logprobs: The field of that name of the reply's choice: parsed JSON of any shape.
+        text: The reply's text.
+
+    Returns:
+        None if the fields that are read are missing or malformed, or if the tokens do not hold the text exactly once.
+
+    >>> five, four = {"token": " 5", "logprob": -0.1}, {"token": " 4", "logprob": -2.5}
+    >>> logprobs = {"content": [{"token": "Score:", "logprob": 0}, {**five, "top_logprobs": [five, four]}]}
+    >>> [(digit.offset, digit.logprobs[4], digit.logprobs[5]) for digit in digits_of(logprobs, "Score: 5")]
+    [(7, -2.5, -0.1)]
+    """
+    tokens = [json_object(token) for token in json_list(json_object(logprobs).get("content"))]
+    spellings = [spelling for token in tokens if (spelling := _spelling_of(token)) is not None]
+    if len(spellings) < len(tokens):
+        return None
+    # Tokens may hold part of a character, so positions are in bytes at first.
+    encoded_text = text.encode(errors="surrogatepass")
+    joined = b"".join(spellings)
+    begin = joined.find(encoded_text)
+    if begin < 0 or begin != joined.rfind(encoded_text):
+        return None
+    digits, end = [], -begin
+    for token, spelling in zip(tokens, spellings, strict=True):
+        end += len(spelling)
+        digit = _digit_of(spelling)
+        if digit is None:
+            continue
+        position = end - len(spelling) + spelling.index(str(digit).encode())
+        if not 0 <= position < len(encoded_text):
+            continue  # of hidden reasoning
+        values = _digit_logprobs(token, spelling)
+        if values is None:
+            return None
+        offset = len(encoded_text[:position].decode(errors="surrogatepass"))
+        digits.append(DigitToken(offset=offset, logprobs=values))
+    return tuple(digits)
+
+
+def _spelling_of(entry: object) -> bytes | None:
+    """The bytes of a token; None if they are malformed."""
+    fields = json_object(entry)
+    match fields.get("token"), fields.get("bytes"):
+        case str(characters), None:
+            return characters.encode(errors="surrogatepass")
+        case str(), list(codes) if all(type(code) is int and 0 <= code <= 255 for code in codes):
+            return bytes(codes)
+    return None
+
+
+def _digit_of(spelling: bytes) -> int | None:
+    """The digit of a token that is a digit, with or without white space around it."""
+    match = _DIGIT.fullmatch(spelling.decode(errors="replace"))
+    return int(match[1]) if match else None
+
+
+def _digit_logprobs(token: Mapping[str, object], spelling: bytes) -> tuple[float | None, ...] | None:
+    """The log-probabilities of the digits 0 to 9 as this token; None if they are malformed.
+
+    A digit has several spellings, with and without white space; their probabilities are added up.
+    """
+    alternatives, own_logprob = json_list(token.get("top_logprobs")), _logprob_of(token)
+    if own_logprob is None or not 0 < len(alternatives) <= _MAX_ALTERNATIVES:
+        return None
+    # The generated token may be missing among its alternatives, or be listed twice.
+    pairs = dict.fromkeys((_spelling_of(entry), _logprob_of(entry)) for entry in alternatives)
+    if spelling not in (other for other, _ in pairs):
+        pairs[spelling, own_logprob] = None
+    values: list[list[float]] = [[] for _ in range(10)]
+    total = 0.0
+    for other, logprob in pairs:
+        if other is None or logprob is None:
+            return None
+        total += math.exp(logprob)
+        if (digit := _digit_of(other)) is not None:
+            values[digit].append(logprob)
+    if total > _MAX_TOTAL:
+        return None
+    return tuple(round(min(0.0, float(np.logaddexp.reduce(logs))), 4) if logs else None for logs in values)
+
+
+def _logprob_of(entry: object) -> float | None:
+    """The log-probability of a token; None if it is none."""
+    match json_object(entry).get("logprob"):
+        case int() | float() as logprob if type(logprob) is not bool and _LEAST_LOGPROB < logprob <= _MAX_LOGPROB:
+            return float(logprob)
+    return None
 
 
 def _text_of(content: object, kind: str) -> str:

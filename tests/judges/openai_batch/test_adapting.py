@@ -5,6 +5,7 @@ import json
 import pytest
 from support.batch_asking import request
 from support.batch_handler import error
+from support.judge_server import reporting
 
 
 @pytest.mark.parametrize("limit", [pytest.param(3, id="three"), pytest.param(1, id="one")])
@@ -64,3 +65,31 @@ def test_a_parameter_that_the_check_finds_rejected_is_in_no_batch(server, asking
     ((_, reply),) = judge.ask([request("a")])
     assert reply.text == "yes"
     assert ["temperature" in body for body in bodies] == [False]
+
+
+@pytest.mark.parametrize(("at_most", "batches"), [pytest.param(5, 2, id="fewer"), pytest.param(0, 3, id="none")])
+def test_a_batch_is_repeated_with_the_log_probabilities_that_the_model_reports(server, asking, at_most, batches):
+    rejection = error("Requested sample logprobs is greater than max allowed")
+    server.reply_with(
+        lambda body: (400, rejection) if body.get("top_logprobs", 0) > at_most else (200, reporting("5")(body))
+    )
+    replies = asking.outcomes(request("a", wants_digits=True), request("b", wants_digits=True), request("c"))
+    assert [reply.text for reply in replies] == ["5"] * 3
+    assert [len(reply.digits or ()) for reply in replies] == [1 if at_most else 0] * 2 + [0]
+    assert len(server.batches) == batches
+
+
+def test_another_error_of_a_line_leaves_the_log_probabilities(server, asking):
+    broken = error("bad image")
+    server.reply_with(lambda body: (400, broken) if "bad" in str(body) else (200, reporting("5")(body)))
+    good, bad = asking.outcomes(request("a", wants_digits=True), request("bad", wants_digits=True))
+    assert len(good.digits) == 1
+    assert "bad image" in str(bad)
+    assert len(server.batches) == 1
+
+
+def test_requests_for_log_probabilities_are_split_into_batches_whose_results_fit_into_memory(server, asking):
+    requests = [request(str(number), wants_digits=True) for number in range(1001)]
+    assert len(asking.outcomes(*requests)) == 1001
+    asking.outcomes(*(request(str(number)) for number in range(1001)))
+    assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [1000, 1, 1001]
