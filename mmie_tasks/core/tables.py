@@ -10,6 +10,7 @@ from tabulate import tabulate
 WIDTH = 100
 """Characters of a printed line."""
 
+_MAX_NAME = 60  # characters of an id or name in a table
 _MIN_WRAPPED = 16  # characters of a column that is wrapped, however wide the others are
 
 
@@ -74,6 +75,12 @@ def signed_cell(value: float | None) -> str:
 def wrapped(text: str) -> str:
     """A paragraph in lines of `WIDTH` characters at most."""
     return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+
+
+def short_name(name: str) -> str:
+    """An id or name for a cell, without characters that could move a terminal's cursor."""
+    name = name if name.isprintable() else ascii(name)
+    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
 
 def counted(count: int, noun: str) -> str:

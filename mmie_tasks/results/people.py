@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.results.commands import read_text
 from mmie_tasks.runs.benchmark import LoggedSample, Scale
+from mmie_tasks.runs.log_files import split_name
 
 COLUMNS = ("id", "answer", "seed", "rater", "score")
 """The columns of a file, as plans are written; `id` and `score` are enough to read one."""
@@ -102,6 +103,30 @@ def read_labels(path: Path, scale: Scale | None, name: str = "") -> tuple[Label,
     if not labels:
         raise AnswersUnusable(f"`{path}` has a header and no scores.", hint=_CSV_HINT)
     return tuple(labels.values())
+
+
+def read_label_files(words: Iterable[str], scale: Scale | None) -> tuple[Label, ...]:
+    """The scores of several files, one after the other.
+
+    Args:
+        words: ``PATH`` or ``NAME=PATH``; the name is the rater of a file that names none.
+        scale: As of `read_labels`.
+
+    Raises:
+        AnswersUnusable: As `read_labels`; also where a rater scored an answer in two files.
+    """
+    labels: list[Label] = []
+    scored: set[tuple[str, str, str]] = set()
+    for named in map(split_name, words):
+        for label in read_labels(named.path, scale, named.name):
+            key = (label.id, label.answer, label.rater)
+            if label.points is not None:
+                if key in scored:
+                    problem = f"the sample {label.id} has a score by {label.rater} in another file too"
+                    raise _csv_error(named.path, label.line, problem)
+                scored.add(key)
+            labels.append(label)
+    return tuple(labels)
 
 
 def _points(path: Path, line: int, score: str, scale: Scale | None) -> float | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import NO_VALUE, counted, table
+from mmie_tasks.core.tables import NO_VALUE, counted, short_name, table
 from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse, panel_of, reference_of
 from mmie_tasks.results.agreement.measures import (
     DIFFERENCE_MEASURES,
@@ -26,7 +26,6 @@ from mmie_tasks.results.agreement.ratings import Rater, read_ratings
 from mmie_tasks.results.commands import listed_names, require_range, result_parser, write_text
 from mmie_tasks.runs.benchmark import ScoreKind
 
-_MAX_NAME = 60  # characters of an id or name in a table
 _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
 
 
@@ -174,7 +173,7 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
-    heading = f"## Against {_short(agreement.reference)}: the paper's table"
+    heading = f"## Against {short_name(agreement.reference)}: the paper's table"
     yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
     yield _rater_block(agreement)
     if agreement.other_pairs:
@@ -195,7 +194,7 @@ def _rater_block(agreement: Agreement) -> str:
     for rater in agreement.ratings.raters:
         points, unscored = rater.points.values(), len(rater.unscored)
         mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
-        rows.append([_short(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
+        rows.append([short_name(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
         if unscored:
             by_reason = sorted(Counter(rater.unscored.values()).items())
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in by_reason)
@@ -213,7 +212,7 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for pair in pairs:
         cells = [_cell(pair.measures[name]) for name in names]
-        rows.append([_short(pair.judge), _short(pair.reference), f"{pair.samples:,}", *cells])
+        rows.append([short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells])
         for name in names:
             if reason := _missing(pair.measures[name]):
                 titles_by_reason[reason].append(titles[name])
@@ -245,7 +244,7 @@ def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
                 [value, *(f"{count:,}" if count else "·" for count in row)]
                 for value, row in zip(points, pair.confusion, strict=True)
             ]
-            heading = f"## Points of {_short(pair.reference)} (down) and {_short(pair.judge)} (across)"
+            heading = f"## Points of {short_name(pair.reference)} (down) and {short_name(pair.judge)} (across)"
             yield f"{heading}\n\n{table(['', *points], rows)}"
 
 
@@ -256,19 +255,20 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
         cells = [_cell(group.measures[name]) for name in GROUP_MEASURES]
-        judge = [_short(group.judge)] if several else []
-        by_kind[group.kind].append([_short(group.group), *judge, f"{group.samples:,}", *cells])
+        judge = [short_name(group.judge)] if several else []
+        by_kind[group.kind].append([short_name(group.group), *judge, f"{group.samples:,}", *cells])
     for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):
-        heading = f"## By {kind}, against {_short(agreement.reference)}"
+        heading = f"## By {kind}, against {short_name(agreement.reference)}"
         yield f"{heading}\n\n{table(header, by_kind[kind], text_columns=1 + several)}"
 
 
 def _disputed_block(agreement: Agreement) -> str:
     if not agreement.disputed:
         return ""
-    header = ["sample", *(_short(rater.name) for rater in agreement.ratings.raters), "spread"]
+    header = ["sample", *(short_name(rater.name) for rater in agreement.ratings.raters), "spread"]
     rows = [
-        [_short(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"] for d in agreement.disputed
+        [short_name(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
+        for d in agreement.disputed
     ]
     return f"## Samples they disagree on most\n\n{table(header, rows)}"
 
@@ -293,9 +293,3 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
         yield f"- Within {agreement.options.tolerance:g}: differences up to a tenth of full marks."
     for mean in agreement.panel.means:
         yield f"- The {mean.name}: of those who rated a sample, among {', '.join(mean.members)}."
-
-
-def _short(name: str) -> str:
-    """A name for a cell, without characters that could move a terminal's cursor."""
-    name = name if name.isprintable() else ascii(name)
-    return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"

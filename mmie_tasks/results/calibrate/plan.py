@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.bootstrap import allocation
@@ -17,7 +17,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.people import answer_digest
 from mmie_tasks.runs.benchmark import ALL, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.metric_values import metrics_of
+from mmie_tasks.runs.metric_values import metric_value, metrics_of
 
 MIN_PER_STRATUM = 2
 """Samples that a plan takes of every stratum at least: one has no spread."""
@@ -55,7 +55,7 @@ class JudgedSamples:
     why_not: str = ""
 
 
-def judged_samples(task_run: TaskRun, kind: ScoreKind, ids: Collection[str] | None = None) -> JudgedSamples:
+def judged_samples(task_run: TaskRun, kind: ScoreKind) -> JudgedSamples:
     """The samples that can be scored, by people and by the judge.
 
     The strata are the groups of a headline that is a mean of group means, with its weights; else the groups of the
@@ -64,32 +64,38 @@ def judged_samples(task_run: TaskRun, kind: ScoreKind, ids: Collection[str] | No
     Args:
         task_run: One task of a run.
         kind: Which points.
-        ids: Only these samples; all if None.
     """
     metric, benchmark = metrics_of([task_run])[0], task_run.benchmark
     by_id: dict[str, JudgedSample] = {}
     without: defaultdict[str, list[str]] = defaultdict(list)
     for sample in task_run.samples:
         stratum = _stratum(sample, metric, benchmark.strata)
-        if stratum is None or (ids is not None and sample.id not in ids):
+        if stratum is None:
             continue
         verdict = metric.verdict(sample, kind, benchmark.scale)
         if isinstance(verdict, Scored):
             by_id[sample.id] = JudgedSample(sample=sample, stratum=stratum, points=verdict.points)
         else:
             without[verdict.reason].append(sample.id)
-    sizes = Counter(judged.stratum for judged in by_id.values())
-    weights = {name: sizes[name] / len(by_id) for name in sorted(sizes)}
-    absent: list[str] = []
-    if len(metric.weights) > 1:
-        weights = dict(metric.weights)
-        absent = [name for name in weights if not sizes[name]]
+    value = metric_value(task_run.samples, metric, kind, benchmark.scale, resamples=0)
     return JudgedSamples(
         by_id=by_id,
-        weights=weights,
-        without={reason: tuple(sample_ids) for reason, sample_ids in without.items()},
-        why_not=f"no sample of {absent[0]} has a score" if absent else "" if by_id else "no sample has a score",
+        weights=stratum_weights(metric, [judged.stratum for judged in by_id.values()]),
+        without={reason: tuple(ids) for reason, ids in without.items()},
+        why_not=value.why_not if value else "no sample counts for it",
     )
+
+
+def stratum_weights(metric: Metric, strata: Sequence[str]) -> Mapping[str, float]:
+    """Stratum to its weight in a metric.
+
+    Args:
+        metric: The headline.
+        strata: The stratum of each sample with points.
+    """
+    sizes = Counter(strata)
+    by_size = {name: sizes[name] / len(strata) for name in sorted(sizes)}
+    return metric.weights if len(metric.weights) > 1 else by_size
 
 
 def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:

@@ -1,0 +1,42 @@
+"""People who score the answers of logged runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
+from mmie_tasks.results.people import Label
+from mmie_tasks.runs.benchmark import LoggedSample
+from mmie_tasks.runs.log_files import TaskRun
+
+
+def human_points(sample: LoggedSample, rater: str = "") -> float:
+    """What people think of an answer: two points less than the judge, and whole points of noise."""
+    judge = sample.official.points if isinstance(sample.official, Scored) else 3
+    noise = random.Random(f"{sample.id} {sample.answer} {rater}").choice((-1, 0, 0, 1))  # noqa: S311 - no secret
+    return float(min(6, max(0, judge - 2 + noise)))
+
+
+def labels_of(*task_runs: TaskRun, samples: int = 60, seed: int = 0, raters: Iterable[str] = ("ann",)) -> list[Label]:
+    """People's scores of a plan, in its order."""
+    plan = planned_answers([judged_samples(run, "official") for run in task_runs], samples, seed)
+    return [
+        Label(
+            id=answer.id,
+            answer=answer.answer,
+            seed=seed,
+            rater=rater,
+            points=human_points(answer.sample, rater),
+            line=line,
+        )
+        for line, answer in enumerate(plan, 2)
+        for rater in raters
+    ]
+
+
+def with_samples(task_run: TaskRun, changed: Mapping[str, LoggedSample]) -> TaskRun:
+    """The run with other samples of these ids."""
+    return replace(task_run, samples=tuple(changed.get(sample.id, sample) for sample in task_run.samples))
