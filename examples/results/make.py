@@ -1,22 +1,23 @@
 """Writes what is beside it: ``python make.py``, after those of the three benchmarks.
 
 ``answers/`` is what model B says to all three, ``replies.jsonl`` what the judge of `make demo` says
-of that, ``other_judge.jsonl`` what a second one says of model A's answers to MMIE, and
-``people.csv`` what people say of them.
+of that, ``other_judge.jsonl`` what a second one says of model A's answers to MMIE, with the
+probabilities of its scores, and ``people.csv`` what people say of them.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 import runpy
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, PEOPLE, Mark
+from made_up import MIA_BENCH, MMIE, OTHER_JUDGE, OTHER_PROBABILITIES, PEOPLE, Mark
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.base import JudgeRequest
@@ -84,20 +85,36 @@ def mmie_requests(answers: Mapping[str, Any], images: Path) -> dict[str, JudgeRe
     return requests
 
 
-def line(judge: str, request: JudgeRequest, text: str) -> str:
-    """One reply of a recording, under the request's own key."""
-    from mmie_tasks.judges.base import JudgeReply, content_key
+def line(judge: str, request: JudgeRequest, text: str, last_digit: Mapping[int, float] = MappingProxyType({})) -> str:
+    """One reply of a recording, under the request's own key.
+
+    Args:
+        judge: Its model.
+        request: The request.
+        text: The reply.
+        last_digit: The probabilities of digits as the reply's last character, if the judge reports them.
+    """
+    from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
     from mmie_tasks.judges.cache_store import CachedReply, export_line
 
-    reply = JudgeReply(text=text, model=judge)
+    logprobs = tuple(round(math.log(last_digit[n]), 4) if n in last_digit else None for n in range(10))
+    digits = (DigitToken(offset=len(text) - 1, logprobs=logprobs),) if last_digit else None
+    reply = JudgeReply(text=text, model=judge, digits=digits)
     signature = f"judge:made_up|model:{judge}"
     return export_line(CachedReply(signature=signature, request_key=content_key(request), reply=reply, time_s=0))
 
 
-def mmie_lines(judge: str, requests: Mapping[str, JudgeRequest], marks: Mapping[str, Mark]) -> list[str]:
+def mmie_lines(
+    judge: str,
+    requests: Mapping[str, JudgeRequest],
+    marks: Mapping[str, Mark],
+    probabilities: Mapping[str, Mapping[int, float]] = MappingProxyType({}),
+) -> list[str]:
     """A judge's replies in the official form; every request has one."""
     reply = names_of("mmie", "content.py").reply
-    return [line(judge, request, reply(*marks[name])) for name, request in requests.items()]
+    return [
+        line(judge, request, reply(*marks[name]), probabilities.get(name, {})) for name, request in requests.items()
+    ]
 
 
 def mia_bench_lines() -> list[str]:
@@ -124,7 +141,7 @@ def main(folder: Path = HERE) -> None:
     (folder / "replies.jsonl").write_text("".join(replies), encoding="utf-8")
     first = {each["id"]: each["answer"] for each in mmie.answers()}
     of_a = mmie_requests(first, EXAMPLES / "mmie" / "answers")
-    others = mmie_lines("somebody", of_a, OTHER_JUDGE)
+    others = mmie_lines("somebody", of_a, OTHER_JUDGE, OTHER_PROBABILITIES)
     (folder / "other_judge.jsonl").write_text("".join(others), encoding="utf-8")
     with (folder / "people.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([("id", "score"), *PEOPLE.items()])
