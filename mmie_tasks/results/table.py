@@ -6,7 +6,7 @@ import argparse
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -16,9 +16,11 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from mmie_tasks.core.bootstrap import Interval
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, percent_cell, table
+from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
+from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run
+from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
 from mmie_tasks.runs.summary import marks_of
 
@@ -27,6 +29,8 @@ Format: TypeAlias = Literal["md", "csv", "latex"]
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _NOT_RUN = "-"
 _CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
+_SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge's error."
+_CORRECTED = "Only the intervals of scores that are corrected by people hold the judge's error too."
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
 
 
@@ -39,22 +43,24 @@ class Column:
         benchmark: The benchmark that the task belongs to.
         metric: The metric.
         kind: Official, robust or expected.
+        is_corrected: Whether the score is corrected with people's scores.
     """
 
     task: str
     benchmark: Benchmark
     metric: Metric
     kind: ScoreKind
+    is_corrected: bool = False
 
     @property
     def title(self) -> str:
-        """``MMIE``, ``MMIE SA``, ``MMIE robust``; for a part of a benchmark its task: ``mmie_sa``."""
+        """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its task: ``mmie_sa``."""
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [self.benchmark.title if is_whole else self.task]
         words += [] if is_task_itself else [self.metric.name]
         words += [] if self.kind == "official" else [self.kind]
-        return " ".join(filter(None, words))
+        return " ".join(filter(None, words)) + (", corrected by people" if self.is_corrected else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,14 @@ class ScoreTable:
     remarks: tuple[str, ...] = ()
 
     @property
+    def caption(self) -> str:
+        """What the scores and intervals are."""
+        if any(column.is_corrected for column in self.columns):
+            return f"{_CAPTION} {_CORRECTED}"
+        is_judged = any(column.benchmark.judge is not None for column in self.columns)
+        return f"{_CAPTION} {_SAMPLING_ERROR_ONLY}" if is_judged else _CAPTION
+
+    @property
     def footnotes(self) -> dict[str, int]:
         """The footnotes of all cells in their order, each with its number from 1."""
         texts = [cell.footnote for row in self.rows for cell in row.cells if cell and cell.footnote]
@@ -137,6 +151,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         robust=options.robust,
         expected=options.expected,
         published=options.published,
+        people=options.people,
     )
     if options.json:
         return json.dumps(as_json(scores), indent=2, ensure_ascii=False)
@@ -162,6 +177,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--expected", action="store_true", help="add a column with the expected score, where a run has it"
     )
+    help_text = "CSV files of people's scores, see `calibrate`: add a column with the corrected score; default: none"
+    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
     parser.add_argument("--published", action="store_true", help="add published scores, each with its source")
     parser.add_argument("--format", choices=get_args(Format), help="default: by the suffix of -o FILE, or else md")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the table to a file; default: print it")
@@ -175,6 +192,7 @@ def score_table(
     robust: bool = False,
     expected: bool = False,
     published: bool = False,
+    people: Sequence[str] = (),
 ) -> ScoreTable:
     """The table of runs.
 
@@ -185,13 +203,18 @@ def score_table(
         robust: Whether a column with the robust score follows each official one.
         expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
+        people: Files of people's scores; a column with the corrected score follows each official headline that they
+            are of.
 
     Raises:
+        AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
         SettingWrong: No benchmark of the runs has a metric of one of these kinds.
     """
     wanted: dict[ScoreKind, bool] = {"official": True, "robust": robust, "expected": expected}
-    columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted])
-    rows = [_run_row(run_, columns) for run_ in runs]
+    judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
+    labels = labels_by_benchmark(people, judged)
+    columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted], labels.keys())
+    rows = [_run_row(run_, columns, labels) for run_ in runs]
     remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     remarks += [
         f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
@@ -206,7 +229,10 @@ def score_table(
     return ScoreTable(columns=columns, rows=tuple(rows), remarks=tuple(remarks))
 
 
-def _columns(runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind]) -> tuple[Column, ...]:
+def _columns(
+    runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKind], corrected: Collection[str]
+) -> tuple[Column, ...]:
+    """The columns; `corrected` names the benchmarks that people have scored answers of."""
     tasks = dict.fromkeys(task for run_ in runs for task in run_.tasks)
     task_runs = {task: [run_.tasks[task] for run_ in runs if task in run_.tasks] for task in tasks}
     metrics_by_task = {task: metrics_of(of_task) for task, of_task in task_runs.items()}
@@ -220,22 +246,27 @@ def _columns(runs: Sequence[Run], groups: Sequence[str], kinds: Sequence[ScoreKi
         task: {kind for run_ in of_task for kind in run_.score_kinds} for task, of_task in task_runs.items()
     }
     return tuple(
-        Column(task=task, benchmark=task_runs[task][0].benchmark, metric=metric, kind=kind)
+        Column(task=task, benchmark=task_runs[task][0].benchmark, metric=metric, kind=kind, is_corrected=is_corrected)
         for task, metrics in metrics_by_task.items()
         for metric in metrics
         if metric.kind in groups or "all" in groups or ("paper" in groups and (metric is metrics[0] or metric.in_table))
         for kind in kinds
         if kind in kinds_by_task[task]
+        for is_corrected in (False, True)
+        if not is_corrected
+        or (kind == "official" and metric is metrics[0] and task_runs[task][0].benchmark.name in corrected)
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column]) -> Row:
+def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence[Label]]) -> Row:
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
 
     def cell(column: Column) -> Cell | None:
         task_run = run_.tasks.get(column.task)
         if task_run is None:
             return None
+        if column.is_corrected:
+            return _corrected_cell(task_run, labels[column.benchmark.name])
         value = metric_value(task_run.samples, column.metric, column.kind, column.benchmark.scale)
         if value is None:
             return None
@@ -250,13 +281,31 @@ def _run_row(run_: Run, columns: Sequence[Column]) -> Row:
     return Row(model=run_.name, cells=tuple(map(cell, columns)))
 
 
+def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
+    """The score of a run, corrected with people's; None if no label is of its answers."""
+    correction = correct(task_run, labels)
+    score, raters = correction.headline, len(correction.rater_names)
+    if not raters:
+        return None
+    estimate = score.mean.corrected if score.mean and not score.why_not else None
+    basis = f"{counted(score.labels, 'label')} by {counted(raters, 'rater')}"
+    return Cell(
+        percent=estimate.value if estimate else None,
+        interval=estimate.interval if estimate else None,
+        scored=score.labels,
+        total=score.samples,
+        notes=tuple(filter(None, (score.why_not, basis, score.worth))),
+    )
+
+
 def _published_rows(columns: Sequence[Column]) -> list[Row]:
     """The published scores of whole benchmarks, one row per model, without those that have none of the columns."""
     published = {c.benchmark.name: {row.model: row for row in c.benchmark.published_rows} for c in columns}
 
     def cell(model: str, column: Column) -> Cell | None:
         row = published[column.benchmark.name].get(model)
-        if row is None or column.kind != "official" or column.task != column.benchmark.name:
+        is_published = column.kind == "official" and column.task == column.benchmark.name and not column.is_corrected
+        if row is None or not is_published:
             return None
         percent = row.scores.get(column.metric.name)
         return None if percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))
@@ -270,7 +319,7 @@ def as_markdown(scores: ScoreTable) -> str:
     """A Markdown table with footnotes."""
     notes = [f"[^{number}]: {text}" for text, number in scores.footnotes.items()]
     lines = table(_header(scores), _cells(scores, lambda number: f" [^{number}]"), notes=notes)
-    return "\n\n".join(filter(None, [_CAPTION, lines, "\n".join(scores.remarks)]))
+    return "\n\n".join(filter(None, [scores.caption, lines, "\n".join(scores.remarks)]))
 
 
 def as_latex(scores: ScoreTable) -> str:
@@ -279,7 +328,7 @@ def as_latex(scores: ScoreTable) -> str:
     cells = _cells(scores, lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
     rows: str = tabulate(cells, header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True)
     notes = [f"{_MARK_BEGIN}{number}{_MARK_END} {_escaped(text)}." for text, number in scores.footnotes.items()]
-    lines = [rows, "", "{\\footnotesize", _escaped(_CAPTION), *notes, *map(_escaped, scores.remarks), "\\par}"]
+    lines = [rows, "", "{\\footnotesize", _escaped(scores.caption), *notes, *map(_escaped, scores.remarks), "\\par}"]
     return "\n".join(lines).replace(_MARK_BEGIN, "\\textsuperscript{").replace(_MARK_END, "}")
 
 
@@ -313,6 +362,7 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                 {
                     "task": column.task,
                     "metric": f"{column.kind}_{column.metric.name}" if column.metric.name else column.kind,
+                    "corrected_by_people": column.is_corrected,
                     "percent": cell.percent,
                     "interval": cell.interval,
                     "scored": cell.scored,

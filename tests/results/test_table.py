@@ -17,7 +17,11 @@ from mmie_tasks.benchmarks.milebench import benchmark as milebench
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
 from mmie_tasks.benchmarks.mmie import benchmark as mmie
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.results.calibrate.correction import correct
+from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.people import csv_text, read_label_files
 from mmie_tasks.results.table import as_csv, as_latex, as_markdown, score_table
 from mmie_tasks.results.table import run as run_table
 from mmie_tasks.runs.benchmark import PublishedRow
@@ -227,3 +231,61 @@ def test_the_published_totals_of_milebench_are_means_of_its_published_tasks(row:
     left_out = ("I-1",) if "leaves out I-1" in row.source else ()
     diagnostic = [row.scores[task] for task in MEANS_OF_TASKS["diag"] if task not in left_out]
     assert sum(diagnostic) / len(diagnostic) == pytest.approx(row.scores["diag"], abs=0.1)
+
+
+@pytest.fixture
+def people(two_models: list[str], tmp_path: Path) -> str:
+    """The scores of 24 answers of the first model, less two points each."""
+    task_run = open_run(two_models[0]).tasks["mmie"]
+    plan = planned_answers([judged_samples(task_run, "official")], 24, 0)
+    points = [answer.sample.official.points for answer in plan if isinstance(answer.sample.official, Scored)]
+    rows = csv_text([(answer.id, answer.answer) for answer in plan], 0).splitlines()
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join([rows[0], *(f"{row}{max(0, p - 2)}" for row, p in zip(rows[1:], points, strict=True))]))
+    return str(path)
+
+
+def test_a_score_corrected_by_people_stands_marked_beside_the_official_one(two_models: list[str], people: str) -> None:
+    command = [*two_models, "--tasks", "mmie,mia_bench,milebench", "--people", people]
+    text = run_table(command, {})
+    rows = rows_of(text)
+    header = rows["model"]
+    assert header[header.index("MMIE") : header.index("MMIE") + 2] == ["MMIE", "MMIE, corrected by people"]
+    assert sum("corrected" in title for title in header) == 1
+    official, corrected = (rows["A"][header.index(title)] for title in ("MMIE", "MMIE, corrected by people"))
+    score = correct(open_run(two_models[0]).tasks["mmie"], read_label_files([people], None)).headline
+    assert score.mean is not None
+    interval = score.mean.corrected.interval
+    assert interval is not None
+    assert corrected.startswith(f"{score.mean.corrected.value:.2f} [{interval.low:.2f}, {interval.high:.2f}] [^")
+    assert official != corrected
+    assert rows["B"][header.index("MMIE, corrected by people")] == "-"
+    number = corrected.rpartition("[^")[2].rstrip("]")
+    assert f"[^{number}]: 24 labels by 1 rater; this judge makes 24 labels worth" in text
+    assert "Only the intervals of scores that are corrected by people hold the judge's error too." in text
+
+
+def test_a_corrected_score_is_in_csv_latex_and_json_too(two_models: list[str], people: str) -> None:
+    command = [*two_models, "--tasks", "mmie", "--people", people]
+    [row, other] = csv.DictReader(io.StringIO(run_table([*command, "--format", "csv"], {})))
+    assert float(row["MMIE, corrected by people low"]) < float(row["MMIE, corrected by people"]) < float(row["MMIE"])
+    assert (row["MMIE, corrected by people scored"], other["MMIE, corrected by people"]) == ("24", "")
+    assert "MMIE, corrected by people" in run_table([*command, "--format", "latex"], {})
+    scores = json.loads(run_table([*command, "--json"], {}))["rows"][0]["scores"]
+    assert [score["corrected_by_people"] for score in scores] == [False, True]
+    assert scores[1]["percent"] < scores[0]["percent"]
+
+
+def test_labels_that_are_no_random_sample_give_no_corrected_score_and_the_footnote_says_why(
+    two_models: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "hand.csv").write_text("id,score\nSA-0,3\n")
+    text = run_table([two_models[0], "--tasks", "mmie", "--people", str(tmp_path / "hand.csv")], {})
+    assert rows_of(text)["A"][1].startswith("n/a [^")
+    assert "not a random sample: 1 label is not of a plan" in text
+
+
+def test_without_people_the_caption_says_that_the_judges_error_is_not_in_the_intervals(two_models: list[str]) -> None:
+    sentence = "The intervals hold the sampling error only, not the judge's error."
+    assert sentence in run_table([*two_models, "--tasks", "mmie"], {})
+    assert sentence not in run_table([two_models[1], "--tasks", "milebench"], {})

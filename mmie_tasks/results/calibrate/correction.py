@@ -48,6 +48,7 @@ ProblemName = Literal[
 _NOT_RANDOM: tuple[ProblemName, ...] = ("hand_picked", "several_seeds", "gaps")
 _SHOWN_IDS = 3
 _ROUNDING = 1e-9
+_WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most
 _DEFINED_SHARE = 0.95  # of the resamples; below, there is no interval
 
 
@@ -100,6 +101,19 @@ class CorrectedScore:
     people_on_labels: float | None
     mean: CorrectedMean | None
     why_not: str
+
+    @property
+    def worth(self) -> str:
+        """Whether the judge saves labels, in words; empty without an interval."""
+        if self.mean is None or self.mean.labels_worth is None:
+            return ""
+        if self.mean.saves_labels:
+            return f"this judge makes {counted(self.labels, 'label')} worth {self.mean.labels_worth:,.0f}"
+        r = self.mean.correlation
+        if r is None or r < _WEAK:
+            number = "not defined" if r is None else f"{r:.2f}"
+            return f"this judge saves no labels: its scores say next to nothing about people's (r = {number})"
+        return f"this judge saves no labels here (r = {r:.2f})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
