@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from support import report_payload as made
 
 Open = Callable[..., Page]
 
-CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 PATIENCE_MS = 20_000  # enough for a busy machine; an idle one needs no waiting
+OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"  # a script
 NO_CHARTS = "IntersectionObserver.prototype.observe = () => {};"  # charts are drawn when visible
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser; without one the tests are skipped, in CI they fail."""
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        except Error as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(f"no {CHROMIUM} that starts: {error.message.splitlines()[0]}")
-        expect.set_options(timeout=PATIENCE_MS)
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def new_contexts(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    """Makes contexts of a browser, which are closed at the end; settings are the context's."""
-    contexts: list[BrowserContext] = []
-
-    def new(**settings: Any) -> BrowserContext:
-        contexts.append(browser.new_context(**settings))
-        return contexts[-1]
-
-    yield new
-    for context in contexts:
-        context.close()
 
 
 def open_page(context: BrowserContext, address: str, *, charts: bool) -> Page:
@@ -104,3 +71,32 @@ def expect_samples(page: Page, numbers: str) -> None:
     expect(ids).to_have_count(len(numbers))
     for position, number in enumerate(numbers):
         expect(ids.nth(position)).to_contain_text(f"id-{number}")
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it, of ``rgb(r, g, b)`` with whole numbers."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def text_colours(page: Page) -> list[tuple[str, str]]:
+    """The colours of text and background of every visible text, without charts and disabled controls."""
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll('body *')]
+          .filter((each) => each.checkVisibility() && !each.matches(':disabled')
+            && !each.closest('.plot, [hidden]')
+            && [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim() !== ''))
+          .map((each) => {
+            let behind = each;
+            const ground = () => getComputedStyle(behind).backgroundColor;
+            while (/, 0\\)$/.test(ground())) behind = behind.parentElement;
+            return [getComputedStyle(each).color, ground()];
+          })"""
+    )
+    return [(ink, paper) for ink, paper in pairs]

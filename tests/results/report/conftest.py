@@ -1,4 +1,4 @@
-"""A real browser, and reports to open in it."""
+"""Reports to open in a browser."""
 
 from __future__ import annotations
 
@@ -9,25 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from support import report_payload as made
-from support.report_browser import (
-    PATIENCE_MS,
-    DrawnPage,
-    Open,
-    chromium,
-    draw_all,
-    new_contexts,
-    open_all,
-    open_page,
-    section,
-)
+from support.report_browser import PATIENCE_MS, DrawnPage, Open, draw_all, open_all, open_page, section
 
 from mmie_tasks.results.report.page import render
-
-
-@pytest.fixture(scope="package")  # no longer: while it is open, an event loop runs in this thread
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +26,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "large.html"
     path.write_text(render(made.large(20_000)), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
-    with new_contexts(browser) as new:
-        yield new
 
 
 @pytest.fixture

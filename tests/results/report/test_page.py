@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 from support import report_payload as made
-from support.report_browser import DrawnPage, Open, draw_all, open_all, section
+from support.report_browser import (
+    OVERFLOW,
+    DrawnPage,
+    Open,
+    contrast,
+    draw_all,
+    luminance,
+    open_all,
+    section,
+    text_colours,
+)
 
 from mmie_tasks.results.report.page import render
-
-OVERFLOW = "document.documentElement.scrollWidth - window.innerWidth"
 
 
 def test_the_page_opens_without_errors_and_without_requests(drawn: DrawnPage, hostile: Path) -> None:
@@ -161,36 +169,13 @@ def colours(page: Page) -> tuple[str, str]:
     return ink, paper
 
 
-def luminance(colour: str) -> float:
-    """Relative luminance as WCAG defines it, of ``rgb(r, g, b)`` with whole numbers."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    darker, lighter = sorted((luminance(one), luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_enough_contrast(opened: Open, hostile: Path, scheme: str) -> None:
     page = opened(hostile, "#mmie", color_scheme=scheme)
     open_all(page)
-    pairs = page.evaluate(
-        """() => [...document.querySelectorAll('body *')]
-          .filter((each) => each.checkVisibility() && !each.matches(':disabled')
-            && !each.closest('.plot, [hidden]')
-            && [...each.childNodes].some((n) => n.nodeType === 3 && n.data.trim() !== ''))
-          .map((each) => {
-            let behind = each;
-            const ground = () => getComputedStyle(behind).backgroundColor;
-            while (/, 0\\)$/.test(ground())) behind = behind.parentElement;
-            return [getComputedStyle(each).color, ground()];
-          })"""
-    )
+    pairs = text_colours(page)
     assert len(pairs) > 200
-    assert {tuple(pair) for pair in pairs if contrast(*pair) < 4.5} == set()
+    assert {pair for pair in pairs if contrast(*pair) < 4.5} == set()
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
