@@ -78,7 +78,7 @@ lint: $(READY)
 
 check: lint test  ## what developers and CI run
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
@@ -86,6 +86,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
+	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)

@@ -13,17 +13,17 @@ M = N - n samples without a label and the variance is ``var(y - lam * f)/n + lam
 ``ppi-python``. The best ``lam`` is ``slope = cov(y, f) / var(f)`` in the first form and ``slope * M/N`` in
 the second; the second variance is then the first one plus ``var(y)/N``.
 
-Decided by simulation, on made-up runs in MMIE's proportions with three strata:
+Decided by simulation, on made-up runs in MMIE's proportions with three strata and points from 0 to 6:
 
-* **One slope for all strata**, the one that minimises the variance of the total. A slope per stratum has a
-  coverage of 92 to 94 % with 20 labels, against 94 to 95 %, and with 100 labels an interval that is 4 %
-  narrower if the judge is far better in one stratum than in another, and no narrower otherwise.
-* **Student's t** with the degrees of freedom of Welch and Satterthwaite, less one for the slope. Normal
-  quantiles have a coverage of 91 to 92 % with 20 labels. In the form for a larger population, and with
-  `NORMAL_LABELS` labels in every stratum, all formulas are those of ``ppi-python``: normal quantiles, and
-  variances divided by n.
-* **At least** `MIN_LABELS` **labels.** Where most points are 0, the coverage is 90 % with 10 labels, and
-  92 % with 20.
+* **One slope for all strata**, the one that minimises the variance of the total. With a slope per stratum,
+  95 % intervals hold people's mean in 90 % of cases with 10 labels and in 93 % with 20, against 94 %; with
+  100 labels they are 4 % narrower if the judge is far better in one stratum than in another, else no narrower.
+* **Student's t** with the degrees of freedom of Welch and Satterthwaite, less one for the slope: 94 % with
+  20 labels, where normal quantiles have 92 %. In the form for a larger population, and with `NORMAL_LABELS`
+  labels in every stratum, all formulas are those of ``ppi-python``: normal quantiles, variances divided by n.
+* **At least** `MIN_LABELS` **labels.** Where half of the points are 0, 89 % of intervals hold people's mean
+  with 10 labels and 92 % with 20. Where three in four points are 0, it is 86 % with 20, 91 % with 50 and
+  93 % with 100: of the intervals of people alone just as well.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class CorrectedMean:
         bias: The judge's mean less the corrected mean.
         weights_of_judge: The weight of the judge (lam) in each stratum, 0 to 1, in the order of the strata.
         correlation: Pearson's, of judge and people on the labelled samples; None where one is constant.
-        labels_worth: How many labels would give as narrow an interval without the judge; not more than
-            there are samples where the run is the population. None where there is no interval.
+        labels_worth: "This judge makes `labels` labels worth so many": `labels`, times the variance of
+            `people`, divided by that of `corrected`; at most `samples`. None where there is no interval.
         saves_labels: Whether `labels_worth` is 5 % above `labels` or more.
         labels_to_halve: How many more labels, in the same proportions, would halve the corrected interval.
             None where that is impossible, and where there is no interval or one without width.
@@ -266,12 +266,13 @@ class _Moments:
             half_width = float(quantile) * math.sqrt(variance * factor)
         return Estimate(value=value, interval=Interval(value - half_width, value + half_width))
 
-    def labels_worth(self, lam: Floats) -> float | None:
-        """How many labels, in the same proportions, have as small a variance without the judge."""
-        variances = self.variances(lam, lam)
-        y_part = self.weights**2 * self.y_variance
-        reached = float(variances.sum()) * self.lost_degree(variances, lam) + float(y_part @ self.finite)
-        return float(self.labels.sum() * (y_part @ (1 / self.labels)) / reached) if reached > 0 else None
+    def labels_worth(self, lam: Floats) -> float:
+        """How many labels the judge makes these worth: by the ratio of variances, and at most all samples."""
+        people_only, variances = np.zeros_like(lam), self.variances(lam, lam)
+        alone = float(self.variances(people_only, people_only).sum())
+        corrected = float(variances.sum()) * self.lost_degree(variances, lam)
+        labels, samples = float(self.labels.sum()), float(self.samples.sum())
+        return min(labels * alone / corrected, samples) if corrected > 0 else samples
 
     def labels_to_halve(self, lam: Floats) -> int | None:
         """How many more labels, in the same proportions, give a quarter of the variance."""

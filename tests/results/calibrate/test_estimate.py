@@ -86,31 +86,31 @@ class TestOracle:
 
 
 class TestByHand:
-    """Judge 0, 2, 2, 4 and people 0, 1, 3, 4 over and over: 20 labels of 40 samples."""
+    """Judge 0, 2, 2, 4 and people 0, 1, 3, 4 over and over: 20 labels of 200 samples."""
 
-    scores = stratum([0, 2, 2, 4] * 5 + [1, 3, 3, 5] * 5, range(20), [0, 1, 3, 4] * 5)
+    scores = stratum([0, 2, 2, 4] * 5 + [1, 3, 3, 5] * 45, range(20), [0, 1, 3, 4] * 5)
     mean = corrected_mean([scores])
 
     def test_means(self):
-        assert (self.mean.samples, self.mean.labels) == (40, 20)
+        assert (self.mean.samples, self.mean.labels) == (200, 20)
         assert self.mean.weights_of_judge == (1,)  # covariance 8 of 4 samples, variance 8
-        assert (self.mean.judge, self.mean.people.value) == (2.5, 2)
-        assert (self.mean.corrected.value, self.mean.bias.value) == (2.5, 0)  # people and judge differ by 0 on average
+        assert (self.mean.judge, self.mean.people.value) == (2.9, 2)
+        assert self.mean.corrected.value == pytest.approx(2.9)  # on the labels they differ by 0 on average
+        assert self.mean.bias.value == pytest.approx(0)
 
     def test_intervals(self):
-        halved = 1 / 20 - 1 / 40  # a half of all samples is labelled
-        assert width(self.mean.people) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * math.sqrt(50 / 19 * halved))
+        factor = 1 / 20 - 1 / 200
+        assert width(self.mean.people) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * math.sqrt(50 / 19 * factor))
         # people - judge is 0, -1, 1, 0: sum of squares 10, and 18 degrees of freedom beside mean and slope
-        half_width = stats.t.ppf(0.975, 18) * math.sqrt(10 / 18 * halved)
-        assert self.mean.corrected.interval == pytest.approx((2.5 - half_width, 2.5 + half_width))
+        half_width = stats.t.ppf(0.975, 18) * math.sqrt(10 / 18 * factor)
+        assert self.mean.corrected.interval == pytest.approx((2.9 - half_width, 2.9 + half_width))
         assert self.mean.bias.interval == pytest.approx((-half_width, half_width))
 
     def test_what_the_judge_is_worth(self):
         assert self.mean.correlation == pytest.approx(8 / math.sqrt(8 * 10))
-        variance = 10 / 18 / 40
-        assert self.mean.labels_worth == pytest.approx(50 / 19 / (variance + 50 / 19 / 40))  # solved for n
+        assert self.mean.labels_worth == pytest.approx(20 * (50 / 19) / (10 / 18))
         assert self.mean.saves_labels
-        assert self.mean.labels_to_halve == 12  # 1/32 - 1/40 is a quarter of 1/20 - 1/40
+        assert self.mean.labels_to_halve == 42  # 1/62 - 1/200 is a quarter of 1/20 - 1/200
 
     def test_strata_are_added_with_their_weights_and_share_one_slope(self):
         first, second = random_stratum(400, 30, seed=1, slope=0.2), random_stratum(100, 10, seed=2, slope=0.9)
@@ -149,7 +149,7 @@ class TestWorth:
         with_judge = self.tiled(600, population)
         assert with_judge.labels_worth > 1000
         alone = self.tiled(round(with_judge.labels_worth), population)
-        assert width(alone.people) == pytest.approx(width(with_judge.corrected), rel=0.01)
+        assert width(alone.people) == pytest.approx(width(with_judge.corrected), rel=0.03)
 
     def test_a_small_run_of_a_larger_population_cannot_halve_its_interval(self):
         scores = random_stratum(150, 60)
@@ -164,11 +164,11 @@ class TestWorth:
         assert useful.labels_worth > 5000
         assert useful.saves_labels
 
-    def test_a_perfect_judge_makes_labels_worth_the_whole_run(self):
-        judge = np.arange(700) % 7
-        perfect = corrected_mean([stratum(judge, range(70), judge[:70])])
-        assert perfect.labels_worth == pytest.approx(700)
-        assert perfect.labels_to_halve is None
+    @pytest.mark.parametrize("noise", [0, 0.01], ids=["perfect", "nearly perfect"])
+    def test_a_perfect_judge_makes_labels_worth_the_whole_run_and_no_more(self, noise):
+        mean = corrected_mean([random_stratum(700, 70, slope=1, noise=noise)])
+        assert mean.labels_worth == 700
+        assert (mean.labels_to_halve is None) == (noise == 0)
 
 
 class TestDegenerate:
@@ -269,15 +269,16 @@ class TestDegenerate:
 
 @st.composite
 def stratified_scores(draw, *, min_labels=0) -> list[StratumScores]:
-    """One to four strata with points in steps of a half."""
+    """One to four strata with points in steps of a half; with one level, all points are the same."""
     sizes = draw(st.lists(st.integers(max(1, min_labels), 60), min_size=1, max_size=4))
+    random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     strata = []
     for index, samples in enumerate(sizes):
-        points = st.integers(0, 12).map(lambda number: number / 2)
         labels = draw(st.integers(min_labels, samples))
-        judge = draw(st.lists(points, min_size=samples, max_size=samples))
-        people = draw(st.lists(points, min_size=labels, max_size=labels))
-        labelled = draw(st.permutations(range(samples)))[:labels]
+        judge = random.integers(0, draw(st.integers(1, 13)), samples) / 2
+        labelled = random.permutation(samples)[:labels]
+        followed = draw(st.sampled_from([-1, 0, 0.5, 1, 2]))
+        people = followed * judge[labelled] + random.integers(0, draw(st.integers(1, 13)), labels) / 2
         strata.append(stratum(judge, labelled, people, weight=samples / sum(sizes), name=f"stratum {index}"))
     return strata
 
@@ -320,9 +321,9 @@ def test_the_order_of_samples_and_of_strata_does_not_matter(strata, population, 
 def test_points_added_by_the_judge_to_every_sample_change_only_its_bias(strata, population, shift):
     before = corrected_mean(strata, population)
     after = corrected_mean([replace(scores, judge=scores.judge + shift) for scores in strata], population)
-    assert after.weights_of_judge == pytest.approx(before.weights_of_judge)
-    assert after.corrected.value == pytest.approx(before.corrected.value, nan_ok=True)
-    assert after.bias.value == pytest.approx(before.bias.value + shift, nan_ok=True)
+    assert after.weights_of_judge == pytest.approx(before.weights_of_judge, abs=1e-9)
+    assert after.corrected.value == pytest.approx(before.corrected.value, abs=1e-9, nan_ok=True)
+    assert after.bias.value == pytest.approx(before.bias.value + shift, abs=1e-9, nan_ok=True)
 
 
 @given(stratified_scores(min_labels=20), st.integers(-2, 2))
@@ -331,7 +332,7 @@ def test_a_judge_who_differs_from_people_by_a_constant_leaves_no_width(strata, s
     mean = corrected_mean(perfect)
     if mean.corrected.interval and mean.people.interval != (mean.people.value,) * 2:
         assert mean.weights_of_judge == pytest.approx([1] * len(strata))
-        assert mean.corrected.interval == pytest.approx((mean.judge + shift,) * 2)
+        assert mean.corrected.interval == pytest.approx((mean.judge + shift,) * 2, abs=1e-9)
 
 
 @given(stratified_scores(min_labels=25))
@@ -346,5 +347,5 @@ def test_a_stratum_of_weight_1_is_the_formula_for_a_run_without_strata(strata):
     variance = (people - lam * judge).var(ddof=1 + fitted) / people.size * (1 - people.size / total)
     value = lam * scores.judge.mean() + (people - lam * judge).mean()
     half_width = stats.t.ppf(0.975, people.size - 1 - fitted) * math.sqrt(variance)
-    assert mean.corrected.value == pytest.approx(value)
+    assert mean.corrected.value == pytest.approx(value, abs=1e-9)
     assert mean.corrected.interval == pytest.approx((value - half_width, value + half_width), abs=1e-5)
