@@ -41,6 +41,7 @@ RESULT_COMMANDS: Mapping[str, Command] = {
     "table": Command("results.table:run", "models by benchmarks, as Markdown, CSV or LaTeX"),
     "compare": Command("results.compare:run", "whether one tested model is better than another"),
     "agreement": Command("results.agreement.command:run", "whether judges agree with each other, or with people"),
+    "calibrate": Command("results.calibrate.command:run", "how wrong a judge is, and scores corrected by people"),
     "subset": Command("results.subset:run", "how far the score of fewer samples deviates"),
     "rescore": Command("results.rescore:run", "score saved replies again with the readers of this version"),
     "export": Command("cli:_export", "convert a run to a benchmark's official formats"),

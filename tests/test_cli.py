@@ -102,7 +102,7 @@ def test_every_command_has_a_help_that_shows_its_defaults(
         pytest.param("prefetch", {"--tasks", "--task", "--judge", "--dry_run"}, id="prefetch"),
         *(
             pytest.param(name, {"--tasks", "--task"}, id=name)
-            for name in ("report", "table", "agreement", "compare", "subset", "rescore")
+            for name in ("report", "table", "agreement", "compare", "calibrate", "subset", "rescore")
         ),
     ],
 )
@@ -158,11 +158,14 @@ def test_a_judge_for_no_judged_benchmark_is_refused_at_once(
         run_main(monkeypatch, name, "--tasks", "mmie", "--judge", judge)
 
 
-@pytest.mark.parametrize("name", ["prefetch", "report", "table", "agreement", "compare", "subset", "rescore"])
+@pytest.mark.parametrize(
+    "name", ["prefetch", "report", "table", "agreement", "compare", "calibrate", "subset", "rescore"]
+)
 def test_a_subcommand_prints_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     arguments = ["not-there"] if name == "prefetch" else ["not-there", "not-there"]
+    arguments += ["--plan", "5"] if name == "calibrate" else []
     with pytest.raises(SystemExit, match=r"not-there[\s\S]*hint: "):
         run_main(monkeypatch, name, *arguments)
     assert capsys.readouterr().out == ""

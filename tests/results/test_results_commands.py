@@ -15,7 +15,7 @@ from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_ru
 from mmie_tasks.cli import load_command
 from mmie_tasks.core.errors import MmieTasksError
 
-WORDS = ("report", "table", "agreement", "compare", "subset", "rescore")
+WORDS = ("report", "table", "agreement", "compare", "calibrate", "subset", "rescore")
 OTHER_JUDGE = "judge:made_up|model:somebody"
 
 Line = dict[str, Any]
@@ -39,6 +39,8 @@ def arguments(word: str, run: Path, *options: str) -> list[str]:
         case "compare":
             write_run(beside, "mmie", lines(answers="model-b"))
             return [str(run), str(beside), *options]
+        case "calibrate":
+            return [str(run), "--plan", "5", "-o", str(run.with_name("plan.csv")), *options]
         case _:
             return [str(run), *options]
 
@@ -301,7 +303,10 @@ def test_points_outside_the_scale_are_not_printed_for_other_benchmarks(
     if word in ("agreement", "compare"):
         (tmp_path / "beside" / "20261121_120000_samples_mmie.jsonl").unlink()
         write_run(tmp_path / "beside", task, sound)
-    assert non_numbers(run_command(word, words)) == []
+    if word == "calibrate" and task == "milebench":
+        assert "it is scored by rule" in error_of(word, words)
+    else:
+        assert non_numbers(run_command(word, words)) == []
 
 
 @every_command
@@ -318,7 +323,7 @@ def test_missing_scores_are_never_printed_as_nan_or_none(tmp_path: Path, word: s
     make(tmp_path / "run")
     output = output_or_error(word, arguments(word, tmp_path / "run"))
     assert non_numbers(output) == []
-    assert "hint: " not in output or word in ("agreement", "compare", "subset")
+    assert "hint: " not in output or word in ("agreement", "compare", "calibrate", "subset")
 
 
 def output_or_error(word: str, words: list[str]) -> str:

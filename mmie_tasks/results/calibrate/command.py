@@ -1,0 +1,318 @@
+"""The command ``mmie-tasks calibrate``: how wrong a judge is, and a run's score corrected by people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import get_args
+
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
+from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.results.alignment import scored_signatures, signature_differences
+from mmie_tasks.results.calibrate.correction import CorrectedScore, Correction, OtherScore, correct
+from mmie_tasks.results.calibrate.estimate import Estimate, Population
+from mmie_tasks.results.calibrate.page import PageItem, labelling_page
+from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
+from mmie_tasks.results.commands import (
+    common_tasks,
+    listed_names,
+    open_run,
+    require_kind,
+    require_range,
+    result_parser,
+    write_text,
+)
+from mmie_tasks.results.people import Label, csv_text, id_in_csv, read_label_files
+from mmie_tasks.runs.benchmark import ScoreKind
+from mmie_tasks.runs.log_files import TaskRun, numbered_names
+
+_NO_LABELS_HINT = "name a file that `calibrate --plan` wrote for this run, or its page exported, with scores"
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+    """Draw the answers that people should score, or correct scores with people's.
+
+    Args:
+        arguments: Behind ``calibrate``.
+        environment: Not read.
+
+    Returns:
+        What was written; or a table and sentences, or JSON.
+
+    Raises:
+        AnswersUnusable: A run or CSV cannot be read.
+        SettingWrong: An option is invalid, no judge scored the task, or a file is in the way.
+    """
+    options = _parser().parse_args(arguments)
+    if len(options.runs) > 2:
+        raise SettingWrong(f"`calibrate` takes one run or two, and got {len(options.runs)}.", hint="name one or two")
+    if options.plan is None and not options.people:
+        hint = "`--plan 100 -o people.csv` draws answers to score, `--people people.csv` reads their scores"
+        raise SettingWrong("`calibrate` needs `--plan` or `--people`.", hint=hint)
+    runs = _runs(options.runs, listed_names(options.tasks))
+    task_runs = [run_.task_run for run_ in runs]
+    for run_ in runs:
+        require_kind(run_.task_run, run_.name, options.score_kind)
+    labels = read_label_files(options.people, task_runs[0].benchmark.scale)
+    if options.plan is not None:
+        require_range("--plan", options.plan, 1, None, hint="the number of samples to score: 100, for example")
+        path, seed = Path(options.output).expanduser(), _seed(options.seed, labels)
+        return _write_plan(runs, labels, options.score_kind, options.plan, seed, path)
+    baseline = task_runs[0] if len(task_runs) > 1 else None
+    correction = correct(task_runs[-1], labels, options.score_kind, options.population, baseline=baseline)
+    if not correction.rater_names:
+        reasons = "; ".join(problem.text for problem in correction.problems) or "no score is filled in"
+        raise AnswersUnusable(f"No label can be used: {reasons}.", hint=_NO_LABELS_HINT)
+    return (_as_json if options.json else _as_text)(runs, correction)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = result_parser(
+        "calibrate",
+        "How wrong the judge of a run is, and the run's score corrected with people's scores of a random sample of its "
+        "answers. `--plan` draws the sample and writes a CSV and an offline HTML page to score it in; `--people` "
+        "reads the scores. For two runs: is the second better than the first for people?",
+    )
+    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help="CSV files of scores; default: none")
+    parser.add_argument("--plan", type=int, metavar="N", help="draw N samples for people to score; default: none")
+    parser.add_argument("--seed", type=int, help="of the plan; default: 0, or that of the scores in `--people`")
+    parser.add_argument(
+        "-o", "--output", default="people.csv", metavar="FILE", help="the plan's CSV; default: %(default)s"
+    )
+    help_text = "what the intervals are for: the run's samples, or a larger population that they are a sample of, as "
+    parser.add_argument(
+        "--population",
+        choices=get_args(Population),
+        default="run",
+        help=f"{help_text}with `--limit`; default: %(default)s",
+    )
+    return parser
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NamedRun:
+    """The judged task of a run."""
+
+    name: str
+    task_run: TaskRun
+    notes: tuple[str, ...]
+
+
+def _runs(sources: Sequence[str], tasks: Sequence[str]) -> list[_NamedRun]:
+    """The one judged task that the runs have in common."""
+    opened = [open_run(source, tasks) for source in sources]
+    names = numbered_names([run_.name for run_ in opened])
+    common = common_tasks(dict(zip(names, opened, strict=True)))
+    judged = [task for task in common if opened[0].tasks[task].benchmark.judge is not None]
+    if not judged:
+        message = f"No judge scored {', '.join(f'`{task}`' for task in common)}: it is scored by rule."
+        raise SettingWrong(message, hint="`calibrate` corrects the scores of judges: MMIE's and MIA-Bench's")
+    if len(judged) > 1:
+        message = f"`calibrate` corrects one task, and there are {len(judged)}: {', '.join(judged)}."
+        raise SettingWrong(message, hint=f"choose one with `--task {judged[0]}`")
+    task_runs = [run_.tasks[judged[0]] for run_ in opened]
+    return [
+        _NamedRun(name=name, task_run=task_run, notes=(*run_.notes, *task_run.notes))
+        for name, run_, task_run in zip(names, opened, task_runs, strict=True)
+    ]
+
+
+def _seed(requested: int | None, labels: Sequence[Label]) -> int:
+    """The seed of the plan: that of the labels, which it extends."""
+    seeds = {label.seed for label in labels}
+    if not seeds:
+        require_range("--seed", requested or 0, 0, 10**18 - 1, hint="a number from 0 on")
+        return requested or 0
+    [seed, *others] = seeds
+    if others or seed is None:
+        problem = "have several seeds" if others else "have no seed, so they are of no plan"
+        raise SettingWrong(f"The scores in `--people` {problem}.", hint="extend one plan; or draw another one without")
+    if requested not in (None, seed):
+        raise SettingWrong(f"`--seed` is {requested}, and the plan of `--people` has {seed}.", hint="omit `--seed`")
+    return seed
+
+
+def _page_path(path: Path) -> Path:
+    """The page beside a CSV; both must be new."""
+    page_path = path.with_suffix(".html")
+    if path == page_path:
+        raise SettingWrong(f"`{path}` is the name of the page.", hint="name the CSV with `-o`: `-o people.csv`")
+    for file in (path, page_path):
+        if file.exists():
+            message = f"`{file}` exists, and may hold scores."
+            raise SettingWrong(message, hint="name another file with `-o`, or move it away")
+    return page_path
+
+
+def _write_plan(
+    runs: Sequence[_NamedRun], labels: Sequence[Label], kind: ScoreKind, samples: int, seed: int, path: Path
+) -> str:
+    """Write the CSV and the page of the answers that have no score yet; returns what was written."""
+    page_path = _page_path(path)
+    judged = [judged_samples(run_.task_run, kind) for run_ in runs]
+    scored = {(id_in_csv(label.id), label.answer) for label in labels if label.points is not None}
+    planned = planned_answers(judged, samples, seed)
+    to_score = [answer for answer in planned if (id_in_csv(answer.id), answer.answer) not in scored]
+    if not planned:
+        raise SettingWrong("No sample has points to correct.", hint="`mmie-tasks report RUN` shows why")
+    if not to_score:
+        message = f"People have scored all {counted(len(planned), 'answer')} of this plan."
+        raise SettingWrong(message, hint="a larger `--plan` extends it")
+    benchmark = runs[0].task_run.benchmark
+    items = [PageItem(id=answer.id, answer=answer.answer, sample=answer.sample) for answer in to_score]
+    page = labelling_page(items, title=benchmark.title, scale=benchmark.scale, seed=seed)
+    write_text(path, csv_text(((answer.id, answer.answer) for answer in to_score), seed))
+    write_text(page_path, page.html)
+    strata = Counter(sorted(answer.stratum for answer in to_score))
+    by_stratum = f" ({', '.join(f'{name} {count:,}' for name, count in strata.items())})" if len(strata) > 1 else ""
+    lines = [
+        f"{path}: {counted(len(to_score), 'answer')} to score, seed {seed}{by_stratum}",
+        f"{page_path}: a page to score them in; it exports a CSV like {path.name}",
+    ]
+    if page.missing_images:
+        lines.append(f"{counted(page.missing_images, 'image')} could not be shown")
+    lines += _without(Counter(reason for run_ in judged for reason, ids in run_.without.items() for _ in ids))
+    return "\n".join([*lines, *_notes(runs)])
+
+
+def _without(counts: Mapping[str, int]) -> Iterator[str]:
+    if counts:
+        number = counted(sum(counts.values()), "sample")
+        yield f"{number} without points, in neither a plan nor a corrected score: {listed(counts)}."
+
+
+def _notes(runs: Sequence[_NamedRun]) -> list[str]:
+    return [f"{run_.name}: {note}." for run_ in runs for note in run_.notes]
+
+
+def _as_json(runs: Sequence[_NamedRun], correction: Correction) -> str:
+    """All results as one object; null for missing values, with the reason beside them."""
+    document = {"runs": [run_.name for run_ in runs], "notes": _notes(runs), **asdict(correction)}
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
+    """One table, what it means in sentences, and what could not be used."""
+    names = [run_.name for run_ in runs]
+    what = f"{names[1]} - {names[0]}" if len(names) > 1 else names[0]
+    sentences = [*_verdict(names, correction.headline), *_sentences(correction), *_differences(runs)]
+    sentences += [*_without(correction.without), *_notes(runs)]
+    problems = [
+        f"{problem.text}. {f'Hint: {problem.hint}.' if problem.hint else ''}" for problem in correction.problems
+    ]
+    blocks = [
+        f"# {correction.title} (`{correction.task}`), corrected by people: {what}",
+        f"The {correction.kind} score in percent, with 95 % intervals.",
+        _table(correction, is_difference=len(names) > 1),
+        "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
+        "\n".join(["## Problems\n", *(wrapped(f"- {problem}") for problem in problems)]) if problems else "",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _table(correction: Correction, *, is_difference: bool) -> str:
+    header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
+    rows = []
+    for score in (correction.headline, *correction.strata):
+        judge = NO_VALUE if score.judge is None else _number(score.judge, signed=is_difference)
+        cells = [NO_VALUE] * 3
+        if mean := score.mean:
+            cells = [_cell(estimate, signed=is_difference) for estimate in (mean.people, mean.corrected)]
+            cells.append(_cell(mean.bias, signed=True))
+        rows.append([score.name or correction.title, f"{score.samples:,}", f"{score.labels:,}", judge, *cells])
+    return table(header, rows)
+
+
+def _number(percent: float, *, signed: bool) -> str:
+    return signed_cell(percent) if signed else percent_cell(percent)
+
+
+def _cell(estimate: Estimate, *, signed: bool) -> str:
+    interval = estimate.interval
+    ends = f" [{_number(interval.low, signed=signed)}, {_number(interval.high, signed=signed)}]" if interval else ""
+    return f"{_number(estimate.value, signed=signed)}{ends}"
+
+
+def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
+    """Whether the second run is better for people."""
+    if len(names) < 2:
+        return
+    a, b = names
+    interval = score.mean.corrected.interval if score.mean else None
+    if score.mean is None or interval is None:
+        yield f"It is not known whether {b} is better than {a} for people."
+        return
+    difference = _cell(score.mean.corrected, signed=True)
+    if interval.low <= 0 <= interval.high:
+        yield f"It is not known whether {b} is better than {a} for people: {difference}."
+    else:
+        yield f"For people, {b} is {'better' if interval.low > 0 else 'worse'} than {a}: {difference}."
+
+
+def _sentences(correction: Correction) -> Iterator[str]:
+    score = correction.headline
+    if score.why_not:
+        yield "There is no corrected score: see the problems below."
+        people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
+        mark = "" if correction.is_random_sample else ", not a random sample"
+        yield f"On the {counted(score.labels, 'labelled sample')}{mark}: people {people}, the judge {judge}."
+    yield _correlation(correction)
+    if worth := score.worth:
+        yield f"{worth[0].upper()}{worth[1:]}."
+    if score.mean and score.mean.labels_to_halve:
+        yield f"{counted(score.mean.labels_to_halve, 'more label')} would halve the corrected interval."
+    yield _raters(correction)
+    yield from map(_other_score, correction.other_scores)
+    if score.why_not:
+        return
+    about = {"run": "the samples of the run", "larger": "the population that the run is a sample of"}
+    seed = "no single plan" if correction.seed is None else f"a plan with the seed {correction.seed}"
+    yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
+
+
+def _correlation(correction: Correction) -> str:
+    measured = correction.correlation
+    if measured.value is None:
+        return f"There is no correlation of the judge with people: {measured.why_not}."
+    interval = f" [{measured.interval.low:.2f}, {measured.interval.high:.2f}]" if measured.interval else ""
+    return f"The judge's scores correlate with people's at r = {measured.value:.2f}{interval}, on the labels."
+
+
+def _raters(correction: Correction) -> str:
+    agreement = correction.raters
+    if agreement is None:
+        return "One rater: how far people agree with each other, the ceiling for any judge, is not known."
+    number = counted(len(agreement.raters), "rater")
+    if not agreement.samples:
+        return f"{number}, and no answer that two of them scored: how far they agree, the ceiling, is not known."
+    alpha, r = (NO_VALUE if v is None else f"{v:.2f}" for v in (agreement.alpha.value, agreement.correlation))
+    return (
+        f"{number}, {counted(agreement.samples, 'answer')} scored by two or more: Krippendorff's alpha is {alpha}, and "
+        f"a rater correlates with the mean of the others at r = {r}: the ceiling for any judge."
+    )
+
+
+def _other_score(other: OtherScore) -> str:
+    difference = other.difference
+    if difference.value is None:
+        return f"Whether the {other.kind} score follows people better is not known: {difference.why_not}."
+    reason, is_known = difference.why_not, False
+    if difference.interval is not None:
+        low, high = difference.interval
+        reason, is_known = f"difference {difference.value:+.2f} [{low:.2f}, {high:.2f}]", not low <= 0 <= high
+    outcome = "less well" if is_known and difference.value < 0 else "better"
+    begin = f"The {other.kind} score" if is_known else f"It is not known whether the {other.kind} score"
+    numbers = f"r = {other.correlation:.2f} and {other.official:.2f} on {counted(other.labels, 'label')}"
+    return f"{begin} follows people {outcome} than the official one: {numbers}; {reason}."
+
+
+def _differences(runs: Sequence[_NamedRun]) -> Iterator[str]:
+    """What differs in how two runs were scored: people's scores are the same for both, the judge's are not."""
+    if len(runs) == 2:
+        differences = signature_differences(*(scored_signatures(run_.task_run) for run_ in runs))
+        if keys := ", ".join(difference.key for difference in differences):
+            yield f"The runs were not scored alike ({keys}): the judge's difference is partly that of its settings."
