@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
 from mmie_tasks.benchmarks.mmie.task import percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
+from mmie_tasks.runs.log_files import without_off_scale_points
 from mmie_tasks.runs.metric_values import metric_value
 
 LINES = list(mmie_lines(60, image="kite.png", unscored=0.05, with_digits=30))
@@ -127,6 +129,8 @@ def test_points_that_are_not_on_the_scale_are_none():
         sample = BENCHMARK.read_line(changed(official=row, expected=row))
         assert math.isnan(sample.official.points)
         assert math.isnan(sample.expected.points)
+        checked = without_off_scale_points(replace(sample, official=Scored(3), robust=Scored(3)), BENCHMARK.scale)
+        assert checked.expected.reason == "off_scale"
 
 
 def test_replies_that_are_not_whole_are_not_replies():
