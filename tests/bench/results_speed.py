@@ -23,9 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from support.logged_runs import JUDGE, mmie_lines, write_run
 
+from mmie_tasks.results.calibrate.command import run as calibrate
+
 PHOTOS = 40
 LINKS = 2400  # names of the same photographs, each decoded anew
 PHOTO_PX = (1600, 1200)
+LABELLED = 300  # samples that people scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,16 @@ def make(folder: Path, count: int) -> None:
         lines = mmie_lines(count, skill=skill, judge=judge, answers=answers)
         write_run(folder / name, "mmie", lines)
     photos(folder, count)
+    people(folder)
+
+
+def people(folder: Path) -> None:
+    """Scores of a plan's answers by two models."""
+    path = folder / "people.csv"
+    calibrate((str(folder / "a"), str(folder / "b"), "--plan", str(LABELLED), "-o", str(path)), {})
+    header, *rows = path.read_text().splitlines()
+    scored = (row + str(index % 7) for index, row in enumerate(rows))  # the score is the last column
+    path.write_text("\n".join([header, *scored]))
 
 
 def photos(folder: Path, count: int) -> None:
@@ -113,6 +126,7 @@ def cases(folder: Path) -> list[Case]:
         Case("report, photographs", ("report", str(folder / "photos"), "-o", page), 60),
         Case("agreement, 2 judges", ("agreement", f"A={a}", f"B={other}"), 10),
         Case("compare, 2 models", ("compare", a, b), 10),
+        Case("calibrate, 2 models", ("calibrate", a, b, "--people", str(folder / "people.csv")), 10),
     ]
 
 
