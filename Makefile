@@ -15,11 +15,12 @@ MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
 RESULTS := examples/results
+CALIBRATE := out/calibrate
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo results test test-end-to-end test-transformers4 check lint bench gpu yamls clean
+.PHONY: demo results calibrate test test-end-to-end test-transformers4 check lint bench gpu yamls clean
 
 demo: $(READY)  ## score the bundled answers with lmms-eval
 	@mkdir -p out
@@ -61,6 +62,22 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie
 	$(BIN)/mmie-tasks subset A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie --sizes 4,6,8
 	$(BIN)/mmie-tasks rescore A=$(RUNS)/model-a --tasks mmie,milebench,mia_bench
+
+calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and people, on 400 made-up samples
+	@rm -rf $(CALIBRATE)
+	@echo 'Models, judge and people are made up; no judge is called. Tables: $(CALIBRATE)/*.log'
+	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) > $(CALIBRATE).log 2>&1 || { cat $(CALIBRATE).log; exit 1; }
+	@for model in a b; do \
+	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
+	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \
+	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1; \
+	done
+	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
+	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv
+	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a --people $(CALIBRATE)/people.csv
+	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
+	$(BIN)/mmie-tasks table A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv
+	$(BIN)/mmie-tasks report A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --people $(CALIBRATE)/people.csv -o $(CALIBRATE)/report.html
 
 test: $(READY)  ## the whole test suite
 	$(PYTEST) --pyargs mmie_tasks ./tests

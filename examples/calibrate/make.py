@@ -1,0 +1,166 @@
+"""Writes what `make results` calibrates: 400 samples in MMIE's layout, two models' answers, and a judge's replies.
+
+``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and ``OUT/replies.jsonl``; ``python
+make.py OUT people.csv`` then fills in the scores of the plan ``people.csv``, as two people would. No model, judge or
+person was asked: a story has six sentences, an answer tells some of them, people count them with an error, and the
+judge is kind to bad answers. It reports the probabilities of its points.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import random
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+EXAMPLES = Path(__file__).resolve().parents[1]
+CATEGORIES = {"SA": 100, "PBL": 228, "MSR": 72}  # in MMIE's proportions
+SKILL = {"a": 3.1, "b": 3.6}  # sentences that a model tells on average
+STORIES = {
+    "SA": (
+        "kite-in-grass",
+        "kite-flies",
+        "The wind comes up",
+        "A girl lets the kite go",
+        "It climbs",
+        "It sees a tree",
+    ),
+    "PBL": ("walls", "roof", "Draw a square", "Draw a roof on it", "Draw a door", "Draw two windows"),
+    "MSR": ("dots-2", "dots-5", "There are two discs", "Three more are drawn", "Two and three are five", "So it is 5"),
+}
+ENDING = ("Nothing is missing now", "That is all")
+JUDGE = "made-up"
+
+
+def sentences(category: str) -> tuple[str, ...]:
+    """The six sentences of a story."""
+    return (*STORIES[category][2:], *ENDING)
+
+
+def samples() -> Iterator[tuple[str, str, int]]:
+    """Id, category and number of each sample."""
+    for category, count in CATEGORIES.items():
+        yield from ((f"{category}-{number}", category, number) for number in range(1, count + 1))
+
+
+def sentence_count(model: str, sample_id: str) -> int:
+    """How many of the six sentences the model's answer tells."""
+    skill = random.Random(sample_id).gauss(SKILL[model], 1.4)  # some samples are hard for both models
+    return min(6, max(0, round(skill + random.Random(f"{model} {sample_id}").gauss(0, 0.9))))
+
+
+def question(category: str, number: int) -> list[dict[str, str | None]]:
+    """A picture and a request, in the official form."""
+    picture = STORIES[category][0]
+    return [{"text": f"Number {number}. Tell this in six sentences.", "image": f"images/{picture}.png"}]
+
+
+def answer(category: str, count: int) -> list[dict[str, str | None]]:
+    """The first sentences; a picture where there are four or more."""
+    text = ". ".join(sentences(category)[:count])
+    picture = f"images/{STORIES[category][1]}.png" if count >= 4 else None
+    return [{"text": f"{text}." if text else "I cannot tell.", "image": picture}]
+
+
+def rows() -> list[dict[str, Any]]:
+    """The samples, with the keys of the dataset; ``catagory`` is its own spelling."""
+    labels = {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+    return [
+        {
+            "id": sample_id,
+            "catagory": labels[category],
+            "field": "Education",
+            "subfield": "",
+            "conversations": [
+                {"from": "human", "content": question(category, number)},
+                {"from": "gpt", "content": answer(category, 6)},
+            ],
+        }
+        for sample_id, category, number in samples()
+    ]
+
+
+def judge_points(sample_id: str, count: int) -> tuple[int, list[float]]:
+    """The judge's points for an answer, and the logarithms of its probabilities of 0 to 9."""
+    level = 2.4 + 0.55 * count + random.Random(f"judge {sample_id} {count}").gauss(0, 0.8)
+    weights = [math.exp(-((points - level) ** 2)) if points <= 6 else 0.0 for points in range(10)]
+    logprobs = [math.log(weight / sum(weights)) if weight else -99.0 for weight in weights]
+    return max(range(7), key=logprobs.__getitem__), [round(value, 4) for value in logprobs]
+
+
+def replies(out: Path) -> Iterator[str]:
+    """The lines of the recording: the reply to both answers of each sample."""
+    from mmie_tasks.benchmarks.mmie.data import dataset
+    from mmie_tasks.benchmarks.mmie.request import build_request
+    from mmie_tasks.benchmarks.mmie.sample import Sample
+    from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
+    from mmie_tasks.judges.cache_store import CachedReply, export_line
+
+    for doc in dataset("all", {"MMIE_DATA": str(out / "data")}):
+        sample = Sample.from_doc(doc)
+        for count in {sentence_count(model, sample.id) for model in SKILL}:
+            request = build_request(sample, [answer(sample.category, count)], "mmie").request
+            if request is None:
+                raise ValueError(f"{sample.id} is not judged")
+            points, logprobs = judge_points(sample.id, count)
+            text = f"### Feedback\nIt tells a part of the story.\n### Score\n{points}"
+            digit = DigitToken(offset=len(text) - 1, logprobs=tuple(logprobs))
+            reply = JudgeReply(text=text, model=JUDGE, digits=(digit,))
+            signature = f"judge:made_up|model:{JUDGE}"
+            yield export_line(CachedReply(signature, content_key(request), reply, 0))
+
+
+def write_run_inputs(out: Path) -> None:
+    """Write data, answers and replies; the pictures are those of `examples/mmie`."""
+    sys.path.insert(0, str(EXAMPLES / "mmie"))  # for what its script imports from beside it
+    write = runpy.run_path(str(EXAMPLES / "mmie" / "make.py"))["write"]
+    write(out / "data" / "data.json", rows())
+    for model in SKILL:
+        answers = [
+            {"id": id_, "answer": answer(category, sentence_count(model, id_))} for id_, category, _ in samples()
+        ]
+        write(out / f"answers-{model}" / "answers.json", answers)
+    os.environ |= {
+        "MMIE_OTHER_PROMPTS": str(EXAMPLES / "mmie" / "prompts.json"),
+        "MMIE_OUTPUT_ROOT": str(out / "answers-a"),
+    }
+    (out / "replies.jsonl").write_text("".join(replies(out)), encoding="utf-8")
+
+
+def fill_in(out: Path, plan: Path) -> None:
+    """Write ``people.csv``: the plan, scored by two people."""
+    from mmie_tasks.core.verdict import Scored
+    from mmie_tasks.results.people import answer_digest
+    from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
+
+    def digest(category: str, count: int) -> str:
+        segments = tuple(
+            LoggedSegment(text=segment["text"] or "", image=segment["image"]) for segment in answer(category, count)
+        )
+        return answer_digest(LoggedSample(id="", official=Scored(0), robust=Scored(0), groups={}, answer=segments))
+
+    count_of = {(category, digest(category, count)): count for category in CATEGORIES for count in range(7)}
+    with plan.open(encoding="utf-8", newline="") as file:
+        planned = list(csv.DictReader(file))
+    with (out / "people.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=["id", "answer", "seed", "rater", "score"], lineterminator="\n")
+        writer.writeheader()
+        for row in planned:
+            count = count_of[row["id"].partition("-")[0], row["answer"]]
+            for rater in ("Ada", "Ben"):
+                error = random.Random(f"{rater} {row['id']} {row['answer']}").gauss(0, 0.7)
+                writer.writerow({**row, "rater": rater, "score": min(6, max(0, round(count + error)))})
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    if len(sys.argv) > 2:
+        fill_in(folder, Path(sys.argv[2]))
+    else:
+        write_run_inputs(folder)
