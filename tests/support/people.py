@@ -16,7 +16,7 @@ from mmie_tasks.runs.log_files import TaskRun
 def human_points(sample: LoggedSample, rater: str = "") -> float:
     """What people think of an answer: two points less than the judge, and whole points of noise."""
     judge = sample.official.points if isinstance(sample.official, Scored) else 3
-    noise = random.Random(f"{sample.id} {sample.answer} {rater}").choice((-1, 0, 0, 1))  # noqa: S311 - no secret
+    noise = random.Random(ascii((sample.id, sample.answer, rater))).choice((-1, 0, 0, 1))  # noqa: S311 - no secret
     return float(min(6, max(0, judge - 2 + noise)))
 
 

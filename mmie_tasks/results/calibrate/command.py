@@ -12,6 +12,7 @@ from typing import get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell, signed_cell, table, wrapped
+from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.calibrate.correction import CorrectedScore, Correction, OtherScore, correct
 from mmie_tasks.results.calibrate.estimate import Estimate, Population
@@ -257,6 +258,7 @@ def _sentences(correction: Correction) -> Iterator[str]:
     score = correction.headline
     if score.why_not:
         yield "There is no corrected score: see the problems below."
+    if score.why_not and score.labels:
         people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
         mark = "" if correction.is_random_sample else ", not a random sample"
         yield f"On the {counted(score.labels, 'labelled sample')}{mark}: people {people}, the judge {judge}."
@@ -275,11 +277,16 @@ def _sentences(correction: Correction) -> Iterator[str]:
 
 
 def _correlation(correction: Correction) -> str:
-    measured = correction.correlation
-    if measured.value is None:
-        return f"There is no correlation of the judge with people: {measured.why_not}."
-    interval = f" [{measured.interval.low:.2f}, {measured.interval.high:.2f}]" if measured.interval else ""
-    return f"The judge's scores correlate with people's at r = {measured.value:.2f}{interval}, on the labels."
+    if correction.correlation.value is None:
+        return f"There is no correlation of the judge with people: {correction.correlation.why_not}."
+    return f"The judge's scores correlate with people's at r = {_measured(correction.correlation)}, on the labels."
+
+
+def _measured(measurement: Measurement) -> str:
+    if measurement.value is None:
+        return NO_VALUE
+    interval = measurement.interval
+    return f"{measurement.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
 
 
 def _raters(correction: Correction) -> str:
@@ -289,10 +296,11 @@ def _raters(correction: Correction) -> str:
     number = counted(len(agreement.raters), "rater")
     if not agreement.samples:
         return f"{number}, and no answer that two of them scored: how far they agree, the ceiling, is not known."
-    alpha, r = (NO_VALUE if v is None else f"{v:.2f}" for v in (agreement.alpha.value, agreement.correlation))
+    r = NO_VALUE if agreement.correlation is None else f"{agreement.correlation:.2f}"
     return (
-        f"{number}, {counted(agreement.samples, 'answer')} scored by two or more: Krippendorff's alpha is {alpha}, and "
-        f"a rater correlates with the mean of the others at r = {r}: the ceiling for any judge."
+        f"{number}, {counted(agreement.samples, 'answer')} scored by two or more: Krippendorff's alpha is "
+        f"{_measured(agreement.alpha)}, and a rater correlates with the mean of the others at r = {r}: the ceiling for "
+        f"any judge."
     )
 
 
@@ -301,9 +309,8 @@ def _other_score(other: OtherScore) -> str:
     if difference.value is None:
         return f"Whether the {other.kind} score follows people better is not known: {difference.why_not}."
     reason, is_known = difference.why_not, False
-    if difference.interval is not None:
-        low, high = difference.interval
-        reason, is_known = f"difference {difference.value:+.2f} [{low:.2f}, {high:.2f}]", not low <= 0 <= high
+    if interval := difference.interval:
+        reason, is_known = f"difference {_measured(difference)}", not interval.low <= 0 <= interval.high
     outcome = "less well" if is_known and difference.value < 0 else "better"
     begin = f"The {other.kind} score" if is_known else f"It is not known whether the {other.kind} score"
     numbers = f"r = {other.correlation:.2f} and {other.official:.2f} on {counted(other.labels, 'label')}"

@@ -251,7 +251,7 @@ def correct(
         rows += [_corrected_score(s.name, [replace(s, weight=1.0)], population, blocked) for s in strata]
     if not baseline:
         rows = [replace(row, judge=_as_in_tables(row.judge, task_run.benchmark.scale)) for row in rows]
-    if rows[0].why_not and not blocked and scores.people:
+    if rows[0].why_not and not blocked and matched.labels:
         hint = "`mmie-tasks calibrate RUN --people FILE --plan N -o more.csv` extends the plan"
         problems.append(Problem(name="too_few", text=rows[0].why_not, count=rows[0].labels, hint=hint))
     seeds = {label.seed for label in matched.labels}
@@ -403,7 +403,7 @@ def _corrected_score(
     people = np.concatenate([np.empty(0), *(stratum.people for stratum in strata)])
     is_whole = abs(sum(stratum.weight for stratum in strata) - 1) < _ROUNDING
     mean = corrected_mean(strata, population) if is_whole else None
-    blocked = blocked or ("" if people.size else "no answer of the run has a label")
+    blocked = blocked or ("" if people.size else "no sample has the labels that it needs")
     return CorrectedScore(
         name=name,
         samples=sum(len(stratum.judge) for stratum in strata),

@@ -101,6 +101,10 @@ def test_two_runs_are_compared_for_people_in_a_plain_sentence(workplace):
     assert "For people, A is worse than B: -" in calibrate("B=b", "A=a", "--people", scores)
     few = fill_in(workplace / "people.csv", "a", "b", rows=16, rater="bob")
     assert "It is not known whether B is better than A for people." in calibrate("A=a", "B=b", "--people", few)
+    calibrate("a", "--plan", 30, "-o", "one.csv")
+    of_a = calibrate("A=a", "B=b", "--people", fill_in(workplace / "one.csv", "a"))
+    assert "- no sample has the labels that it needs. Hint: " in of_a
+    assert "labelled sample" not in of_a
     alone = calibrate("A=a", "--people", scores)
     assert "labels are of other answers" in alone
     assert "There is no corrected score" not in alone
@@ -118,6 +122,7 @@ def test_several_raters_are_several_files_and_the_ceiling_is_printed(workplace):
     files = [fill_in(workplace / "people.csv", "a", rater=rater) for rater in ("ann", "bob")]
     text = " ".join(calibrate("a", "--people", *files).split())
     assert "2 raters, 40 answers scored by two or more: Krippendorff's alpha is 0." in text
+    assert re.search(r"alpha is 0\.\d\d \[0\.\d\d, 0\.\d\d\], and a rater correlates .* r = 0\.\d\d: the ceiling", text)
     with pytest.raises(AnswersUnusable, match=r"ann-people.csv`, line 2: .* has a score by ann in another file too"):
         calibrate("a", "--people", files[0], files[0])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from dataclasses import replace
 from statistics import mean
@@ -16,9 +17,9 @@ from support.people import human_points, labels_of, with_samples
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
-from mmie_tasks.results.calibrate.plan import judged_samples
+from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.people import csv_text
+from mmie_tasks.results.people import csv_text, read_labels
 from mmie_tasks.runs.benchmark import LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 
@@ -244,6 +245,22 @@ def test_labels_without_digest_are_of_neither_of_two_runs(task_run, other_run):
     labels = [replace(label, answer="") for label in labels_of(task_run, samples=5)]
     assert names(correct(other_run, labels, baseline=task_run)) == ["other_answers"]
     assert names(correct(task_run, labels)) == ["hand_picked"]
+
+
+def test_hostile_ids_survive_the_way_from_the_plan_through_a_csv_to_the_correction(task_run, tmp_path):
+    begin = ("=HYPERLINK(1)", "+", "-1", "@a", "'=x", 'a,"b', " a\t b\n", "\ud800", "\x1b[2J", "é;", "<script>", "''")
+    samples = [
+        replace(sample, id=f"{begin[number % len(begin)]}{number}") for number, sample in enumerate(task_run.samples)
+    ]
+    hostile = replace(task_run, samples=tuple(samples))
+    plan = planned_answers([judged_samples(hostile, "official")], 60, 0)
+    header, *rows = csv.reader(csv_text([(answer.id, answer.answer) for answer in plan], 0).splitlines(keepends=True))
+    with (tmp_path / "people.csv").open("w", encoding="utf-8") as file:
+        scored = [[*row[:-1], human_points(answer.sample)] for row, answer in zip(rows, plan, strict=True)]
+        csv.writer(file).writerows([header, *scored])
+    correction = correct(hostile, read_labels(tmp_path / "people.csv", hostile.benchmark.scale))
+    assert correction.problems == ()
+    assert correction.headline.labels == 60
 
 
 def test_a_larger_population_has_a_wider_interval(task_run):
