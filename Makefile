@@ -65,8 +65,9 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 
 calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and people, on 400 made-up samples
 	@rm -rf $(CALIBRATE)
+	@mkdir -p $(CALIBRATE)
 	@echo 'Models, judge and people are made up; no judge is called. Tables: $(CALIBRATE)/*.log'
-	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) > $(CALIBRATE).log 2>&1 || { cat $(CALIBRATE).log; exit 1; }
+	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) > $(CALIBRATE)/make.log 2>&1 || { cat $(CALIBRATE)/make.log; exit 1; }
 	@for model in a b; do \
 	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
 	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \

@@ -9,7 +9,6 @@ judge is kind to bad answers. It reports the probabilities of its points.
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 import random
@@ -38,6 +37,11 @@ ENDING = ("Nothing is missing now", "That is all")
 JUDGE = "made-up"
 
 
+def normal(key: str, mean: float, spread: float) -> float:
+    """A number from the normal distribution, always the same for a key."""
+    return random.Random(key).gauss(mean, spread)  # noqa: S311 - not a secret
+
+
 def sentences(category: str) -> tuple[str, ...]:
     """The six sentences of a story."""
     return (*STORIES[category][2:], *ENDING)
@@ -51,8 +55,8 @@ def samples() -> Iterator[tuple[str, str, int]]:
 
 def sentence_count(model: str, sample_id: str) -> int:
     """How many of the six sentences the model's answer tells."""
-    skill = random.Random(sample_id).gauss(SKILL[model], 1.4)  # some samples are hard for both models
-    return min(6, max(0, round(skill + random.Random(f"{model} {sample_id}").gauss(0, 0.9))))
+    skill = normal(sample_id, SKILL[model], 1.4)  # some samples are hard for both models
+    return min(6, max(0, round(skill + normal(f"{model} {sample_id}", 0, 0.9))))
 
 
 def question(category: str, number: int) -> list[dict[str, str | None]]:
@@ -88,7 +92,7 @@ def rows() -> list[dict[str, Any]]:
 
 def judge_points(sample_id: str, count: int) -> tuple[int, list[float]]:
     """The judge's points for an answer, and the logarithms of its probabilities of 0 to 9."""
-    level = 2.4 + 0.55 * count + random.Random(f"judge {sample_id} {count}").gauss(0, 0.8)
+    level = 2.4 + 0.55 * count + normal(f"judge {sample_id} {count}", 0, 0.8)
     weights = [math.exp(-((points - level) ** 2)) if points <= 6 else 0.0 for points in range(10)]
     logprobs = [math.log(weight / sum(weights)) if weight else -99.0 for weight in weights]
     return max(range(7), key=logprobs.__getitem__), [round(value, 4) for value in logprobs]
@@ -154,7 +158,7 @@ def fill_in(out: Path, plan: Path) -> None:
         for row in planned:
             count = count_of[row["id"].partition("-")[0], row["answer"]]
             for rater in ("Ada", "Ben"):
-                error = random.Random(f"{rater} {row['id']} {row['answer']}").gauss(0, 0.7)
+                error = normal(f"{rater} {row['id']} {row['answer']}", 0, 0.7)
                 writer.writerow({**row, "rater": rater, "score": min(6, max(0, round(count + error)))})
 
 
