@@ -16,7 +16,12 @@ from tabulate import LATEX_ESCAPE_RULES, tabulate
 from mmie_tasks.core.bootstrap import Interval
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, percent_cell, table
-from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
+from mmie_tasks.results.calibrate.correction import (
+    CORRECTED_INTERVALS,
+    SAMPLING_ERROR_ONLY,
+    correct,
+    labels_by_benchmark,
+)
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
 from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
@@ -29,8 +34,6 @@ Format: TypeAlias = Literal["md", "csv", "latex"]
 _SUFFIXES: Mapping[str, Format] = {".csv": "csv", ".tex": "latex"}
 _NOT_RUN = "-"
 _CAPTION = "Scores in percent with their 95 % intervals; official scores unless a column says otherwise."
-_SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge's error."
-_CORRECTED = "Only the intervals of scores that are corrected by people hold the judge's error too."
 _MARK_BEGIN, _MARK_END = "\ue000", "\ue001"  # around LaTeX superscripts: tabulate escapes commands
 
 
@@ -125,9 +128,9 @@ class ScoreTable:
     def caption(self) -> str:
         """What the scores and intervals are."""
         if any(column.is_corrected for column in self.columns):
-            return f"{_CAPTION} {_CORRECTED}"
+            return f"{_CAPTION} {CORRECTED_INTERVALS}"
         is_judged = any(column.benchmark.judge is not None for column in self.columns)
-        return f"{_CAPTION} {_SAMPLING_ERROR_ONLY}" if is_judged else _CAPTION
+        return f"{_CAPTION} {SAMPLING_ERROR_ONLY}" if is_judged else _CAPTION
 
     @property
     def footnotes(self) -> dict[str, int]:
@@ -284,17 +287,15 @@ def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence
 def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
     """The score of a run, corrected with people's; None if no label is of its answers."""
     correction = correct(task_run, labels)
-    score, raters = correction.headline, len(correction.rater_names)
-    if not raters:
+    if not correction.rater_names:
         return None
-    estimate = score.mean.corrected if score.mean and not score.why_not else None
-    basis = f"{counted(score.labels, 'label')} by {counted(raters, 'rater')}"
+    score, estimate = correction.headline, correction.headline.corrected
     return Cell(
         percent=estimate.value if estimate else None,
         interval=estimate.interval if estimate else None,
         scored=score.labels,
         total=score.samples,
-        notes=tuple(filter(None, (score.why_not, basis, score.worth))),
+        notes=tuple(filter(None, (score.why_not, correction.basis, score.worth))),
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
-from mmie_tasks.results.people import Label
+from mmie_tasks.results.people import COLUMNS, Label
 from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
 
@@ -40,3 +42,12 @@ def labels_of(*task_runs: TaskRun, samples: int = 60, seed: int = 0, raters: Ite
 def with_samples(task_run: TaskRun, changed: Mapping[str, LoggedSample]) -> TaskRun:
     """The run with other samples of these ids."""
     return replace(task_run, samples=tuple(changed.get(sample.id, sample) for sample in task_run.samples))
+
+
+def write_labels(path: Path, labels: Iterable[Label]) -> str:
+    """The file of these scores, as the labelling page exports it."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows((label.id, label.answer, label.seed, label.rater, label.points) for label in labels)
+    return str(path)

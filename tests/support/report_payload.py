@@ -74,8 +74,9 @@ def difference(*percents: float | None) -> Json | None:
     }
 
 
-def summary(run: int, *marks: str) -> Json:
-    return {"run": run, "judge": ATTACK, "asked": 8, "published": 20_103, "marks": list(marks)}
+def summary(run: int, *marks: str, corrected: Json | None = None) -> Json:
+    content = {"run": run, "judge": ATTACK, "asked": 8, "published": 20_103, "marks": list(marks)}
+    return {**content, "corrected": corrected}
 
 
 def chart(kind: str, labels: Sequence[str], runs: int, unit: str = "percent") -> Json:
@@ -236,6 +237,7 @@ def hostile() -> Json:
         "made": "2026-11-21 14:00 UTC",
         "package": "0.1.0",
         "method": "Intervals are made up.",
+        "judge_error": "The intervals hold something.",
         "runs": [
             {"name": name, "folder": f"out/{ATTACK}", "started": "2026-11-21 04:00 UTC", "notes": [ATTACK]}
             for name in NAMES

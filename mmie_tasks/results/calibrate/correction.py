@@ -20,7 +20,7 @@ from mmie_tasks.core.tables import counted, short_name
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions, alpha, measure, pearson
 from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
-from mmie_tasks.results.calibrate.estimate import CorrectedMean, Population, StratumScores, corrected_mean
+from mmie_tasks.results.calibrate.estimate import CorrectedMean, Estimate, Population, StratumScores, corrected_mean
 from mmie_tasks.results.calibrate.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
 from mmie_tasks.results.people import Label, answer_digest, id_in_csv, read_label_files
 from mmie_tasks.runs.benchmark import Scale, ScoreKind
@@ -44,6 +44,12 @@ ProblemName = Literal[
     "left_out",  # labels of samples that the official script leaves out
     "unscored",  # labels of samples without points of the judge
 ]
+
+SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge's error."
+"""For tables with judged scores and without corrected ones."""
+
+CORRECTED_INTERVALS = "Only the intervals of scores that are corrected by people hold the judge's error too."
+"""For tables with corrected scores."""
 
 _NOT_RANDOM: tuple[ProblemName, ...] = ("hand_picked", "several_seeds", "gaps")
 _SHOWN_IDS = 3
@@ -101,6 +107,11 @@ class CorrectedScore:
     people_on_labels: float | None
     mean: CorrectedMean | None
     why_not: str
+
+    @property
+    def corrected(self) -> Estimate | None:
+        """The corrected score, in percent; None without an interval."""
+        return self.mean.corrected if self.mean and not self.why_not else None
 
     @property
     def worth(self) -> str:
@@ -186,6 +197,11 @@ class Correction:
     other_scores: tuple[OtherScore, ...]
     without: Mapping[str, int]
     problems: tuple[Problem, ...]
+
+    @property
+    def basis(self) -> str:
+        """What the corrected score rests on: ``100 labels by 2 raters``."""
+        return f"{counted(self.headline.labels, 'label')} by {counted(len(self.rater_names), 'rater')}"
 
     @property
     def is_random_sample(self) -> bool:

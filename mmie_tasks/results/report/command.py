@@ -16,8 +16,15 @@ from mmie_tasks.core.files import atomic_write, readable_size
 from mmie_tasks.core.tables import counted
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.results.alignment import mixed_keys, scored_signatures
+from mmie_tasks.results.calibrate.correction import (
+    CORRECTED_INTERVALS,
+    SAMPLING_ERROR_ONLY,
+    correct,
+    labels_by_benchmark,
+)
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
 from mmie_tasks.results.html import Json, cut, finite, plain
+from mmie_tasks.results.people import Label
 from mmie_tasks.results.report.page import pack, render
 from mmie_tasks.results.report.samples import (
     BUDGET_BYTES,
@@ -38,6 +45,7 @@ from mmie_tasks.runs.summary import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
+_MAX_REASON = 500  # characters of why there is no corrected score: it may hold ids of samples
 _MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 
@@ -52,7 +60,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         The file, its size and content, and notes on the runs.
 
     Raises:
-        AnswersUnusable: A run cannot be read.
+        AnswersUnusable: A run or a file of people's scores cannot be read, or the file is not of these runs.
         SettingWrong: The report cannot be written.
     """
     options = _parser().parse_args(arguments)
@@ -62,6 +70,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         runs,
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
+        people=options.people,
         samples_with_thumbnails=0 if options.no_thumbnails else options.thumbnails,
     )
     page = render(content)
@@ -90,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(*("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s")
     parser.add_argument("--title", metavar="TEXT", default="", help="of the page; default: the names of the runs")
+    help_text = "CSV files of people's scores, see `calibrate`: show the corrected scores beside the official ones"
+    parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
     thumbnails = parser.add_mutually_exclusive_group()
     thumbnails.add_argument(
         "--thumbnails",
@@ -125,6 +136,7 @@ def payload(
     *,
     title: str,
     made: str,
+    people: Sequence[str] = (),
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
 ) -> Json:
@@ -134,10 +146,16 @@ def payload(
         runs: The runs of the report.
         title: Of the page.
         made: Date and time, for the page's head.
+        people: Files of people's scores; the headlines of the runs that they are of are shown corrected, too.
         samples_with_thumbnails: At most this many of each task.
         budget_bytes: Of all thumbnails; what one task leaves is available to the next.
+
+    Raises:
+        AnswersUnusable: A file of people's scores cannot be read, or is not of these runs.
     """
     joined_tasks = join_tasks(runs)
+    judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
+    labels = labels_by_benchmark(people, judged)
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
@@ -146,7 +164,7 @@ def payload(
         samples = ((row, shown_images(task.rows[row])) for row in order)
         thumbnails = make_thumbnails(samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index))
         left_bytes -= thumbnails.used_bytes
-        tasks.append(_task_json(task, thumbnails))
+        tasks.append(_task_json(task, thumbnails, labels.get(task.benchmark.name, ())))
         if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
             hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
             limit = f"{counted(samples_with_thumbnails, 'sample')} of a task"
@@ -157,6 +175,7 @@ def payload(
         "made": made,
         "package": __version__,
         "method": METHOD,
+        "judge_error": (CORRECTED_INTERVALS if labels else SAMPLING_ERROR_ONLY) if judged else "",
         "runs": [
             {
                 "name": plain(run_.name),
@@ -170,7 +189,7 @@ def payload(
     }
 
 
-def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
+def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[Label]) -> Json:
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
@@ -185,7 +204,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
         "whole": scale.whole,
         "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
-        "summaries": [_summary(index, task_run) for index, task_run in task.present],
+        "summaries": [_summary(index, task_run, labels) for index, task_run in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task)),
         "spend": spend(task),
@@ -196,14 +215,30 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails) -> Json:
     }
 
 
-def _summary(index: int, task_run: TaskRun) -> Json:
-    """What stands beside the scores of a run on the first screen; `published` is None where it is unknown."""
+def _summary(index: int, task_run: TaskRun, labels: Sequence[Label]) -> Json:
+    """What stands beside the scores of a run on the first screen.
+
+    `published` is None where it is unknown, `corrected` where no labels of the benchmark were named.
+    """
     return {
         "run": index,
         "judge": cut(judge_name(task_run), _MAX_MODEL),
         "asked": len(task_run.samples),
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],
+        "corrected": _corrected_json(task_run, labels) if labels else None,
+    }
+
+
+def _corrected_json(task_run: TaskRun, labels: Sequence[Label]) -> Json:
+    """The headline corrected by people, in percent, or why it is not."""
+    correction = correct(task_run, labels)
+    score, estimate = correction.headline, correction.headline.corrected
+    return {
+        "percent": finite(estimate.value) if estimate else None,
+        "low": finite(estimate.interval.low) if estimate and estimate.interval else None,
+        "high": finite(estimate.interval.high) if estimate and estimate.interval else None,
+        "notes": [cut(note, _MAX_REASON) for note in (score.why_not, correction.basis, score.worth) if note],
     }
 
 

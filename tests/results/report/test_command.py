@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, mmie_lines, write_run
+from support.people import labels_of, write_labels
 
 from mmie_tasks.core.errors import AnswersUnusable, MmieTasksError, SettingWrong
+from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.report.command import run
 
 
@@ -34,6 +36,16 @@ def test_tasks_and_title_follow_the_options(folder: Path) -> None:
     words = [str(folder / "good"), "--tasks", "mmie", "--title", "Kites <&>", "-o", str(target)]
     assert run(words, {}).endswith("; 1 run, 1 task, 12 samples")
     assert "Kites &lt;&amp;&gt;" in target.read_text(encoding="utf-8")
+
+
+def test_people_correct_the_scores_of_a_report(folder: Path) -> None:
+    labels = labels_of(open_run(str(folder / "good")).tasks["mmie"], samples=12)
+    people, target = write_labels(folder / "people.csv", labels), folder / "report.html"
+    run([str(folder / "good"), "-o", str(target), "--people", people], {})
+    assert "corrected by people" in target.read_text(encoding="utf-8")
+    (folder / "others.csv").write_text("id,score\nnobody,3\n")
+    with pytest.raises(AnswersUnusable, match="has no label of a sample that a judge scored"):
+        run([str(folder / "good"), "-o", str(target), "--people", str(folder / "others.csv")], {})
 
 
 def test_a_report_is_overwritten_only_by_a_complete_one(folder: Path) -> None:

@@ -116,6 +116,32 @@ def test_the_expected_score_stands_beside_the_robust_one_where_a_run_has_one(
     assert "xpected" not in opened(large).locator("html").inner_text()
 
 
+def test_a_corrected_score_stands_marked_below_the_official_one_or_the_reason_why_there_is_none(
+    opened: Open, tmp_path: Path
+) -> None:
+    payload = made.hostile()
+    payload["tasks"][0]["summaries"] = [
+        made.summary(0, corrected={"percent": 40.126, "low": 35.5, "high": 44.75, "notes": ["100 labels by 2 raters"]}),
+        made.summary(1, corrected={"percent": None, "low": None, "high": None, "notes": [made.ATTACK]}),
+    ]
+    path = tmp_path / "report.html"
+    path.write_text(render(payload), encoding="utf-8")
+    page = opened(path, viewport={"width": 1280, "height": 900})
+    first, corrected, second, reason, difference = page.locator(".scores tbody").first.locator("tr").all()
+    expect(first).to_contain_text("48.11")
+    for words in ("corrected by people", "40.13", "35.50 – 44.75", "100 labels by 2 raters"):
+        expect(corrected).to_contain_text(words)
+        assert words not in first.inner_text()
+    expect(second).to_contain_text(made.NAMES[1])
+    for words in ("corrected by people", "n/a", made.ATTACK):
+        expect(reason).to_contain_text(words)
+    expect(difference).to_contain_text("B: ")
+    expect(page.locator("#overview")).to_contain_text(payload["judge_error"])
+    assert page.evaluate("window.pwned") is None
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate(OVERFLOW) <= 0
+
+
 def test_the_difference_stands_beside_the_columns_of_two_runs(opened: Open, hostile: Path) -> None:
     task = section(opened(hostile, "#mmie"))
     expect(task.locator(".marked .badge").first).to_have_text("8 of 20,103 samples (--limit 8)")

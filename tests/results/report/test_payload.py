@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from PIL import Image
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
 
 from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.results.calibrate.correction import CORRECTED_INTERVALS, SAMPLING_ERROR_ONLY, correct
 from mmie_tasks.results.commands import open_runs
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
@@ -95,10 +97,44 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benc
         for run_index, summary in enumerate(by_task[task]):
             marks = marks_of(three_benchmarks[run_index].tasks[task])
             expected = {"run": run_index, "judge": judge, "asked": asked, "published": published, "marks": list(marks)}
-            assert summary == expected
+            assert summary == {**expected, "corrected": None}
             assert f"{asked} of {published:,} samples" in marks
     benchmark_without_published_numbers = task_of(run("one", [sample("1")]))
     assert benchmark_without_published_numbers["summaries"][0]["published"] is None
+
+
+def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
+    three_benchmarks: list[Run], tmp_path: Path
+) -> None:
+    good = three_benchmarks[0].tasks["mmie"]
+    labels = labels_of(good, samples=30, raters=("ann", "bo"))
+    content = payload_of(*three_benchmarks, people=[write_labels(tmp_path / "people.csv", labels)])
+    by_task = {one_task["task"]: [s["corrected"] for s in one_task["summaries"]] for one_task in content["tasks"]}
+    score = correct(good, labels).headline
+    assert score.corrected is not None
+    assert score.corrected.interval is not None
+    first, second = by_task["mmie"]
+    ends = (score.corrected.value, score.corrected.interval.low, score.corrected.interval.high)
+    assert (first["percent"], first["low"], first["high"]) == pytest.approx(ends, abs=1e-6)
+    assert first["notes"] == ["30 labels by 2 raters", score.worth]
+    assert second["percent"] is None
+    assert second["notes"][0] == "no answer of the run has a label"
+    assert by_task["mia_bench"] == by_task["milebench"] == [None, None]
+    assert content["judge_error"] == CORRECTED_INTERVALS
+
+
+def test_hand_picked_labels_give_a_reason_and_no_corrected_score(three_benchmarks: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(f"id,score\n{three_benchmarks[0].tasks['mmie'].samples[0].id},3\n")
+    content = payload_of(three_benchmarks[0], people=[str(tmp_path / "people.csv")])
+    corrected = content["tasks"][2]["summaries"][0]["corrected"]
+    assert (corrected["percent"], corrected["low"]) == (None, None)
+    assert corrected["notes"][0].startswith("not a random sample: 1 label is not of a plan")
+
+
+def test_without_people_a_sentence_says_what_the_intervals_of_judged_scores_lack(three_benchmarks: list[Run]) -> None:
+    assert payload_of(*three_benchmarks)["judge_error"] == SAMPLING_ERROR_ONLY
+    by_rule = replace(three_benchmarks[0], tasks={"milebench": three_benchmarks[0].tasks["milebench"]})
+    assert payload_of(by_rule)["judge_error"] == ""
 
 
 def test_a_picture_of_a_log_is_shown_in_question_gold_and_answer(three_benchmarks: list[Run]) -> None:
