@@ -16,11 +16,20 @@ from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.people import answer_digest
 
 
-@pytest.fixture
-def workplace(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
     for name, skill in (("a", 0.5), ("b", 0.8)):
-        write_run(tmp_path / name, "mmie", mmie_lines(240, unscored=0.05, answers=name, skill=skill))
+        write_run(folder / name, "mmie", mmie_lines(240, unscored=0.05, answers=name, skill=skill))
+    return folder
+
+
+@pytest.fixture
+def workplace(runs, tmp_path, monkeypatch):
+    """A folder with the runs `a` and `b`, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        (tmp_path / name).symlink_to(runs / name)
     return tmp_path
 
 

@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.logged_runs import mia_lines, mmie_lines, write_run
 from support.people import human_points, labels_of, with_samples
@@ -51,7 +51,7 @@ def test_the_corrected_score_of_a_random_sample_holds_peoples_mean_and_the_judge
 def test_the_interval_holds_peoples_mean_for_about_95_percent_of_the_seeds(task_run):
     truth = percent(mean(means_of_people(task_run)))
     intervals = [
-        correct(task_run, labels_of(task_run, seed=seed)).headline.mean.corrected.interval for seed in range(60)
+        correct(task_run, labels_of(task_run, seed=seed)).headline.mean.corrected.interval for seed in range(40)
     ]
     assert 0.85 < mean(low < truth < high for low, high in intervals) <= 1
 
@@ -176,6 +176,7 @@ def test_at_most_three_ids_are_in_a_text_and_all_are_in_the_problem(task_run):
     assert problem.text.endswith("x0\\x1b[2J', 'x1\\x1b[2J', 'x2\\x1b[2J', ...")
 
 
+@settings(max_examples=40)
 @given(stop=st.integers(0, 120), removed=st.integers(0, 119), order=st.randoms(use_true_random=False))
 def test_labels_are_a_random_sample_exactly_if_they_are_the_first_of_each_stratum(task_run, stop, removed, order):
     labels = labels_of(task_run, samples=120)[:stop]
