@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(*("-o", "--output"), metavar="FILE", default="report.html", help="default: %(default)s")
     parser.add_argument("--title", metavar="TEXT", default="", help="of the page; default: the names of the runs")
-    help_text = "CSV files of people's scores, see `calibrate`: show corrected scores beside the official ones; default: none"
+    help_text = "CSV files of people's scores, see `calibrate`: adds the corrected scores; default: none"
     parser.add_argument("--people", nargs="+", default=[], metavar="FILE", help=help_text)
     thumbnails = parser.add_mutually_exclusive_group()
     thumbnails.add_argument(
