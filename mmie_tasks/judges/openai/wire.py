@@ -92,7 +92,7 @@ class ChatServer:
         self._dialects = adaptations.dialects
         self._out_of_tokens = adaptations.out_of_tokens
         self._failures = adaptations.failures
-        self._accepts_logprobs = False
+        self._accept_logprobs = adaptations.accept_logprobs
         self._dialects.setdefault(address, dialect_of(settings.model))
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
@@ -108,15 +108,16 @@ class ChatServer:
             if other is None or other in rejections:
                 return result
             dialect = other
-        self._accepts_logprobs |= top_logprobs_of(request, self._settings, dialect) > 0
+        if top_logprobs_of(request, self._settings, dialect):
+            self._accept_logprobs.add(self._address)
         if dialect != initial and self._dialects[self._address] == initial:  # else another request was faster
             self._dialects[self._address] = dialect
             has_temperature = dialect.takes_temperature or self._settings.temperature is None
-            has_logprobs = dialect.top_logprobs == initial.top_logprobs
+            has_same_logprobs = dialect.top_logprobs == initial.top_logprobs
             logger.warning(
                 f"The judge `{self._settings.model}` at {self._address} now gets `{dialect.max_tokens_name}`"
                 f"{'' if has_temperature else ', no temperature'}"
-                f"{'' if has_logprobs else f', {dialect.top_logprobs} `top_logprobs`'}, "
+                f"{'' if has_same_logprobs else f', {dialect.top_logprobs} `top_logprobs`'}, "
                 f"because it answered {'; '.join(dict.fromkeys(failure.reason for failure in rejections.values()))}"
             )
         return result
@@ -128,9 +129,9 @@ class ChatServer:
         if failure.kind in ("failed", "timed_out"):
             self._failures[request] += 1
         error = failure.error
-        if self._accepts_logprobs or error is None or error.status not in (400, 422) or error.is_content_filter:
+        if error is None or error.status not in (400, 422) or error.is_content_filter:
             return None
-        return replace(dialect, top_logprobs=0)
+        return None if self._address in self._accept_logprobs else replace(dialect, top_logprobs=0)
 
     async def _send(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         try:
