@@ -53,6 +53,7 @@ NORMAL_LABELS = 30
 WORTHWHILE_GAIN = 0.05
 """A judge that makes labels worth less than this share more saves no labels."""
 
+_EXACT_JUDGE = "the judge's points determine people's on all labelled samples, so the error on the others is unknown"
 _ROUNDING = 1e-12  # a variance below this share of people's is rounding error
 
 
@@ -129,7 +130,7 @@ class CorrectedMean:
             `people`, divided by that of `corrected`; at most `samples`. None where there is no interval.
         saves_labels: Whether `labels_worth` is 5 % above `labels` or more.
         labels_to_halve: How many more labels, in the same proportions, would halve the corrected interval.
-            None where that is impossible, and where there is no interval or one without width.
+            None where that is impossible, and where there is no interval or one without width (all are labelled).
     """
 
     samples: int
@@ -151,8 +152,8 @@ def corrected_mean(strata: Sequence[StratumScores], population: Population = "ru
     For the difference of two models, pass the differences of the judge's and of people's points.
 
     Where people gave all labelled samples of all strata the same points, there is no interval, because
-    nothing is known of their spread. Where people and judge differ by the same number of points on all
-    labelled samples, the interval has no width.
+    nothing is known of their spread; and no corrected interval where the judge's points determine people's on all
+    labelled samples, because nothing is known of how often they do not.
 
     Args:
         strata: In any order. The labelled samples of each must be a simple random sample of it.
@@ -259,6 +260,8 @@ class _Moments:
         if self.why_not:
             return Estimate(value=value, interval=None, why_not=self.why_not)
         factor, variance = self.lost_degree(variances, lam), float(variances.sum())
+        if variance == 0 and lam.any() and (self.larger or (self.labels < self.samples).any()):
+            return Estimate(value=value, interval=None, why_not=_EXACT_JUDGE)
         half_width = 0.0
         if variance > 0:
             degrees = variance**2 / float((variances**2 / np.maximum(self.labels - 1, 1)).sum()) / factor
