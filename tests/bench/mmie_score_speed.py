@@ -35,7 +35,7 @@ from support.stock_internvl import generate, load
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
 from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
@@ -134,6 +134,7 @@ def timed_parts(result: Measurement, setup: Setup) -> Iterator[None]:
         "prefill": (Prefill, "step"),
         "decode": (PlainDecoder, "step"),
         "decode, captured": (StaticDecoder, "step"),
+        "digits": (DigitRecorder, "record"),
     }
     originals = {name: getattr(kind, method) for name, (kind, method) in parts.items()}
 
@@ -275,7 +276,7 @@ def print_floor(judged: Measurement, least: Floor, rows: int, peaks: Peaks) -> N
         f"{peaks.flops / 1e9:,.0f} GFLOP/s, {peaks.bytes_s / 1e9:,.0f} GB/s"
     )
     print(f"  reached     {least.seconds / judged.seconds:9.0%}")
-    shares = ", ".join(f"{name} {spent / judged.seconds:.0%}" for name, spent in judged.part_s.items())
+    shares = ", ".join(f"{name} {spent / judged.seconds:.1%}" for name, spent in judged.part_s.items())
     print(f"  time        {shares}")
     print(
         f"  steps       {judged.steps.get('prefill', 0)} of prefill, {steps} of decoding with "

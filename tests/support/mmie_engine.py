@@ -5,8 +5,9 @@ Checkpoint and models are loaded on first use.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +15,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
@@ -21,7 +23,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import PlainDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Completion,
@@ -43,6 +45,8 @@ from support import stock_internvl as stock
 
 CPU = torch.device("cpu")
 LONG_AFTER = 256  # tokens, of the tiny checkpoint
+DIGIT_IDS = [*(range(number, 1000, 11) for number in range(9)), ()]
+"""Tokens that count as digits in the tests of the engine: most of the vocabulary; none is a 9."""
 
 
 @contextmanager
@@ -174,9 +178,26 @@ def check_page_counts(pool: PagePool, prefixes: PrefixCache | None, live: Sequen
         assert all(row_holders[page] == 1 for page in row.pages[next_token // page_tokens :])
 
 
+def check_digits(
+    result: Completion, logits: Mapping[int, torch.Tensor], digit_ids: Sequence[Sequence[int]], tolerance: float = 1e-4
+) -> None:
+    """The log-probabilities of the digits in an output follow from the logits of its steps, and no other has any."""
+    tokens = {token for ids in digit_ids for token in ids}
+    assert list(result.digits) == [step for step, token in enumerate(result.output) if token in tokens]
+    for step, logprobs in result.digits.items():
+        numbers = [-math.inf if logprob is None else logprob for logprob in logprobs]
+        assert numbers == pytest.approx(digit_logprobs(logits[step], digit_ids), abs=tolerance, rel=0)
+
+
+def digit_logprobs(logits: torch.Tensor, digit_ids: Sequence[Sequence[int]]) -> list[float]:
+    """Logarithms of the sums of the probabilities of each digit's tokens, from the logits of one step."""
+    probabilities = logits.double().softmax(-1)
+    return [float(probabilities[list(ids)].sum().log()) for ids in digit_ids]
+
+
 @dataclass(kw_only=True)
 class EngineHarness:
-    """An engine whose page counts are checked before each step and at the end.
+    """An engine whose page counts are checked before each step and at the end, and the digits of every result.
 
     Attributes:
         logits: By key and number of the generated token; a restarted row writes them again.
@@ -212,6 +233,8 @@ class EngineHarness:
             for result in self.engine.run(ListSource(prompts, late), watch=self.record_logits):
                 assert result.key not in results
                 results[result.key] = result
+                if isinstance(result, Completion):
+                    check_digits(result, self.logits[result.key], DIGIT_IDS)
         self.check_empty()
         return results
 
@@ -246,6 +269,7 @@ def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=CheckedPart(wrap("prefill", prefill), check),  # type: ignore[arg-type]
         decoder=CheckedPart(wrap("decoder", PlainDecoder(text, attention)), check),
+        digits=DigitRecorder(DIGIT_IDS, CPU),
         end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),
         fixed=plan.fixed,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
+from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import (
@@ -231,11 +231,16 @@ class MmieScoreJudge:
         return self._loaded
 
     def _reply(self, completion: Completion) -> JudgeReply:
+        tokenizer = self._checkpoint.tokenizer
+        text = prompt.finish(tokenizer.decode(completion.output))
+        offsets = tokenizer.digit_offsets(completion.output, text)
+        recorded = [index for index in completion.digits if index in offsets]
         return JudgeReply(
-            text=prompt.finish(self._checkpoint.tokenizer.decode(completion.output)),
+            text=text,
             model=f"MMIE-Score@{self._checkpoint.digest}",
             usage=Usage(input_tokens=completion.prompt_tokens, output_tokens=len(completion.output), cost_usd=0.0),
             finish=completion.finish,
+            digits=tuple(DigitToken(offset=offsets[index], logprobs=completion.digits[index]) for index in recorded),
         )
 
 

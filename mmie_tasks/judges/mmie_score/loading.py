@@ -15,7 +15,13 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import Placement, free_bytes, release_memory
-from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, PlainDecoder, StaticDecoder, cuda_capture
+from mmie_tasks.judges.mmie_score.engine.decoding import (
+    Decoder,
+    DigitRecorder,
+    PlainDecoder,
+    StaticDecoder,
+    cuda_capture,
+)
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
@@ -138,6 +144,7 @@ class LoadedJudge:
             vision=Vision(model, fixed=on_gpu),
             prefill=Prefill(text, attention, checkpoint.image_token_id, budget.rows if on_gpu else None),
             decoder=decoder,
+            digits=DigitRecorder(checkpoint.tokenizer.digit_ids, text.device),
             end_token_id=checkpoint.end_token_id,
             budget=budget,
             fixed=on_gpu,

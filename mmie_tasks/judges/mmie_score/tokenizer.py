@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -198,6 +199,44 @@ class SlowLlamaTokenizer:
     def id_of(self, token: str) -> int | None:
         """The id of an added token, or of a piece; None if there is no such token."""
         return self._by_content.get(token, self._id_of_piece.get(token))
+
+    @cached_property
+    def digit_ids(self) -> tuple[tuple[int, ...], ...]:
+        """For each digit 0 to 9, the ids of the tokens that spell it, with or without a space before it."""
+        texts = {i: self._text_of(i).removeprefix(_SPACE) for i in self._digits}
+        return tuple(tuple(i for i, text in texts.items() if text == digit) for digit in "0123456789")
+
+    @cached_property
+    def _digits(self) -> Mapping[int, str]:
+        """The digits in the texts of tokens, by id, for tokens with digits."""
+        ids = sorted({*range(len(self._pieces)), *self._by_id})
+        return {i: digits for i in ids if (digits := re.sub("[^0-9]", "", self._text_of(i)))}
+
+    def _text_of(self, i: int) -> str:
+        """What a token adds to a text, except for spaces around it."""
+        if i in self._special_ids:
+            return ""
+        if i in self._by_id:
+            return self._by_id[i].content
+        return chr(int(self._pieces[i][1:-1], 16)) if self._processor.is_byte(i) else self._pieces[i]  # <0x34>
+
+    def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
+        """Where the digits among the tokens of a text stand in it.
+
+        A text has the digits of its tokens, in their order, and no others; so they are matched one by one.
+
+        Args:
+            ids: Tokens.
+            text: Their text, or a part of it before which there is no digit.
+
+        Returns:
+            Offsets in the text, by index of the token; tokens behind the text are left out.
+        """
+        digits = [(index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")]
+        matched = list(zip(digits, re.finditer("[0-9]", text), strict=False))
+        if any(match.group() != digit for (_, digit), match in matched):
+            return {}
+        return {index: match.start() for (index, _), match in matched}
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, after ``<s>`` if the files say so.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from loguru import logger
 from support import scripted_checkpoint
 from support.internvl_golden import CHECKPOINT, IMAGES, cases, read
+from support.mmie_engine import checkpoint, digit_logprobs, golden_prompts, stock_output
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.benchmarks.mmie.official import read_official
@@ -65,6 +67,28 @@ def test_every_golden_case_has_the_official_reply(judge) -> None:
         assert usage == (len(case.input_ids), len(case.output_ids), 0.0)
 
 
+def test_digits_of_a_reply_have_their_offsets_and_the_probabilities_of_the_stock_model(judge) -> None:
+    outcomes = dict(judge.ask([request(*case.parts, max_tokens=case.max_new_tokens) for case in cases()]))
+    digit_ids = checkpoint().tokenizer.digit_ids
+    digit_of = {token: str(digit) for digit, ids in enumerate(digit_ids) for token in ids}
+    spelt = ""
+    for index, prompt in enumerate(golden_prompts()):
+        reply, (ids, logits) = outcomes[index], stock_output(prompt)
+        steps = [step for step, token in enumerate(ids) if token in digit_of]
+        assert [reply.text[digit.offset] for digit in reply.digits] == [digit_of[ids[step]] for step in steps]
+        for step, digit in zip(steps, reply.digits, strict=True):
+            assert digit.logprobs == pytest.approx(digit_logprobs(logits[step], digit_ids), abs=1e-3, rel=0)
+            spelt += reply.text[digit.offset]
+    assert spelt == "468"
+
+
+def test_the_digit_of_a_score_has_an_offset_and_ten_log_probabilities(scripted) -> None:
+    [(_, reply)] = judge_with(scripted).ask([request("Why?")])
+    [digit] = reply.digits
+    assert (reply.text, digit.offset, len(digit.logprobs)) == ("### Score: 4", 11, 10)
+    assert max(digit.logprobs) == digit.logprobs[4] == pytest.approx(0, abs=1e-3)
+
+
 def test_the_recorded_replies_of_the_judge_have_the_official_scores() -> None:
     for case in read("score_cases"):
         verdict = read_official(case["text"])
@@ -79,7 +103,12 @@ def test_requests_alone_and_together_have_the_same_replies(judge) -> None:
     requests = [request("Why?"), request("What is it? ", IMAGES / "vga.png"), request("Count to ten.")]
     together = dict(judge.ask(requests))
     alone = [next(iter(judge.ask([single])))[1] for single in requests]
-    assert [together[index] for index in range(3)] == alone
+    for index, reply in enumerate(alone):
+        assert replace(together[index], digits=None) == replace(reply, digits=None)
+        for digit, own_digit in zip(together[index].digits, reply.digits, strict=True):
+            assert digit.offset == own_digit.offset
+            assert digit.logprobs == pytest.approx(own_digit.logprobs, abs=1e-3)
+    assert any(reply.digits for reply in alone)
 
 
 def test_an_unusable_request_does_not_affect_the_others(judge) -> None:

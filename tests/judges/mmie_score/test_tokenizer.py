@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.prompt import finish
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
@@ -187,6 +189,56 @@ def test_more_tokens_do_not_change_the_text_before_them(
 ) -> None:
     before = any_tokenizer.decode(ids[:cut]).rstrip("\ufffd")
     assert any_tokenizer.decode(ids).startswith(before)
+
+
+def test_a_digit_is_spelt_by_pieces_bytes_and_added_tokens_that_stay_in_the_text(tmp_path: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["added_tokens_decoder"]["1000"] = {"content": "\u25814"}
+        config["additional_special_tokens"] = [*(config["additional_special_tokens"] or ()), "5"]
+
+    tokenizer = SlowLlamaTokenizer(golden.tokenizer_folder(tmp_path, change))
+    assert tokenizer.digit_ids[3] == (tokenizer.id_of("<0x33>"), tokenizer.id_of("3"))
+    assert tokenizer.digit_ids[4] == (tokenizer.id_of("<0x34>"), tokenizer.id_of("4"), 1000)
+    assert tokenizer.digit_ids[5] == (tokenizer.id_of("<0x35>"),)  # "5" is special: not in the text
+    assert all(tokenizer.decode([i]).strip(" \u2581") == "4" for i in tokenizer.digit_ids[4])
+
+
+@st.composite
+def outputs(draw: st.DrawFn, tokenizer: SlowLlamaTokenizer) -> list[int]:
+    """Tokens, many of them digits, white space, ends of text and added tokens with digits."""
+    digits = [i for ids in tokenizer.digit_ids for i in ids]
+    names = ["\u2581", "<0x0A>", "<0xE7>", "<|end|>", "<|placeholder1|>", "<s>", "<unk>", "<", "|", "end", ">", "."]
+    named = [i for name in names if (i := tokenizer.id_of(name)) is not None]
+    tokens = st.sampled_from(digits) | st.sampled_from(named) | st.integers(0, len(tokenizer) + 5)
+    return draw(st.lists(tokens, max_size=24))
+
+
+@pytest.mark.parametrize("clean_up", [False, True])
+@given(data=st.data())
+def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
+    any_tokenizer: SlowLlamaTokenizer, clean_up: bool, data: st.DataObject
+) -> None:
+    tokenizer = copy.copy(any_tokenizer)
+    tokenizer.config = tokenizer.config.model_copy(update={"clean_up_tokenization_spaces": clean_up})
+    ids = data.draw(outputs(tokenizer))
+    before_end = tokenizer.decode(ids).split("<|end|>")[0]
+    text, stripped = finish(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
+    expected = {}
+    for index, i in enumerate(ids):
+        for digit, spellings in enumerate(tokenizer.digit_ids):
+            start = tokenizer.decode(ids[: index + 1])
+            if i in spellings and len(start) <= len(before_end):
+                assert start[-1] == text[len(start) - 1 - stripped] == str(digit)
+                expected[index] = len(start) - 1 - stripped
+    offsets = tokenizer.digit_offsets(ids, text)
+    all_digits = {i for spellings in tokenizer.digit_ids for i in spellings}
+    assert {index: offset for index, offset in offsets.items() if ids[index] in all_digits} == expected
+
+
+def test_a_text_that_is_not_that_of_the_tokens_has_no_digits(tokenizer: SlowLlamaTokenizer) -> None:
+    ids = tokenizer.encode("4 of 6")
+    assert sorted(tokenizer.digit_offsets(ids, "4 of 6").values()) == [0, 5]
+    assert tokenizer.digit_offsets(ids, "4 of 5") == {}
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<\u2581")))

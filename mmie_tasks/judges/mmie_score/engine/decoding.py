@@ -8,6 +8,7 @@ page that belongs to no row. The shapes of matrices never change, so a row does 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -30,6 +31,41 @@ Capture: TypeAlias = Callable[[Compute], Compute]
 
 _WARM_UP_RUNS = 2  # libraries choose kernels and set up on the first runs, outside the graph
 _MAX_GAP = 2e-2  # of the largest logit: newly chosen kernels may round differently, not more
+
+
+class DigitRecorder:
+    """Records the probabilities of the digits 0 to 9 where a digit is generated.
+
+    Args:
+        ids: For each digit, the tokens that spell it; their probabilities are added.
+        device: Of the logits.
+    """
+
+    def __init__(self, ids: Sequence[Sequence[int]], device: torch.device) -> None:
+        self._ids = frozenset(token for spellings in ids for token in spellings)
+        width = max(map(len, ids))
+        columns = [[*spellings, *[0] * (width - len(spellings))] for spellings in ids]
+        padding = [[0.0] * len(spellings) + [-math.inf] * (width - len(spellings)) for spellings in ids]
+        self._columns = torch.tensor(columns, dtype=torch.long, device=device)  # (10, spellings)
+        self._padding = torch.tensor(padding, device=device)
+
+    @torch.inference_mode()
+    def record(self, rows: Sequence[Row], logits: torch.Tensor, tokens: Sequence[int]) -> None:
+        """Record log-probabilities in the rows whose next token is a digit.
+
+        Args:
+            rows: Rows, before the tokens are appended.
+            logits: Of the next tokens, (rows, vocabulary); copied to the host for digits only.
+            tokens: The next token of each row.
+        """
+        numbers = [number for number, token in enumerate(tokens) if token in self._ids]
+        if not numbers:
+            return
+        of_tokens = logits[numbers].log_softmax(-1, dtype=torch.float32)
+        of_digits = (of_tokens[:, self._columns] + self._padding).logsumexp(-1)
+        for number, logprobs in zip(numbers, of_digits.tolist(), strict=True):
+            rounded = (round(logprob, 4) + 0.0 if logprob > -math.inf else None for logprob in logprobs)  # not -0.0
+            rows[number].digits[len(rows[number].output)] = tuple(rounded)
 
 
 class Decoder(Protocol):

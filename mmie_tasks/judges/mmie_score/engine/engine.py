@@ -12,7 +12,7 @@ from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.devices import release_memory
-from mmie_tasks.judges.mmie_score.engine.decoding import Decoder
+from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
@@ -47,6 +47,7 @@ class Engine:
         vision: Computes image features.
         prefill: Computes chunks of prompts.
         decoder: Computes next tokens.
+        digits: Records the probabilities of digits.
         end_token_id: The token that ends a text.
         budget: Size of a step.
         fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
@@ -59,6 +60,7 @@ class Engine:
     vision: Vision
     prefill: Prefill
     decoder: Decoder
+    digits: DigitRecorder
     end_token_id: int
     budget: Budget
     fixed: bool
@@ -136,7 +138,9 @@ class Engine:
         if watch:
             for row, row_logits in zip(rows, logits, strict=True):
                 watch(row.prompt.key, len(row.output), row_logits)
-        for row, token in zip(rows, logits.argmax(-1).tolist(), strict=True):
+        tokens: list[int] = logits.argmax(-1).tolist()
+        self.digits.record(rows, logits, tokens)
+        for row, token in zip(rows, tokens, strict=True):
             row.output.append(token)
             if (completion := self._completion(row)) is not None:
                 self.schedule.end(row)
@@ -172,7 +176,11 @@ class Engine:
         if not ended and len(output) < prompt.max_new_tokens:
             return None
         return Completion(
-            key=prompt.key, output=output, finish="stop" if ended else "length", prompt_tokens=len(prompt.ids)
+            key=prompt.key,
+            output=output,
+            digits=row.digits,
+            finish="stop" if ended else "length",
+            prompt_tokens=len(prompt.ids),
         )
 
     def _within_memory(self, step: Callable[[], torch.Tensor], rows: Sequence[Row]) -> torch.Tensor | Failure | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal, Protocol, TypeAlias
@@ -46,12 +46,14 @@ class Completion:
     Attributes:
         key: Of the prompt.
         output: Token ids.
+        digits: For each token that is a digit, by its index in the output: log-probabilities of the digits 0 to 9.
         finish: ``length`` if generation ran into its limit.
         prompt_tokens: Length of the prompt, image tokens included.
     """
 
     key: int
     output: list[int]
+    digits: Mapping[int, tuple[float | None, ...]]
     finish: Literal["stop", "length"]
     prompt_tokens: int
 
@@ -85,6 +87,7 @@ class Row:
         features: Image features, (image tokens, hidden); None without images and after prefill.
         stored: Prompt tokens whose keys are stored.
         output: Tokens generated so far.
+        digits: See `Completion`.
     """
 
     prompt: Prompt
@@ -92,6 +95,7 @@ class Row:
     features: torch.Tensor | None = None
     stored: int = 0
     output: list[int] = field(default_factory=list)
+    digits: dict[int, tuple[float | None, ...]] = field(default_factory=dict)
 
     @property
     def unstored(self) -> int:

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from loguru import logger
+from support.mmie_engine import CPU, digit_logprobs
 from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs, PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs, DigitRecorder, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
@@ -18,6 +19,31 @@ from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 pytestmark = needs_transformers_5
 
 PAGES, LONG_AFTER = 8, 300
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_log_probabilities_of_digits_are_computed_in_fp32_and_rounded(dtype):
+    logits = (torch.randn(3, 50, generator=torch.Generator().manual_seed(1)) * 5).to(dtype)
+    before, tokens = logits.clone(), [7, 40, 45]
+    rows = [Row(prompt=Prompt(key=key, ids=[1]), pages=[], output=[0] * key) for key in range(3)]
+    digit_ids = [*([digit, digit + 40] for digit in range(9)), [9]]
+    DigitRecorder(digit_ids, CPU).record(rows, logits, tokens)
+    expected = [[round(value, 4) for value in digit_logprobs(row, digit_ids)] for row in logits]
+    assert [list(row.digits) for row in rows] == [[0], [1], [2]]
+    for row, logprobs in zip(rows, expected, strict=True):
+        [recorded] = row.digits.values()
+        assert recorded == pytest.approx(logprobs, abs=1.01e-4, rel=0)
+        assert all(value == round(value, 4) for value in recorded)
+    assert torch.equal(logits, before)
+
+
+def test_nothing_is_recorded_where_no_digit_is_generated_and_a_certain_digit_has_no_negative_zero():
+    logits = torch.zeros(2, 50)
+    logits[1, 4] = 15
+    rows = [Row(prompt=Prompt(key=key, ids=[1]), pages=[]) for key in range(2)]
+    DigitRecorder([[digit] for digit in range(10)], CPU).record(rows, logits, [20, 4])
+    assert rows[0].digits == {}
+    assert str(rows[1].digits[0][4]) == "0.0"
 
 
 @pytest.fixture

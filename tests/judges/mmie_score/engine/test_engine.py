@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.mmie_engine import (
+    DIGIT_IDS,
     LONG_AFTER,
     EngineHarness,
     Plan,
     build_engine,
+    check_digits,
     completion,
     golden_prompts,
     max_difference,
@@ -177,6 +179,17 @@ def test_a_text_ends_with_its_end_token_or_at_its_limit() -> None:
         (length, "stop"),
         (length, "stop"),
     ]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_the_probabilities_of_digits_are_those_of_the_stock_model(order: int) -> None:
+    prompts = golden_prompts()[::order]
+    results = build_engine(Plan(page_tokens=16, rows=5, chunk_tokens=90)).results(prompts)
+    for prompt in prompts:
+        ids, logits = stock_output(prompt)
+        result = completion(results[prompt.key])
+        check_digits(result, dict(enumerate(logits)), DIGIT_IDS, tolerance=TOLERANCE)
+        assert 0 < len(result.digits) < len(ids)
 
 
 def test_cached_prefixes_are_not_computed_again() -> None:

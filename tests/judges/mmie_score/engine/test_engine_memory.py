@@ -12,10 +12,12 @@ import pytest
 import torch
 from support import internvl_golden as golden
 from support.mmie_engine import (
+    DIGIT_IDS,
     EngineHarness,
     ListSource,
     Plan,
     build_engine,
+    check_digits,
     completion,
     failure,
     golden_prompts,
@@ -27,7 +29,7 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
+from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt, Row
 from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
 pytestmark = needs_transformers_5
@@ -133,6 +135,23 @@ def test_a_step_without_memory_is_repeated_with_a_smaller_budget(where: str, tim
 @pytest.mark.parametrize("fixed", [False, True])
 def test_steps_shrink_until_they_fit(fault: Fault, fixed: bool) -> None:
     check_golden(failing_engine(fault, Plan(**{**vars(PLAN), "fixed": fixed})))
+
+
+def test_a_row_that_starts_again_has_the_digits_of_its_last_output() -> None:
+    engine = failing_engine(lambda name, args: NO_MEMORY if name == "decoder" and len(args[0]) > 2 else None)
+    restarted = list[int]()
+    restart = engine.engine.schedule.restart
+
+    def counted(row: Row) -> None:
+        row.digits[99] = (0.0,) * 10  # as if it had been recorded before
+        restarted.append(row.prompt.key)
+        restart(row)
+
+    engine.engine.schedule.restart = counted  # type: ignore[method-assign]
+    for key, result in engine.results(short_prompts()).items():
+        _, logits = stock_output(short_prompts()[key])
+        check_digits(completion(result), dict(enumerate(logits)), DIGIT_IDS, tolerance=1e-3)
+    assert len(restarted) > 3
 
 
 def touches(key: int, name: str, args: Sequence[Any]) -> bool:
