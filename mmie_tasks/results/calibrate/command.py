@@ -271,6 +271,9 @@ def _sentences(correction: Correction) -> Iterator[str]:
     yield from map(_other_score, correction.other_scores)
     if score.why_not:
         return
+    for stratum in correction.strata:
+        if stratum.why_not:
+            yield f"{stratum.name} alone has no interval: {stratum.why_not}."
     about = {"run": "the samples of the run", "larger": "the population that the run is a sample of"}
     seed = "no single plan" if correction.seed is None else f"a plan with the seed {correction.seed}"
     yield f"The intervals are for {about[correction.population]}; the labels are of {seed}."
