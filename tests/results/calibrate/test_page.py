@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 from PIL import Image, PngImagePlugin
 from playwright.sync_api import BrowserContext, Locator, Page, expect
+from support.logged_runs import mmie_lines, write_run
 from support.report_browser import OVERFLOW, contrast, open_page, text_colours
 from support.report_payload import HOSTILE
 from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.results.calibrate.command import run as calibrate
 from mmie_tasks.results.calibrate.page import PageItem, labelling_page
 from mmie_tasks.results.people import answer_digest, id_in_csv, read_labels
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
@@ -127,6 +129,20 @@ def test_scores_by_key_and_mouse_are_kept_and_exported(context: Callable[..., Br
     expect(page.locator("#x-gaps")).to_contain_text("You skipped 1 sample")
 
 
+def test_the_page_of_a_plan_gives_the_labels_that_correct_the_run(
+    context: Callable[..., BrowserContext], tmp_path: Path
+) -> None:
+    write_run(tmp_path / "model", "mmie", mmie_lines(60, unscored=0))
+    calibrate([str(tmp_path / "model"), "--plan", "24", "-o", str(tmp_path / "plan.csv")], {})
+    page = begin(open_page(context(), (tmp_path / "plan.html").as_uri(), charts=False))
+    press(page, *"014235" * 4)
+    expect(page.get_by_role("status")).to_contain_text("All samples are scored")
+    text = calibrate([str(tmp_path / "model"), "--people", str(exported(page, tmp_path))], {})
+    headline = [line for line in text.splitlines() if line.startswith("|")][2]
+    assert [cell.strip() for cell in headline.split("|")][3] == "24"
+    assert "not a random sample" not in text
+
+
 def test_a_second_rater_starts_empty_and_the_first_goes_on(
     context: Callable[..., BrowserContext], tmp_path: Path
 ) -> None:
@@ -194,15 +210,16 @@ def test_without_storage_the_page_says_so_and_works(context: Callable[..., Brows
 def test_closing_warns_while_scores_are_not_exported(context: Callable[..., BrowserContext], tmp_path: Path) -> None:
     page = begin(open_page(context(), saved(tmp_path, page_text(plain_items(3))), charts=False))
     press(page, "4")
-    kinds: list[str] = []
-    page.on("dialog", lambda dialog: (kinds.append(dialog.type), dialog.dismiss()))
-    page.close(run_before_unload=True)
-    page.wait_for_timeout(300)
-    assert kinds == ["beforeunload"]
+    with page.expect_event("dialog") as warning:
+        page.close(run_before_unload=True)
+    assert warning.value.type == "beforeunload"
+    warning.value.dismiss()
     exported(page, tmp_path)
+    later_warnings: list[str] = []
+    page.on("dialog", lambda dialog: (later_warnings.append(dialog.type), dialog.accept()))
     with page.expect_event("close"):
         page.close(run_before_unload=True)
-    assert kinds == ["beforeunload"]
+    assert later_warnings == []
 
 
 def test_a_score_can_be_changed_removed_and_all_be_reset(

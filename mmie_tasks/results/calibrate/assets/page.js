@@ -31,12 +31,12 @@ function enlarge(image) {
 
 function reference(pieces) {
   if (pieces.length === 0) return null;
-  const toggle = (event) => (isReferenceOpen = event.target.open);
   const title = element("summary", {}, "Reference answer");
-  return element("details", { class: "reference", open: isReferenceOpen, toggle }, title, content(pieces));
+  return element("details", { class: "reference", open: isReferenceOpen }, title, content(pieces));
 }
 
 function show(sample, message = "") {
+  isReferenceOpen = document.querySelector(".reference")?.open ?? isReferenceOpen;
   current = Math.min(Math.max(sample, 0), samples.length - 1);
   const { id, question, gold, shown } = samples[current];
   const heading = `Sample ${counted(current + 1)} of ${counted(samples.length)}`;
