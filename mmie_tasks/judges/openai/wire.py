@@ -112,12 +112,13 @@ class ChatServer:
             self._accept_logprobs.add(self._address)
         if dialect != initial and self._dialects[self._address] == initial:  # else another request was faster
             self._dialects[self._address] = dialect
-            has_temperature = dialect.takes_temperature or self._settings.temperature is None
-            has_same_logprobs = dialect.top_logprobs == initial.top_logprobs
+            changes = (
+                f"`{dialect.max_tokens_name}`" if dialect.max_tokens_name != initial.max_tokens_name else "",
+                "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
+                f"{dialect.top_logprobs} `top_logprobs`" if dialect.top_logprobs != initial.top_logprobs else "",
+            )
             logger.warning(
-                f"The judge `{self._settings.model}` at {self._address} now gets `{dialect.max_tokens_name}`"
-                f"{'' if has_temperature else ', no temperature'}"
-                f"{'' if has_same_logprobs else f', {dialect.top_logprobs} `top_logprobs`'}, "
+                f"The judge `{self._settings.model}` at {self._address} now gets {', '.join(filter(None, changes))}, "
                 f"because it answered {'; '.join(dict.fromkeys(failure.reason for failure in rejections.values()))}"
             )
         return result
