@@ -234,11 +234,12 @@ def _corrected_json(task_run: TaskRun, labels: Sequence[Label]) -> Json:
     """The headline corrected by people, in percent, or why it is not."""
     correction = correct(task_run, labels)
     score, estimate = correction.headline, correction.headline.corrected
+    basis = correction.basis if correction.rater_names else ""
     return {
         "percent": finite(estimate.value) if estimate else None,
         "low": finite(estimate.interval.low) if estimate and estimate.interval else None,
         "high": finite(estimate.interval.high) if estimate and estimate.interval else None,
-        "notes": [cut(note, _MAX_REASON) for note in (score.why_not, correction.basis, score.worth) if note],
+        "notes": [cut(note, _MAX_REASON) for note in (score.why_not, basis, score.worth) if note],
     }
 
 
