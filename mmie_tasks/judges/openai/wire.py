@@ -53,6 +53,7 @@ _MAX_FAILURES_WITH_LOGPROBS = 2  # of one request, before it is sent without
 _MAX_ALTERNATIVES = 100
 _LEAST_LOGPROB, _MAX_LOGPROB, _MAX_TOTAL = -1e99, 1e-4, 1.01  # the latter two with errors of rounding
 _DIGIT = re.compile(r"\s*([0-9])\s*")
+_BLANKS = b" \t\n\r\f\v"
 
 # Finish reasons, in lower case, by servers of several makers.
 _WHOLE = (None, "stop", "eos", "eos_token", "end_turn", "stop_sequence")
@@ -318,7 +319,8 @@ def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
         text: The reply's text.
 
     Returns:
-        None if the fields that are read are missing or malformed, or if the tokens do not hold the text exactly once.
+        None if the fields that are read are missing or malformed, or if the tokens do not hold the text exactly once,
+        apart from blanks.
 
     >>> five, four = {"token": " 5", "logprob": -0.1}, {"token": " 4", "logprob": -2.5}
     >>> logprobs = {"content": [{"token": "Score:", "logprob": 0}, {**five, "top_logprobs": [five, four]}]}
@@ -329,26 +331,33 @@ def digits_of(logprobs: object, text: str) -> tuple[DigitToken, ...] | None:
     spellings = [spelling for token in tokens if (spelling := _spelling_of(token)) is not None]
     if len(spellings) < len(tokens):
         return None
-    # Tokens may hold part of a character, so positions are in bytes at first.
-    encoded_text = text.encode(errors="surrogatepass")
-    joined = b"".join(spellings)
-    begin = joined.find(encoded_text)
-    if begin < 0 or begin != joined.rfind(encoded_text):
+    # Tokens may hold part of a character, so positions are in bytes. Blanks do not count: some servers decode every
+    # token by itself, which loses those before words.
+    positions = [
+        index
+        for index, character in enumerate(text)
+        for byte in character.encode(errors="surrogatepass")
+        if byte not in _BLANKS
+    ]
+    joined, squeezed_text = (
+        content.translate(None, _BLANKS) for content in (b"".join(spellings), text.encode(errors="surrogatepass"))
+    )
+    begin = joined.find(squeezed_text)
+    if begin < 0 or begin != joined.rfind(squeezed_text):
         return None
     digits, end = [], -begin
     for token, spelling in zip(tokens, spellings, strict=True):
-        end += len(spelling)
-        digit = _digit_of(spelling)
-        if digit is None:
+        squeezed = spelling.translate(None, _BLANKS)
+        end += len(squeezed)
+        if (digit := _digit_of(spelling)) is None:
             continue
-        position = end - len(spelling) + spelling.index(str(digit).encode())
-        if not 0 <= position < len(encoded_text):
+        position = end - len(squeezed) + squeezed.index(str(digit).encode())
+        if not 0 <= position < len(positions):
             continue  # of hidden reasoning
         values = _digit_logprobs(token, spelling)
         if values is None:
             return None
-        offset = len(encoded_text[:position].decode(errors="surrogatepass"))
-        digits.append(DigitToken(offset=offset, logprobs=values))
+        digits.append(DigitToken(offset=positions[position], logprobs=values))
     return tuple(digits)
 
 

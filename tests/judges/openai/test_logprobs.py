@@ -89,9 +89,9 @@ def test_the_check_requests_none(server):
         pytest.param(["<think>", "3", "</think>", "5", "<|end|>", "7"], "5", [0], id="hidden-reasoning"),
         pytest.param(["5", " or ", "5"], "5", None, id="text-twice"),
         pytest.param(["aa", "a", "5"], "aa", None, id="text-twice-overlapping"),
-        pytest.param(["Score:", "5"], "Score: 5", None, id="a-lost-space"),
+        pytest.param(["Score:", "5", "\n", "6"], "Score: 5\n 6", [7, 10], id="lost-spaces"),
         pytest.param(["Score", ":"], "Score: 5", None, id="too-few-tokens"),
-        pytest.param(["▁", "5"], " 5", None, id="another-notation"),
+        pytest.param(["a", "▁", "5"], "a 5", None, id="another-notation"),
         pytest.param([], "5", None, id="no-tokens"),
     ],
 )
