@@ -257,7 +257,8 @@ def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
 def _sentences(correction: Correction) -> Iterator[str]:
     score = correction.headline
     if score.why_not:
-        yield "There is no corrected score: see the problems below."
+        missing = "The corrected score has no interval" if score.mean else "There is no corrected score"
+        yield f"{missing}: see the problems below."
     if score.why_not and score.labels:
         people, judge = map(percent_cell, (score.people_on_labels, score.judge_on_labels))
         mark = "" if correction.is_random_sample else ", not a random sample"
