@@ -96,7 +96,7 @@ lint: $(READY)
 
 check: lint test  ## what developers and CI run
 
-bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people
+bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the official script; OPENING_FOLDER=path, judges with people; with MMRB2_FOLDER=path too, grades of judges with published ones
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
@@ -105,6 +105,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')
+	$(if $(MMRB2_FOLDER),$(BIN)/python -W ignore tests/bench/judge_exam_oracle.py '$(OPENING_FOLDER)' '$(MMRB2_FOLDER)')
 
 gpu:  ## check the judge MMIE-Score on a GPU, in at most ten minutes; needs torch and transformers
 	$(PYTHON) -W ignore tests/gpu/check.py $(GPU_OPTIONS)

@@ -299,8 +299,17 @@ def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoice
         raise SettingWrong("`--judge_args` is given twice.", hint="one `--judge_args k=v,k=v`")
     if judge_args:
         (judge,) = judges
-        judges = [f"{judge}{',' if ':' in judge else ':'}{judge_args[0]}"]
+        judges = [with_judge_args(judge, judge_args[0])]
     choices = parse_choices(judges, "`--judge`")
     for choice in choices.values():
         registry.parse_options(choice.name, choice.options)
     return choices
+
+
+def with_judge_args(judge: str, judge_args: str) -> str:
+    """A judge as `parse_choice` reads it, with the value of ``--judge_args`` behind it.
+
+    >>> with_judge_args("openai:gpt-4o", "timeout=60"), with_judge_args("replay", "path=a.jsonl")
+    ('openai:gpt-4o,timeout=60', 'replay:path=a.jsonl')
+    """
+    return f"{judge}{',' if ':' in judge else ':'}{judge_args}"

@@ -38,15 +38,18 @@ class BuiltInJudge:
         model_variables: Environment variables that name its model, in order of precedence. They
             replace the model of a benchmark's default, never one that the user chose.
         is_cached: Whether its replies are worth a cache; not those of a recording.
+        can_compare: Whether it follows any instruction, such as to compare two answers; a model that was trained to
+            give points only does not.
     """
 
     factory: str
     model_variables: tuple[str, ...] = ()
     is_cached: bool = True
+    can_compare: bool = True
 
 
 BUILT_IN: Mapping[str, BuiltInJudge] = {
-    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score.judge:MmieScoreJudge"),
+    "mmie_score": BuiltInJudge("mmie_tasks.judges.mmie_score.judge:MmieScoreJudge", can_compare=False),
     "openai": BuiltInJudge(
         "mmie_tasks.judges.openai:open_judge",
         model_variables=("JUDGE_MODEL_NAME", "JUDGE_MODEL_VERSION", "MODEL_VERSION"),
@@ -73,6 +76,11 @@ def model_variables(name: str) -> tuple[str, ...]:
 def is_cached(name: str) -> bool:
     """Whether a judge's replies are cached; those of other packages' judges are."""
     return name not in BUILT_IN or BUILT_IN[name].is_cached
+
+
+def can_compare(name: str) -> bool:
+    """Whether a judge can compare two answers; judges of other packages are taken to."""
+    return name not in BUILT_IN or BUILT_IN[name].can_compare
 
 
 def factory_of(name: str) -> JudgeFactory:

@@ -538,15 +538,31 @@ def judge(
     ]
     choice = parse_choice(name, "`judge`")
     choice = replace(choice, options={**choice.options, **{key: str(value) for key, value in options.items()}})
-    shared = shared_judge(choice, os.environ)
+    return judge_together(shared_judge(choice, os.environ), checked, f"with {choice.name}")
+
+
+def judge_together(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> list[JudgeResult]:
+    """Check a judge and send it requests, with a progress bar; close it if it runs in this process.
+
+    Args:
+        shared: The judge.
+        requests: Any number; the judge gets them together.
+        title: For the progress bar.
+
+    Returns:
+        One result per request, in order.
+
+    Raises:
+        MmieTasksError: The judge cannot be used as it is set up.
+    """
     shared.check()
     try:
-        with Progress(f"with {choice.name}", len(checked), judge=shared.judge) as progress:
-            results = dict(judge_all(shared.judge, checked, progress.update))
+        with Progress(title, len(requests), judge=shared.judge) as progress:
+            results = dict(judge_all(shared.judge, requests, progress.update))
     finally:
         if isinstance(shared.judge, InProcess):
             shared.judge.close()
-    return [results[index] for index in range(len(checked))]
+    return [results[index] for index in range(len(requests))]
 
 
 def _parts(request: Request) -> tuple[str | Path, ...]:

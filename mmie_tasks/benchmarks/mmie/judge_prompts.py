@@ -9,72 +9,28 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
-from ipaddress import ip_address
-from itertools import count
 from pathlib import Path
 from string import Formatter
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.files import atomic_write, json_problem
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.download import connection_problem
-
-if TYPE_CHECKING:
-    import httpx
-
+from mmie_tasks.hub.pinned_file import Pin, RetryPolicy, cached_bytes, pinned_bytes
 
 COMMIT = "eb0fd6ecf14576760b5c3deb95c47579cf0cc36e"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pin:
-    """The address, size and SHA-256 of a file; nothing else is accepted in its place."""
-
-    url: str
-    size_bytes: int
-    sha256: str
-
-    def holds(self, content: bytes) -> bool:
-        """Whether the content is the file's."""
-        return hashlib.sha256(content).hexdigest() == self.sha256
-
-
 OFFICIAL = Pin(
+    name="MMIE's official judge prompts",
     url=f"https://raw.githubusercontent.com/Lillianwei-h/MMIE/{COMMIT}/prompts.py",
     size_bytes=8204,
     sha256="ed1e1a14a4e356755c249eebbab53c6c2ff27850c3a741639eff06c1c57cfb0b",
+    local="set `MMIE_PROMPTS` to",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """How often and how long a download is tried."""
-
-    tries: int = 3
-    backoff_s: float = 1.0  # before the second try; doubled before each further one
-    timeout_s: float = 20.0  # to connect, and between bytes
-    whole_s: float = 60.0  # for one try
-
-
-_OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
-_REDIRECTS = 5
-_AGAIN = {408, 425, 429}
-
-
-class _FetchFailed(Exception):
-    """A try failed; another may succeed if `again`."""
-
-    def __init__(self, problem: str, *, again: bool) -> None:
-        super().__init__(problem)
-        self.again = again
 
 
 def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: RetryPolicy | None = None) -> bytes:
@@ -94,31 +50,12 @@ def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: Ret
     """
     if local := environment.get("MMIE_PROMPTS"):
         return _local(Path(local).expanduser(), pin)
-    if (content := cached_file(environment, pin)) is not None:
-        return content
-    content = _download(environment, pin, retry or RetryPolicy())
-    try:
-        with atomic_write(_cache_path(environment)) as part:
-            part.write_bytes(content)
-    except OSError as error:
-        logger.warning(f"MMIE's official prompts could not be cached: {error}.")
-    return content
+    return pinned_bytes(pin, _cache_path(environment), environment, retry)
 
 
 def cached_file(environment: Mapping[str, str], pin: Pin = OFFICIAL) -> bytes | None:
     """The bytes in our cache; None if there are none, or other ones."""
-    path = _cache_path(environment)
-    try:
-        content = _bounded(path, pin)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        logger.warning(f"`{path}` cannot be read ({error.strerror}).")
-        return None
-    if pin.holds(content):
-        return content
-    logger.warning(f"`{path}` is damaged and will be downloaded again.")
-    return None
+    return cached_bytes(pin, _cache_path(environment))
 
 
 def _cache_path(environment: Mapping[str, str]) -> Path:
@@ -128,7 +65,7 @@ def _cache_path(environment: Mapping[str, str]) -> Path:
 def _local(path: Path, pin: Pin) -> bytes:
     hint = f"copy {pin.url} there, byte for byte, or unset `MMIE_PROMPTS`"
     try:
-        content = _bounded(path, pin)
+        content = pin.read(path)
     except OSError as error:
         raise DataMissing(f"`MMIE_PROMPTS` is `{path}`, which cannot be read: {error.strerror}.", hint=hint) from error
     if pin.holds(content):
@@ -141,99 +78,6 @@ def _local(path: Path, pin: Pin) -> bytes:
         f"{hashlib.sha256(content).hexdigest()[:12]}…, and {pin.sha256[:12]}… is {expected}.",
         hint=f"{hint}; for other prompts there is `MMIE_OTHER_PROMPTS`",
     )
-
-
-def _bounded(path: Path, pin: Pin) -> bytes:
-    """A file's bytes, at most twice the pinned size: enough to show that it is another."""
-    with path.open("rb") as file:
-        return file.read(2 * pin.size_bytes)
-
-
-def _download(environment: Mapping[str, str], pin: Pin, retry: RetryPolicy) -> bytes:
-    if environment.get("HF_HUB_OFFLINE", "").upper() in _OFFLINE:
-        raise _missing("downloads are switched off (`HF_HUB_OFFLINE`)", pin)
-    for attempt in count():
-        try:
-            content = _try(pin, retry)
-            break
-        except _FetchFailed as error:
-            if not error.again or attempt + 1 == retry.tries:
-                raise _missing(f"{_redacted(pin.url)}: {error}", pin) from error
-            logger.info(f"MMIE's official prompts: {error}; trying again.")
-            time.sleep(retry.backoff_s * 2**attempt)
-    logger.info(f"MMIE's official prompts were downloaded from {_redacted(pin.url)}.")
-    return content
-
-
-def _try(pin: Pin, retry: RetryPolicy) -> bytes:
-    """One try, through redirects.
-
-    Raises:
-        _FetchFailed: It failed.
-    """
-    import httpx
-
-    url, deadline = pin.url, time.monotonic() + retry.whole_s
-    headers = {"Accept-Encoding": "identity"}  # the hash is of the file's own bytes
-    try:
-        with httpx.Client(timeout=retry.timeout_s, headers=headers) as client:
-            for _ in range(_REDIRECTS + 1):
-                with client.stream("GET", url, follow_redirects=False) as response:
-                    if not response.has_redirect_location:
-                        return _content(response, pin, deadline)
-                    url = _next(response)
-    except httpx.InvalidURL as error:
-        raise _FetchFailed("it is no web address", again=False) from error
-    except httpx.HTTPError as error:
-        raise _FetchFailed(connection_problem(error), again=True) from error
-    raise _FetchFailed("too many redirects", again=False)
-
-
-def _next(response: httpx.Response) -> str:
-    """The target of a redirect: only to https, or from this machine to itself."""
-    target = response.url.join(response.headers["location"])
-    is_local = _is_loopback(response.url.host) and _is_loopback(target.host)
-    if target.scheme == "https" or (target.scheme == "http" and is_local):
-        return str(target)
-    raise _FetchFailed(f"it redirects to {_redacted(str(target))}, which is not https", again=False)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
-    status = response.status_code
-    if status != HTTPStatus.OK:
-        again = status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        raise _FetchFailed(f"it answered HTTP {status}", again=again)
-    content = bytearray()
-    for chunk in response.iter_raw():
-        content += chunk
-        if len(content) > pin.size_bytes:
-            raise _FetchFailed(f"it sent more than {pin.size_bytes:,} bytes", again=False)
-        if time.monotonic() > deadline:
-            raise _FetchFailed("it took too long", again=True)
-    if pin.holds(bytes(content)):
-        return bytes(content)
-    raise _FetchFailed(f"it sent {len(content):,} bytes, but not the official file", again=False)
-
-
-def _missing(problem: str, pin: Pin) -> DataMissing:
-    return DataMissing(
-        f"MMIE's official judge prompts could not be downloaded: {problem}.",
-        hint="connect and run again (the file is then cached), or set `MMIE_PROMPTS` to a "
-        f"copy of {_redacted(pin.url)}",
-    )
-
-
-def _redacted(url: str) -> str:
-    """An address without user, password and query: they may be keys."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 FIELDS: Mapping[str, frozenset[str]] = {

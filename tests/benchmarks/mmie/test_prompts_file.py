@@ -10,7 +10,7 @@ from loguru import logger
 from support.file_server import CONTENT, forwards, hangs, hangs_up, sends, serving
 
 from mmie_tasks.benchmarks.mmie import judge_prompts
-from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, Pin, RetryPolicy, prompts_file, templates
+from mmie_tasks.benchmarks.mmie.judge_prompts import OFFICIAL, RetryPolicy, prompts_file, templates
 from mmie_tasks.core.errors import DataBroken, DataMissing
 
 QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
@@ -18,7 +18,7 @@ QUICK = RetryPolicy(tries=3, backoff_s=0.0, timeout_s=60.0, whole_s=60.0)
 
 def pin(content=CONTENT):
     digest = hashlib.sha256(content).hexdigest()
-    return Pin(url="http://127.0.0.1:9/prompts.py", size_bytes=len(content), sha256=digest)
+    return replace(OFFICIAL, url="http://127.0.0.1:9/prompts.py", size_bytes=len(content), sha256=digest)
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Grade a judge on public verdicts of people before it judges."""

@@ -1,0 +1,303 @@
+"""The command ``mmie-tasks judge-exam``: how often a judge that compares two answers agrees with people."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.files import atomic_write
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.choice import parse_choice, with_judge_args
+from mmie_tasks.judging.session import SharedJudge, shared_judge
+from mmie_tasks.results.commands import require_range
+from mmie_tasks.results.judge_exam.asking import choose_pairs, compare_pairs, prompt_signature
+from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
+from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, load_set, read_judgements
+
+_JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
+_FOLDER_HINT = (
+    "`--folder FOLDER` with the answers and pictures; `--verdicts FILE` grades published verdicts without them"
+)
+
+_PUBLISHED = "verdicts:"  # before the file of published verdicts, in the place of a judge's signature
+
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
+    """Grade a judge on people's verdicts.
+
+    Args:
+        arguments: Behind ``judge-exam``.
+        environment: Where the cache is, the judge's key, and other settings of judges.
+
+    Returns:
+        The grade as text or JSON; or, if the user interrupts, the exit status 130.
+
+    Raises:
+        MmieTasksError: An option is invalid, the judge cannot be used, or the set could not be loaded.
+    """
+    options = _parser().parse_args(arguments)
+    if bool(options.judge) == bool(options.verdicts):
+        problem = "both a judge and `--verdicts`" if options.judge else "no judge"
+        raise SettingWrong(f"`judge-exam` got {problem}.", hint=_JUDGE_HINT)
+    if options.limit is not None:
+        require_range("--limit", options.limit, 1, None, hint="the number of pairs: 100, for example")
+    folder = Path(options.folder).expanduser() if options.folder else None
+    if options.verdicts:
+        _refuse_judge_options(options)
+        exam = _published(Path(options.verdicts).expanduser(), load_set(options.set, folder, environment))
+        return _as_json(exam) if options.json else _as_text(exam)
+    shared = _open(options.judge, options.judge_args, environment)
+    try:
+        shared.check()  # before a download
+        exam = _examine(shared, load_set(options.set, folder, environment), options.limit, environment)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nInterrupted. The replies so far are in the cache: the same command asks for the rest.\n")
+        return 130
+    return _as_json(exam) if options.json else _as_text(exam)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mmie-tasks judge-exam",
+        description="Grade a judge on people's published verdicts: it compares two answers to the same question, in "
+        "both orders, and the grade says how often it agrees with people. Judges that give points cannot be graded "
+        "yet.",
+    )
+    parser.add_argument("judge", nargs="?", metavar="JUDGE", help="as for `--judge`: openai:MODEL, or NAME:k=v,...")
+    parser.add_argument("--judge_args", default="", metavar="k=v,...", help="more options of the judge; default: none")
+    parser.add_argument("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--set",
+        choices=get_args(SetName),
+        default="mmrb2",
+        help="whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s",
+    )
+    help_text = "a local folder with the set; OpenING's answers are read from a folder only; default: download the set"
+    parser.add_argument("--folder", metavar="FOLDER", help=help_text)
+    help_text = "ask about N pairs, a fixed random choice from all subsets; default: all"
+    parser.add_argument("--limit", type=int, metavar="N", help=help_text)
+    help_text = "grade the verdicts that are published for a judge in this file, and ask no judge; default: none"
+    parser.add_argument("--verdicts", metavar="FILE", help=help_text)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _refuse_judge_options(options: argparse.Namespace) -> None:
+    """Refuse options that have no effect on published verdicts."""
+    for option in ("judge_args", "limit"):
+        if getattr(options, option):
+            raise SettingWrong(f"`--{option}` has no effect with `--verdicts`.", hint=f"leave `--{option}` out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exam:
+    """The result of an exam, as it is stored and printed.
+
+    Attributes:
+        judge: The judge's signature; of published verdicts their file's name and a digest.
+        exam: What else can move the grade: set, pairs and people's verdicts, and the prompt.
+        verdict_set: With the pairs of this exam only.
+        grade: The grade.
+        why_not: Reason to the number of comparisons that have no verdict for it.
+        usd_per_1000: US dollars for 1,000 comparisons; None if unknown.
+        seconds_per_1000: Seconds for 1,000 comparisons; None if unknown.
+    """
+
+    judge: str
+    exam: str
+    verdict_set: VerdictSet
+    grade: Grade
+    why_not: Mapping[str, int]
+    usd_per_1000: float | None = None
+    seconds_per_1000: float | None = None
+
+
+def _open(judge: str, judge_args: str, environment: Mapping[str, str]) -> SharedJudge:
+    """The judge of the command line.
+
+    Raises:
+        SettingWrong: There is no such judge or option, or the judge cannot compare.
+    """
+    text = with_judge_args(judge, judge_args) if judge_args else judge
+    choice = parse_choice(text, "`judge-exam`")
+    if not registry.can_compare(choice.name):
+        raise SettingWrong(
+            f"The judge `{choice.name}` gives points and does not compare; grading by points is not built yet.",
+            hint=f"`mmie-tasks calibrate` measures its error on your own run. {_JUDGE_HINT}",
+        )
+    return shared_judge(choice, environment)
+
+
+def _published(path: Path, verdict_set: VerdictSet) -> Exam:
+    """Grade the published verdicts of a judge; asks nobody and stores nothing."""
+    judgements = read_judgements(path, verdict_set)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return Exam(
+        judge=f"{_PUBLISHED}{path.name},{digest}",
+        exam=_set_signature(verdict_set),
+        verdict_set=verdict_set,
+        grade=grade(verdict_set, judgements),
+        why_not=_reasons(judgements),
+    )
+
+
+def _examine(shared: SharedJudge, whole: VerdictSet, limit: int | None, environment: Mapping[str, str]) -> Exam:
+    """Ask a judge, grade it and store the grade; not that of a judge without any verdict."""
+    if not whole.has_answers or not whole.pairs:
+        message = f"{whole.title} has people's verdicts here, and no answers to ask a judge about."
+        raise SettingWrong(message, hint=_FOLDER_HINT)
+    verdict_set = replace(whole, pairs=choose_pairs(whole.pairs, limit))
+    count = len(verdict_set.pairs)
+    sys.stderr.write(
+        f"{verdict_set.title}\nlicence: {verdict_set.licence}\nsource: {verdict_set.source}\n"
+        f"{counted(count, 'pair')} of {len(whole.pairs):,}, each in both orders: {counted(2 * count, 'request')} at "
+        "most; what is in the cache is not asked again.\n"
+    )
+    comparisons = compare_pairs(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
+    exam = Exam(
+        judge=shared.judge.signature,
+        exam=f"{_set_signature(verdict_set)}|{prompt_signature()}",
+        verdict_set=verdict_set,
+        grade=grade(verdict_set, comparisons.judgements),
+        why_not=_reasons(comparisons.judgements),
+        usd_per_1000=comparisons.usd_per_1000,
+        seconds_per_1000=comparisons.seconds_per_1000,
+    )
+    return _stored(exam, exam_path(exam.judge, exam.exam, environment)) if exam.grade.judged else exam
+
+
+def _set_signature(verdict_set: VerdictSet) -> str:
+    """Set, number of pairs, and a digest of the pairs' ids and people's verdicts."""
+    verdicts = sorted((pair.id, pair.winner, pair.is_tie) for pair in verdict_set.pairs)
+    digest = hashlib.sha256(json.dumps(verdicts).encode()).hexdigest()[:12]
+    return f"set:{verdict_set.name}|pairs:{len(verdicts)},{digest}"
+
+
+def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:
+    return Counter(judgement.why_not for judgement in judgements if judgement.a_wins is None)
+
+
+def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
+    """The file of a grade: in a folder of the judge's signature, under a digest of the exam's."""
+    digests = [hashlib.sha256(signature.encode()).hexdigest()[:16] for signature in (judge, exam)]
+    return cache_dir(environment) / "judge_exams" / digests[0] / f"{digests[1]}.json"
+
+
+def _stored(exam: Exam, path: Path) -> Exam:
+    """Write the file of an exam. One without new replies keeps the seconds that were measured before.
+
+    Raises:
+        SettingWrong: The file cannot be written.
+    """
+    if exam.seconds_per_1000 is None:
+        exam = replace(exam, seconds_per_1000=_measured_seconds(path))
+    try:
+        with atomic_write(path) as part:
+            part.write_text(f"{_as_json(exam)}\n", encoding="utf-8")
+    except OSError as error:
+        hint = "set `MMIE_TASKS_CACHE` to a folder that you can write"
+        raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint=hint) from error
+    return exam
+
+
+def _measured_seconds(path: Path) -> float | None:
+    """The seconds for 1,000 comparisons in the file of an exam; None without a usable file."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    seconds = stored.get("seconds_per_1000") if isinstance(stored, dict) else None
+    return float(seconds) if isinstance(seconds, (int, float)) and 0 < seconds < math.inf else None
+
+
+def _as_json(exam: Exam) -> str:
+    """The exam as one object, without the pairs; null for missing values, with the reason beside them."""
+    document = {
+        "judge": exam.judge,
+        "exam": exam.exam,
+        "set": {**asdict(replace(exam.verdict_set, pairs=())), "pairs": len(exam.verdict_set.pairs)},
+        "grade": {**asdict(exam.grade), "coverage": exam.grade.coverage},
+        "without_verdict": exam.why_not,
+        "usd_per_1000": exam.usd_per_1000,
+        "seconds_per_1000": exam.seconds_per_1000,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _as_text(exam: Exam) -> str:
+    """A table of the grade, one by subset, and what they were computed from."""
+    verdict_set = exam.verdict_set
+    shares = _shares(exam.grade)
+    rows = [
+        [name, *("" if share is None else _cell(share) for share in columns), f"{next(filter(None, columns)).n:,}"]
+        for name, columns in shares.items()
+        if any(share is not None and share.n for share in columns) or not exam.grade.judged
+    ]
+    subsets = [[short_name(name), _cell(share), f"{share.n:,}"] for name, share in exam.grade.by_subset.items()]
+    names_by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for name, columns in shares.items():
+        reasons = dict.fromkeys(share.why_not for share in columns if share is not None and share.why_not)
+        for reason in reasons:
+            names_by_reason[reason].append(name)
+    sentences = [*_sentences(exam), *(f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items())]
+    blocks = [
+        f"# Grade of a judge on {counted(len(verdict_set.pairs), 'pair')} of answers",
+        wrapped(f"{verdict_set.title}. In percent, with 95 % intervals; an undecided judge counts as half."),
+        table(["", "judge", "people", "cases"], rows),
+        table(["subset", "agreement", "cases"], subsets) if len(subsets) > 1 else "",
+        "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
+        f"judge: {exam.judge}\nexam: {exam.exam}",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _shares(result: Grade) -> Mapping[str, tuple[Share | None, Share | None]]:
+    """Titles of rows to the judge's and people's share."""
+    orders = {"forward": "agreement with A shown first", "reverse": "agreement with B shown first"}
+    return {
+        "agreement with people": (result.agreement, None),
+        **{orders[order]: (share, None) for order, share in result.by_order.items() if len(result.by_order) > 1},
+        "another verdict in the other order": (result.flips, None),
+        "prefers the answer shown first": (result.first_answer, result.first_answer_people),
+        "prefers more pictures": (result.more_images, result.more_images_people),
+        "prefers the longer text": (result.longer_text, result.longer_text_people),
+        "a rater agrees with people's verdict": (None, result.raters),
+        "two raters agree": (None, result.rater_pairs),
+    }
+
+
+def _cell(share: Share) -> str:
+    return percent_cell(share.value, share.interval)
+
+
+def _sentences(exam: Exam) -> Iterator[str]:
+    result, verdict_set = exam.grade, exam.verdict_set
+    reasons = f". Without verdict: {listed(_shortened(exam.why_not))}" if exam.why_not else ""
+    coverage = f"Coverage {percent_cell(result.coverage)} %"
+    yield f"{coverage}: {result.judged:,} of {counted(result.asked, 'comparison')} have a verdict{reasons}."
+    usd = "unknown" if exam.usd_per_1000 is None else f"{exam.usd_per_1000:.2f}"
+    seconds = "unknown" if exam.seconds_per_1000 is None else f"{exam.seconds_per_1000:,.1f}"
+    if not exam.judge.startswith(_PUBLISHED):
+        yield f"1,000 comparisons: US dollars {usd}, seconds {seconds}."
+    if verdict_set.missing_answers:
+        yield f"{counted(verdict_set.missing_answers, 'published pair')} left out: their answers are not in the folder."
+    yield f"Licence: {verdict_set.licence}. Source: {verdict_set.source}."
+
+
+def _shortened(reasons: Mapping[str, int]) -> Mapping[str, int]:
+    """Reasons without their details, which may quote the judge."""
+    counts: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        counts[short_name(reason.partition(":")[0])] += count
+    return counts
