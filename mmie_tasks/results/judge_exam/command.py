@@ -58,6 +58,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         exam = _published(Path(options.verdicts).expanduser(), load_set(options.set, folder, environment))
         return _as_json(exam) if options.json else _as_text(exam)
     shared = _open(options.judge, options.judge_args, environment)
+    if options.set == "opening" and folder is None:
+        raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
     try:
         shared.check()  # before a download
         exam = _examine(shared, load_set(options.set, folder, environment), options.limit, environment)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -383,28 +381,3 @@ def test_a_judges_file_that_cannot_be_read_is_an_error(
         path.write_bytes(content)
     with pytest.raises(AnswersUnusable, match=r"judge\.json"):
         read_judgements(path, experts)
-
-
-# The published files, where they are
-
-
-@pytest.mark.skipif(not os.environ.get("OPENING_FOLDER"), reason="`OPENING_FOLDER` names no copy of the repository")
-@pytest.mark.parametrize(("judge", "agreement"), [("gpt-judge", 71.08), ("intjudge_rag-judge", 82.42)])
-def test_published_judges_of_opening_get_the_papers_agreement(judge: str, agreement: float) -> None:
-    verdicts = Path(os.environ["OPENING_FOLDER"], OPENING_FILE)
-    people = load_set("opening", verdicts, {})
-    winners = Counter((pair.winner, pair.is_tie) for pair in people.pairs)
-    assert winners == {("A", False): 1562, ("B", False): 1426, ("A", True): 709, ("B", True): 605}
-    judgements = read_judgements(verdicts.with_name(f"{judge}_modelAB_results.json"), people)
-    assert grade(people, judgements).agreement.value == pytest.approx(agreement, abs=0.005)
-
-
-@pytest.mark.skipif(not os.environ.get("MMRB2_FOLDER"), reason="`MMRB2_FOLDER` names no copy of the repository")
-def test_mmrb2s_sample_judgements_get_the_official_accuracy() -> None:
-    folder = Path(os.environ["MMRB2_FOLDER"])
-    experts = load_set("mmrb2", folder / MMRB2_FILE, {})
-    sample = folder / "evaluate/generate_judgements/outputs/sample_task3_interleaved.json"
-    result = grade(experts, read_judgements(sample, experts))
-    assert (len(experts.pairs), len({pair.sample for pair in experts.pairs})) == (1000, 807)
-    assert (result.agreement.value, result.agreement.n, result.coverage) == (57.5, 2000, 100)
-    assert (result.raters.value, result.rater_pairs.value) == (pytest.approx(94.1), pytest.approx(88.2))
