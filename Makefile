@@ -71,7 +71,7 @@ calibrate: $(READY)  ## what `calibrate` says of two made-up models, a judge and
 	@for model in a b; do \
 	  HF_HUB_OFFLINE=1 MMIE_DATA=$(CALIBRATE)/data MMIE_OTHER_PROMPTS=$(MMIE)/prompts.json \
 	  MMIE_OUTPUT_ROOT=$(CALIBRATE)/answers-$$model $(EVALUATE) --tasks mmie --model_args path=$(CALIBRATE)/answers-$$model \
-	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1; \
+	  --judge replay:path=$(CALIBRATE)/replies.jsonl --output_path $(CALIBRATE)/model-$$model > $(CALIBRATE)/model-$$model.log 2>&1 || exit 1; \
 	done
 	$(BIN)/mmie-tasks calibrate A=$(CALIBRATE)/model-a B=$(CALIBRATE)/model-b --plan 100 -o $(CALIBRATE)/plan.csv
 	@$(BIN)/python examples/calibrate/make.py $(CALIBRATE) $(CALIBRATE)/plan.csv

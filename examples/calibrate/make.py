@@ -1,9 +1,9 @@
-"""Writes what `make results` calibrates: 400 samples in MMIE's layout, two models' answers, and a judge's replies.
+"""Writes what `make calibrate` runs on: 400 samples in MMIE's layout, two models' answers, and a judge's replies.
 
 ``python make.py OUT`` writes ``OUT/data``, ``OUT/answers-a``, ``OUT/answers-b`` and ``OUT/replies.jsonl``; ``python
-make.py OUT people.csv`` then fills in the scores of the plan ``people.csv``, as two people would. No model, judge or
-person was asked: a story has six sentences, an answer tells some of them, people count them with an error, and the
-judge is kind to bad answers. It reports the probabilities of its points.
+make.py OUT PLAN`` then writes ``OUT/people.csv``: the plan, scored as two people would. All of it is made up: a story
+has six sentences, an answer tells some of them, people count them with an error, and the judge is kind to bad answers.
+It reports the probabilities of its points.
 """
 
 from __future__ import annotations
