@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.files import atomic_write
-from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import parse_choice, with_judge_args
@@ -23,6 +20,7 @@ from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
 from mmie_tasks.results.judge_exam.asking import choose_pairs, compare_pairs, prompt_signature
 from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
+from mmie_tasks.results.judge_exam.stored import Exam, as_json, store
 from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, load_set, read_judgements
 
 _JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
@@ -56,7 +54,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
     if options.verdicts:
         _refuse_judge_options(options)
         exam = _published(Path(options.verdicts).expanduser(), load_set(options.set, folder, environment))
-        return _as_json(exam) if options.json else _as_text(exam)
+        return as_json(exam) if options.json else _as_text(exam)
     shared = _open(options.judge, options.judge_args, environment)
     if options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
@@ -66,7 +64,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. The replies so far are in the cache: the same command asks for the rest.\n")
         return 130
-    return _as_json(exam) if options.json else _as_text(exam)
+    return as_json(exam) if options.json else _as_text(exam)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -100,29 +98,6 @@ def _refuse_judge_options(options: argparse.Namespace) -> None:
     for option in ("judge_args", "limit"):
         if getattr(options, option):
             raise SettingWrong(f"`--{option}` has no effect with `--verdicts`.", hint=f"leave `--{option}` out")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exam:
-    """The result of an exam, as it is stored and printed.
-
-    Attributes:
-        judge: The judge's signature; of published verdicts their file's name and a digest.
-        exam: What else can move the grade: set, pairs and people's verdicts, and the prompt.
-        verdict_set: With the pairs of this exam only.
-        grade: The grade.
-        why_not: Reason to the number of comparisons that have no verdict for it.
-        usd_per_1000: US dollars for 1,000 comparisons; None if unknown.
-        seconds_per_1000: Seconds for 1,000 comparisons; None if unknown.
-    """
-
-    judge: str
-    exam: str
-    verdict_set: VerdictSet
-    grade: Grade
-    why_not: Mapping[str, int]
-    usd_per_1000: float | None = None
-    seconds_per_1000: float | None = None
 
 
 def _open(judge: str, judge_args: str, environment: Mapping[str, str]) -> SharedJudge:
@@ -176,7 +151,7 @@ def _examine(shared: SharedJudge, whole: VerdictSet, limit: int | None, environm
         usd_per_1000=comparisons.usd_per_1000,
         seconds_per_1000=comparisons.seconds_per_1000,
     )
-    return _stored(exam, exam_path(exam.judge, exam.exam, environment)) if exam.grade.judged else exam
+    return store(exam, environment) if exam.grade.judged else exam
 
 
 def _set_signature(verdict_set: VerdictSet) -> str:
@@ -188,53 +163,6 @@ def _set_signature(verdict_set: VerdictSet) -> str:
 
 def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:
     return Counter(judgement.why_not for judgement in judgements if judgement.a_wins is None)
-
-
-def exam_path(judge: str, exam: str, environment: Mapping[str, str]) -> Path:
-    """The file of a grade: in a folder of the judge's signature, under a digest of the exam's."""
-    digests = [hashlib.sha256(signature.encode()).hexdigest()[:16] for signature in (judge, exam)]
-    return cache_dir(environment) / "judge_exams" / digests[0] / f"{digests[1]}.json"
-
-
-def _stored(exam: Exam, path: Path) -> Exam:
-    """Write the file of an exam. One without new replies keeps the seconds that were measured before.
-
-    Raises:
-        SettingWrong: The file cannot be written.
-    """
-    if exam.seconds_per_1000 is None:
-        exam = replace(exam, seconds_per_1000=_measured_seconds(path))
-    try:
-        with atomic_write(path) as part:
-            part.write_text(f"{_as_json(exam)}\n", encoding="utf-8")
-    except OSError as error:
-        hint = "set `MMIE_TASKS_CACHE` to a folder that you can write"
-        raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint=hint) from error
-    return exam
-
-
-def _measured_seconds(path: Path) -> float | None:
-    """The seconds for 1,000 comparisons in the file of an exam; None without a usable file."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    seconds = stored.get("seconds_per_1000") if isinstance(stored, dict) else None
-    return float(seconds) if isinstance(seconds, (int, float)) and 0 < seconds < math.inf else None
-
-
-def _as_json(exam: Exam) -> str:
-    """The exam as one object, without the pairs; null for missing values, with the reason beside them."""
-    document = {
-        "judge": exam.judge,
-        "exam": exam.exam,
-        "set": {**asdict(replace(exam.verdict_set, pairs=())), "pairs": len(exam.verdict_set.pairs)},
-        "grade": {**asdict(exam.grade), "coverage": exam.grade.coverage},
-        "without_verdict": exam.why_not,
-        "usd_per_1000": exam.usd_per_1000,
-        "seconds_per_1000": exam.seconds_per_1000,
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def _as_text(exam: Exam) -> str:
