@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from mmie_tasks.benchmarks.registry import benchmark_of_task, entries, entry_names, entry_of_task
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.tables import listed
 from mmie_tasks.runs import log_files
 from mmie_tasks.runs.benchmark import ScoreKind
@@ -18,7 +16,6 @@ from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.summary import reasons_of
 
 _RUN = "a run with `--log_samples`: the folder of `--output_path`, a results file or a sample log"
-_IDS_HINT = "one id per line, or a JSON list of ids"
 
 
 def result_parser(
@@ -182,30 +179,16 @@ def read_text(path: Path, hint: str) -> str:
 
 
 def read_ids(path: Path) -> frozenset[str]:
-    """The ids of a file: one per line, or a JSON list.
+    """The ids of a file, one per line.
 
     Raises:
         AnswersUnusable: The file cannot be read, or holds no ids.
     """
-    text = read_text(path, _IDS_HINT)
-    lines = _ids_from_json(path, text) if text.lstrip().startswith("[") else text.splitlines()
-    ids = frozenset(line.strip() for line in lines if line.strip())
+    hint = "one id per line"
+    ids = frozenset(line.strip() for line in read_text(path, hint).splitlines() if line.strip())
     if not ids:
-        raise AnswersUnusable(f"`{path}` holds no ids.", hint=_IDS_HINT)
+        raise AnswersUnusable(f"`{path}` holds no ids.", hint=hint)
     return ids
-
-
-def _ids_from_json(path: Path, text: str) -> list[str]:
-    try:
-        ids: list[object] = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        message = f"`{path}` begins like a JSON list and is not valid JSON: {json_problem(error)}."
-        raise AnswersUnusable(message, hint=_IDS_HINT) from error
-    for index, id_ in enumerate(ids):
-        if isinstance(id_, bool) or not isinstance(id_, (str, int)):
-            message = f"`{path}`: element {index} of the list is not an id: {str(id_)[:80]}."
-            raise AnswersUnusable(message, hint=_IDS_HINT)
-    return [str(id_) for id_ in ids]
 
 
 def write_text(path: Path, text: str) -> None:

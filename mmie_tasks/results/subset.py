@@ -95,11 +95,10 @@ class SubsetStudy:
         why_not: Title of a metric to the reason why it is not studied.
         samples: How many have points in all runs; subsets are drawn from these.
         unscored: How many are unscored or absent in some run.
-        stratify: The kind of group that is drawn in proportion; empty for none.
+        stratify: The kind of group that is drawn in proportion; empty if the samples have no groups.
         percent: For each metric, the full score of each run.
         deviations: Size to metric to run; None where a subset may lack a group that is averaged.
         orders: Of every two runs with different scores.
-        ranks: Size to the mean rank correlation (Spearman) of the runs; for three runs or more.
         fixed: Subsets with fixed ids.
     """
 
@@ -114,13 +113,10 @@ class SubsetStudy:
     percent: tuple[tuple[float, ...], ...]
     deviations: Mapping[int, tuple[tuple[Deviation | None, ...], ...]]
     orders: tuple[RunOrder, ...]
-    ranks: Mapping[int, float]
     fixed: tuple[FixedSubset, ...]
 
 
-def study(
-    runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int, stratify: str
-) -> SubsetStudy:
+def study(runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int) -> SubsetStudy:
     """Compute the scores of random subsets, and of fixed ones.
 
     Args:
@@ -128,17 +124,9 @@ def study(
         fixed: Name to the ids of a subset.
         sizes: Of random subsets; sizes of all samples or more are left out.
         draws: Of each size.
-        stratify: A kind of group, ``none``, or empty for the benchmark's own.
-
-    Raises:
-        SettingWrong: The samples have no such groups.
     """
-    own_kind = runs.benchmark.strata or next(iter(runs.kinds), "")
-    kind = {"": own_kind, "none": ""}.get(stratify, stratify)
-    if kind and kind not in runs.kinds:
-        hint = f"one of {', '.join([*runs.kinds, 'none'])}"
-        raise SettingWrong(f"`--stratify`: no sample has a `{kind}`.", hint=hint)
-    metrics, why_not = _studied_metrics(runs, kind or own_kind)
+    kind = runs.benchmark.strata or next(iter(runs.kinds), "")
+    metrics, why_not = _studied_metrics(runs, kind)
     points = np.stack([run.points for run in runs.run_points(PLAIN_MEAN)])
     population = np.flatnonzero(np.isfinite(points).all(axis=0))
     points = points[:, population]
@@ -170,20 +158,8 @@ def study(
         unscored=len(runs.ids) - len(population),
         stratify=kind,
         percent=tuple(tuple(runs.benchmark.scale.percent(float(mean)) for mean in row) for row in full),
-        deviations={
-            size: tuple(
-                tuple(
-                    Deviation(mean=float(run.mean()), within=float(np.quantile(run, _QUANTILE)), worst=float(run.max()))
-                    if np.isfinite(run).all()
-                    else None
-                    for run in metric
-                )
-                for metric in np.abs(scores - full[:, :, None]) * percent
-            )
-            for size, scores in drawn.items()
-        },
+        deviations={size: _deviations(scores, full, percent) for size, scores in drawn.items()},
         orders=_orders(full * percent, {size: scores * percent for size, scores in drawn.items()}),
-        ranks=_rank_correlations(full, drawn),
         fixed=tuple(_fixed_subset(runs, points, means, population, name, set(ids)) for name, ids in fixed.items()),
     )
 
@@ -203,6 +179,20 @@ def _studied_metrics(runs: AlignedRuns, kind: str) -> tuple[list[Metric], dict[s
     return studied, why_not
 
 
+def _deviations(scores: Floats, full: Floats, percent: float) -> tuple[tuple[Deviation | None, ...], ...]:
+    """For each metric and run; none where a draw has no value."""
+    distances = np.abs(scores - full[:, :, None]) * percent
+    return tuple(
+        tuple(
+            Deviation(mean=float(run.mean()), within=float(np.quantile(run, _QUANTILE)), worst=float(run.max()))
+            if np.isfinite(run).all()
+            else None
+            for run in metric
+        )
+        for metric in distances
+    )
+
+
 def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
     orders = []
     for run, second_run in combinations(range(full.shape[1]), 2) if len(full) else ():
@@ -217,23 +207,6 @@ def _orders(full: Floats, draws: Mapping[int, Floats]) -> tuple[RunOrder, ...]:
         }
         orders.append(RunOrder(ahead=ahead, behind=behind, by=abs(lead), kept=shares))
     return tuple(orders)
-
-
-def _rank_correlations(full: Floats, draws: Mapping[int, Floats]) -> dict[int, float]:
-    """Spearman's rank correlation with the order over all samples; the mean over the draws."""
-    from scipy.stats import rankdata
-
-    runs = full.shape[1]
-    if runs < 3 or not len(full) or np.ptp(full[0]) == 0:
-        return {}
-    full_ranks = rankdata(full[0]) - (runs + 1) / 2
-    correlations = {}
-    for size, scores in draws.items():
-        ranks = rankdata(scores[0], axis=0) - (runs + 1) / 2
-        spread = np.sqrt((ranks**2).sum(axis=0) * (full_ranks**2).sum())
-        if np.isfinite(scores[0]).all() and (spread > 0).all():
-            correlations[size] = float((full_ranks @ ranks / spread).mean())
-    return correlations
 
 
 def _fixed_subset(
@@ -276,12 +249,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {','.join(map(str, _SIZES))}")
     parser.add_argument("--draws", type=int, default=2_000, metavar="N", help="of each size; default: %(default)s")
     parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids; default: none")
-    parser.add_argument(
-        "--stratify",
-        default="",
-        metavar="KIND",
-        help="a kind of group that subsets hold in proportion, or `none`; default: the categories",
-    )
     parsed = parser.parse_args(arguments)
     require_range("--draws", parsed.draws, 1, _MAX_DRAWS, f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual")
     sizes = _sizes(parsed.sizes) if parsed.sizes else ()
@@ -294,7 +261,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         if published := aligned.benchmark.subsets:
             fixed |= published(task, aligned.task_runs[0].samples)
         task_sizes = sizes or ((len(ids.intersection(aligned.ids)),) if ids else _SIZES)
-        studies.append(study(aligned, fixed, sizes=task_sizes, draws=parsed.draws, stratify=parsed.stratify))
+        studies.append(study(aligned, fixed, sizes=task_sizes, draws=parsed.draws))
     if ids and not any(f.samples + f.unscored for s in studies for f in s.fixed[:1]):
         message = f"None of the {len(ids):,} ids is in a run."
         raise AnswersUnusable(message, hint="ids look like those in the log, under `coverage`")
@@ -341,7 +308,6 @@ def as_json(study: SubsetStudy) -> dict[str, object]:
             for index, metric in enumerate(study.metrics)
         ],
         "orders": list(map(asdict, study.orders)),
-        "ranks": study.ranks,
         "fixed": list(map(asdict, study.fixed)),
     }
 
@@ -425,10 +391,6 @@ def _order_table(study: SubsetStudy) -> list[str]:
         shares = (order.kept.get(size) for size in study.deviations)
         cells = [NO_VALUE if share is None else f"{share:.1%}" for share in shares]
         rows.append([f"{runs[order.ahead]} ahead of {runs[order.behind]}", f"{order.by:.2f}", *cells])
-    if study.ranks:
-        ranks = (study.ranks.get(size) for size in study.deviations)
-        cells = [NO_VALUE if rank is None else f"{rank:.3f}" for rank in ranks]
-        rows.append(["rank correlation of all runs (Spearman, mean)", "", *cells])
     if not rows:
         return []
     header = ["order kept", "by", *(f"{size:,}" for size in study.deviations)]

@@ -48,7 +48,6 @@ def test_every_benchmark_has_a_summary_sentence(create_runs, task, runs):
     text = subset(*create_runs(task, *(0.2, 0.5, 0.8)[:runs]), "--sizes", "30,50")
     assert " ".join(text.split()).count("With 50 samples, ") == 1
     assert ("stays ahead of" in text) == (runs > 1)
-    assert ("Spearman" in text) == (runs > 2)
     assert "nan" not in text.lower().split()
 
 
@@ -66,16 +65,9 @@ def test_a_small_run_has_no_subset_to_draw(create_runs):
     assert "No subset to draw" in subset(*create_runs("mmie", 0.5))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("SA-0\nPBL-1\r\n\n MSR-2 \nSA-0\nX", id="lines"),
-        pytest.param("\ufeff" + json.dumps(["SA-0", "PBL-1", "MSR-2", "X"]), id="json"),
-    ],
-)
-def test_a_file_of_ids_is_scored_exactly(create_runs, ids_file, text):
+def test_a_file_of_ids_is_scored_exactly(create_runs, ids_file):
     runs = create_runs("mmie", 0.5, unscored=0)
-    output = subset(*runs, "--ids", ids_file(text))
+    output = subset(*runs, "--ids", ids_file("\ufeffSA-0\nPBL-1\r\n\n MSR-2 \nSA-0\nX"))
     assert "given ids: 1 are in no run." in output
     (row,) = [line for line in output.splitlines() if "given ids | AVG" in line]
     assert row.split("|")[4].strip() == "3"
@@ -89,15 +81,13 @@ def test_ids_are_compared_with_subsets_of_their_number(create_runs, ids_file):
 
 
 def test_ids_of_mia_bench_may_be_numbers(create_runs, ids_file):
-    assert "given ids" in subset(*create_runs("mia_bench", 0.5), "--ids", ids_file("[1, 2, 3]"))
+    assert "given ids" in subset(*create_runs("mia_bench", 0.5), "--ids", ids_file("1\n2\n3"))
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         pytest.param("", "holds no ids", id="empty"),
-        pytest.param("[", "not valid JSON", id="broken-json"),
-        pytest.param('["a", null]', "element 1", id="null"),
         pytest.param(b"\xff\xfe", "UTF-8", id="not-text"),
         pytest.param("X\nY", "None of the 2 ids", id="none-known"),
     ],
@@ -135,7 +125,6 @@ def test_runs_of_different_judges_have_a_warning(create_runs, tmp_path):
         pytest.param(["--sizes", "0,10"], id="nothing"),
         pytest.param(["--sizes", ","], id="none"),
         pytest.param(["--draws", "0"], id="no-draws"),
-        pytest.param(["--stratify", "weather"], id="no-such-group"),
         pytest.param(["--task", "mmmu"], id="no-task-of-ours"),
     ],
 )
