@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,15 +17,12 @@ from mmie_tasks.judges.cache_store import (
     READ_HINT,
     CacheFile,
     JudgeTotals,
-    ReplyFilter,
     default_path,
     export_line,
     log_path,
     named_errors,
     read_recording,
 )
-
-_UNIT_S = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -46,7 +41,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             case "import":
                 _import(path, Path(parsed.file).expanduser())
             case _:
-                _prune(path, parsed)
+                _prune(path, parsed.judge, confirmed=parsed.yes)
     except MmieTasksError as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -54,12 +49,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _parser(default_cache: Path) -> argparse.ArgumentParser:
-    def seconds(age: str) -> int:
-        match = re.fullmatch(r"([0-9]{1,9})([hdw])", age)
-        if not match:
-            raise argparse.ArgumentTypeError(f"{age!r} is not a number with h, d or w, such as 90d")
-        return int(match[1]) * _UNIT_S[match[2]]
-
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--cache", metavar="PATH", default=str(default_cache), help="the cache file; default: %(default)s"
@@ -73,11 +62,8 @@ def _parser(default_cache: Path) -> argparse.ArgumentParser:
     export.add_argument("file", metavar="FILE", help="the JSONL; `-` is standard output")
     merge = actions.add_parser("import", parents=[common], help="add a JSONL or another cache")
     merge.add_argument("file", metavar="FILE", help="existing replies stay as they are")
-    prune = actions.add_parser("prune", parents=[common], help="delete replies")
-    prune.add_argument("--older_than", metavar="AGE", type=seconds, help="such as 90d, 12w or 36h; default: any age")
-    hidden = argparse.SUPPRESS
-    prune.add_argument("--older-than", dest="older_than", type=seconds, default=hidden, help=hidden)
-    prune.add_argument("--judge", metavar="PART", help="only judges with this in their signature; default: all")
+    prune = actions.add_parser("prune", parents=[common], help="delete the replies of some judges")
+    prune.add_argument("--judge", metavar="PART", required=True, help="judges with this in their signature")
     prune.add_argument("--yes", action="store_true", help="delete; without it, only count")
     return parser
 
@@ -86,7 +72,7 @@ def _stats(path: Path) -> None:
     if not path.exists():
         _print(f"There is no cache at {path}.")
         return
-    totals = _totals(path, ReplyFilter())
+    totals = _totals(path)
     size = sum(file.stat().st_size for file in (path, log_path(path)) if file.exists())
     _print(f"{path}: {_replies(sum(judge.replies for judge in totals))}, {readable_size(size)} on disk")
     for judge in totals:
@@ -95,9 +81,9 @@ def _stats(path: Path) -> None:
         _print(f"\n{signature}\n{_description(judge)}")
 
 
-def _totals(path: Path, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
+def _totals(path: Path, judge: str = "") -> tuple[JudgeTotals, ...]:
     with named_errors(path, READ_HINT), CacheFile(path).open_read_only() as replies:
-        return replies.totals(selection)
+        return replies.totals(judge)
 
 
 def _description(judge: JudgeTotals) -> str:
@@ -169,20 +155,16 @@ def _import(path: Path, source: Path) -> None:
         _print(f"{conflicting:,} more are in it with another text, which stays.")
 
 
-def _prune(path: Path, parsed: argparse.Namespace) -> None:
-    age_s: int | None = parsed.older_than
-    if age_s is None and not parsed.judge:
-        message = "`mmie-tasks cache prune` needs a condition."
-        raise SettingWrong(message, hint=f"add `--older_than 90d` or `--judge PART`, or delete {path}")
+def _prune(path: Path, judge: str, *, confirmed: bool) -> None:
+    if not judge:
+        raise SettingWrong("`--judge` is empty.", hint=f"name a part of a signature, or delete {path}")
     if not path.exists():
         _print(f"There is no cache at {path}.")
-        return
-    selection = ReplyFilter(before_s=None if age_s is None else int(time.time()) - age_s, judge=parsed.judge)
-    if parsed.yes:
+    elif confirmed:
         with CacheFile(path).open() as replies, named_errors(path):
-            _print(f"Deleted {_replies(replies.delete(selection))}.")
+            _print(f"Deleted {_replies(replies.delete(judge))}.")
     else:
-        count = sum(judge.replies for judge in _totals(path, selection))
+        count = sum(totals.replies for totals in _totals(path, judge))
         _print(f"This would delete {_replies(count)}. Nothing was deleted: add `--yes` to do it.")
 
 

@@ -86,15 +86,11 @@ WHERE (:signature IS NULL OR signature = CAST(:signature AS TEXT))
 ORDER BY signature, request
 """
 _OF_REQUEST = "WHERE signature = CAST(? AS TEXT) AND request = ?"
-_FROM_SELECTED = """
-FROM replies
-WHERE (:before_s IS NULL OR time < :before_s)
-  AND (:judge IS NULL OR instr(signature, CAST(:judge AS TEXT)))
-"""
+_FROM_JUDGES = "FROM replies WHERE instr(signature, CAST(? AS TEXT))"
 _TOTALS = f"""
 SELECT signature, count(*), sum(input_tokens), sum(output_tokens), sum(cost_usd), count(cost_usd),
        sum(length(CAST(text AS BLOB))), min(time), max(time)
-{_FROM_SELECTED}
+{_FROM_JUDGES}
 GROUP BY signature
 ORDER BY signature
 """
@@ -119,23 +115,6 @@ class CachedReply:
     request_key: str
     reply: JudgeReply
     time_s: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyFilter:
-    """Selects the replies that meet both conditions; all without a condition.
-
-    Attributes:
-        before_s: Replies that arrived before this time, in seconds since 1970.
-        judge: Replies of judges with this text in their signature; case matters.
-    """
-
-    before_s: int | None = None
-    judge: str | None = None
-
-    def parameters(self) -> dict[str, int | bytes | None]:
-        """The parameters of the SQL statements that filter."""
-        return {"before_s": self.before_s, "judge": None if self.judge is None else _encoded(self.judge)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +195,13 @@ class ReplyTable:
         parameters = {"signature": None if signature is None else _encoded(signature)}
         return map(_from_row, self._connection.execute(f"{self._select} {_OF_JUDGE}", parameters))
 
-    def totals(self, selection: ReplyFilter) -> tuple[JudgeTotals, ...]:
-        """The sums of each judge, in the order of their signatures."""
-        return tuple(JudgeTotals(*row) for row in self._connection.execute(_TOTALS, selection.parameters()))
+    def totals(self, judge: str = "") -> tuple[JudgeTotals, ...]:
+        """The sums of each judge with this text in its signature (case matters), in the order of their signatures."""
+        return tuple(JudgeTotals(*row) for row in self._connection.execute(_TOTALS, (_encoded(judge),)))
 
-    def delete(self, selection: ReplyFilter) -> int:
-        """Delete replies, shrink the file, and return their number."""
-        deleted = self._connection.execute(f"DELETE {_FROM_SELECTED}", selection.parameters())
+    def delete(self, judge: str) -> int:
+        """Delete the replies of judges with this text in their signature, shrink the file, and return their number."""
+        deleted = self._connection.execute(f"DELETE {_FROM_JUDGES}", (_encoded(judge),))
         self._connection.execute("VACUUM")
         return deleted.rowcount
 

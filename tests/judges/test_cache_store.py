@@ -20,7 +20,7 @@ from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.judges import cache_command
 from mmie_tasks.judges.base import content_key
 from mmie_tasks.judges.cache import CachedJudge
-from mmie_tasks.judges.cache_store import CacheFile, ReplyFilter, default_path, export_line, read_export
+from mmie_tasks.judges.cache_store import CacheFile, default_path, export_line, read_export
 
 KEY_OF_VERSION_1 = "b4cf53b461772a34f94de7677947e1e6fde313e55b7dfc40ebf650e269c8d60b"
 NUMBERS = [str(number) for number in range(300)]
@@ -74,7 +74,7 @@ def test_nothing_of_a_request_is_in_the_file(path):
     with closing(CachedJudge(ScriptedJudge(), CacheFile(path)).ask([scripted_request("a secret")])) as outcomes:
         next(outcomes)
     with CacheFile(path).open() as replies:
-        replies.delete(ReplyFilter(judge="no judge"))
+        replies.delete("no judge")
     data = path.read_bytes().replace(b"re: a secret", b"")
     assert content_key(scripted_request("a secret")).encode() in data
     assert b"secret" not in data
@@ -84,7 +84,7 @@ def test_nothing_of_a_request_is_in_the_file(path):
 @given(record=cached_replies)
 def test_a_reply_is_read_as_it_was_stored(tmp_path, record):
     with CacheFile(tmp_path / "replies.sqlite3").open() as replies:
-        replies.delete(ReplyFilter())
+        replies.delete("")
         assert replies.put(record)
         assert replies.find(record.signature, record.request_key) == record.reply
         assert list(replies.read_all(record.signature)) == [record]
@@ -181,9 +181,9 @@ def test_the_version_before_digits_reads_and_writes_the_file_and_leaves_no_digit
 
 def test_pruning_deletes_the_digits_of_the_deleted_replies_only(path):
     with CacheFile(path).open() as replies:
-        for text, time_s in (("1", 5), ("2", 9)):
-            replies.put(cached_reply(text, time_s=time_s, digits=(digit(5),)))
-        assert replies.delete(ReplyFilter(before_s=7)) == 1
+        for text in ("1", "2"):
+            replies.put(cached_reply(text, signature=f"judge:{text}", digits=(digit(5),)))
+        assert replies.delete("judge:1") == 1
         assert [cached.reply.digits for cached in replies.read_all()] == [(digit(5),)]
         assert replies._connection.execute("SELECT count(*) FROM digits").fetchall() == [(1,)]
 
