@@ -36,7 +36,6 @@ from mmie_tasks.judges.openai.batch_store import (
     ResultLine,
     Submission,
     SubmissionStore,
-    digest_of,
     is_too_much,
     read_lines,
     write_requests,
@@ -141,11 +140,14 @@ class RunningBatch:
         submission: Its record; it has the batch's name.
         requests: Those of its requests that belong to this run, by content key.
         dialect: Of the requests in it.
+        is_earlier: An earlier run or another process submitted it: requests that it leaves without a reply are
+            submitted again, not given up.
     """
 
     submission: Submission
     requests: Mapping[str, JudgeRequest]
     dialect: Dialect
+    is_earlier: bool
 
     @property
     def batch(self) -> str:
@@ -201,12 +203,6 @@ class BatchRun:
     def outcomes(self) -> Iterator[tuple[str, Outcome]]:
         """One outcome per request, with its content key, as batches end. Raises nothing."""
         try:
-            # Batches of earlier runs; requests without a reply wait again.
-            for submission in self._store.load():
-                if submission.batch is None or self._waiting.keys().isdisjoint(submission.keys):
-                    continue
-                logger.info(f"mmie-tasks: the batch `{submission.batch}` of an earlier run is used.")
-                yield from self._inspect(self._start(submission), is_earlier=True)
             while self._waiting or self.running:
                 if self._may_submit():
                     self._submit()
@@ -231,19 +227,19 @@ class BatchRun:
         self._poll_s = self._pace.first_poll_s
         self._end = time.monotonic() + self._pace.longest_wait_s
 
-    def _start(self, submission: Submission) -> RunningBatch:
+    def _start(self, submission: Submission, *, is_earlier: bool = False) -> None:
         """Wait for a batch, which has some of the waiting requests."""
         requests = {key: self._waiting.pop(key) for key in submission.keys if key in self._waiting}
-        entry = RunningBatch(submission=submission, requests=requests, dialect=self._dialect)
-        self.running.append(entry)
+        self.running.append(
+            RunningBatch(submission=submission, requests=requests, dialect=self._dialect, is_earlier=is_earlier)
+        )
         self._tried_dialects.add(self._dialect)
-        return entry
 
     def _may_submit(self) -> bool:
         return bool(self._waiting) and not (self._one_batch_at_a_time and self.running)
 
     def _submit(self) -> None:
-        """Wait for batches that other processes submitted, and submit the other requests.
+        """Wait for batches of earlier runs and other processes, and submit the other requests.
 
         Only one process at a time does this, so that two do not submit the same requests. So a
         submission without a batch is that of a killed process.
@@ -259,7 +255,7 @@ class BatchRun:
                             self._store.delete(submission)
                             continue
                         submission = self._store.save(replace(submission, batch=batch.name))
-                    self._start(submission)
+                    self._start(submission, is_earlier=True)
                     logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
                 while self._may_submit():
                     self._submit_file()
@@ -278,9 +274,7 @@ class BatchRun:
                 self._fail([key], error)
             if not content.keys:
                 return
-            submission = self._store.save(
-                Submission(digest=digest_of(self._settings.signature, content.keys), keys=content.keys)
-            )
+            submission = self._store.save(Submission(keys=content.keys))
             try:
                 input_file = self._provider.upload(path)
             except (JudgeUnavailable, Rejected):
@@ -335,13 +329,8 @@ class BatchRun:
             logger.info(f"mmie-tasks: running batches: {len(batches)}; {progress}.")
             self._progress = progress
 
-    def _inspect(self, entry: RunningBatch, *, is_earlier: bool = False) -> Iterator[tuple[str, Outcome]]:
-        """Retrieve a batch once, and its results if it is over.
-
-        Args:
-            entry: The batch.
-            is_earlier: It was submitted by an earlier run: requests without a reply are submitted again, not given up.
-        """
+    def _inspect(self, entry: RunningBatch) -> Iterator[tuple[str, Outcome]]:
+        """Retrieve a batch once, and its results if it is over."""
         try:
             batch = self._provider.retrieve(entry.batch)
             files = (batch.output_file, batch.error_file) if batch.is_over else ()
@@ -352,7 +341,7 @@ class BatchRun:
             # Deleted, or of another account.
             self.running.remove(entry)
             self._store.delete(entry.submission)
-            if is_earlier:
+            if entry.is_earlier:
                 self._waiting = {**entry.requests, **self._waiting}
             else:
                 reason = f"the batch `{entry.batch}` no longer exists ({rejected}); {_AGAIN}"
@@ -361,22 +350,22 @@ class BatchRun:
         self._states[entry.batch] = batch
         if batch.is_over:
             self.running.remove(entry)
-            yield from self._read_results(entry, batch, contents, is_earlier)
+            yield from self._read_results(entry, batch, contents)
 
     def _read_results(
-        self, entry: RunningBatch, batch: Batch, contents: Sequence[bytes], is_earlier: bool
+        self, entry: RunningBatch, batch: Batch, contents: Sequence[bytes]
     ) -> Iterator[tuple[str, Outcome]]:
         unanswered, retries = dict(entry.requests), {}
         for line in _result_lines(contents, frozenset(entry.submission.keys)):
             if line.key not in unanswered:
                 continue  # requested by an earlier run, not by this one
             request, outcome = unanswered.pop(line.key), self._outcome(entry, line)
-            if outcome is None or (is_earlier and isinstance(outcome, JudgeUnavailable)):
+            if outcome is None or (entry.is_earlier and isinstance(outcome, JudgeUnavailable)):
                 retries[line.key] = request
             else:
                 yield line.key, outcome
         too_much = batch.status == "failed" and is_too_much(batch.error)
-        if is_earlier or too_much:
+        if entry.is_earlier or too_much:
             retries |= unanswered
         else:
             reason = f"the batch is {batch.status} and has no line for it"
@@ -384,7 +373,7 @@ class BatchRun:
                 reason = f"the batch failed: {batch.error.message} ({batch.error.code})"
             self._fail(unanswered, JudgeUnavailable(f"{reason}; {_AGAIN}"))
         self._waiting = {**retries, **self._waiting}  # before all others
-        if too_much and not is_earlier:
+        if too_much and not entry.is_earlier:
             self._submit_less(len(entry.submission.keys), batch.error)
         yield from self._take_done()
         self._store.remove_keys(entry.submission, entry.requests.keys())

@@ -11,14 +11,14 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
-from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from loguru import logger
+from pydantic import TypeAdapter
 
 from mmie_tasks.core.files import atomic_write, file_lock
 from mmie_tasks.http.client import (
@@ -41,8 +41,8 @@ RETENTION_S = 30 * 24 * 3600.0
 """After this time a provider has deleted the files of a batch, and its record is useless."""
 
 ENDPOINT: Final = "/v1/chat/completions"
-DIGEST, NONCE = "mmie_tasks", "mmie_tasks_submission"
-"""Metadata names under which a batch carries `Submission.digest` and `Submission.nonce`."""
+NONCE = "mmie_tasks_submission"
+"""Metadata name under which a batch carries `Submission.nonce`."""
 
 _MAX_PAGES = 10
 _DENIED = (401, 403)
@@ -51,34 +51,25 @@ _DENIED_ATTEMPTS = 3  # a gateway may deny by mistake, and hours of waiting must
 _T = TypeVar("_T")
 
 
-def digest_of(signature: str, keys: Iterable[str]) -> str:
-    """A hash of the requests of a batch and their judge, independent of the order.
-
-    >>> digest_of("judge:x", ["b", "a"]) == digest_of("judge:x", ["a", "b"])
-    True
-    """
-    return hashlib.sha256("\n".join([signature, *sorted(keys)]).encode()).hexdigest()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """A batch that was submitted, or was about to be.
 
     Attributes:
-        digest: Of its requests: see `digest_of`.
         keys: The content keys of its requests, in the order of the file.
         nonce: Unique, so that a batch is found at the provider even if its name never arrived.
         begun_s: When, in seconds since 1970.
         input_file: The provider's name for the uploaded file, if it was uploaded.
         batch: The provider's name for the batch, if it was created.
+        version: Of the record.
     """
 
-    digest: str
     keys: tuple[str, ...]
     nonce: str = field(default_factory=lambda: secrets.token_hex(8))
     begun_s: float = field(default_factory=time.time)
     input_file: str | None = None
     batch: str | None = None
+    version: Literal[1] = 1
 
 
 def parse_submission(text: str) -> Submission:
@@ -87,20 +78,7 @@ def parse_submission(text: str) -> Submission:
     Raises:
         ValueError: `SubmissionStore.save` did not write it.
     """
-    match json.loads(text):
-        case {
-            "version": 1,
-            "digest": str(),
-            "keys": [*keys],
-            "nonce": str(),
-            "begun_s": int() | float(),
-            "input_file": str() | None,
-            "batch": str() | None,
-        } as fields if all(isinstance(key, str) for key in keys):
-            values = {field.name: fields[field.name] for field in dataclass_fields(Submission)}
-            return Submission(**values | {"keys": tuple(keys)})
-        case _:
-            raise ValueError("fields are missing or of another type")
+    return TypeAdapter(Submission).validate_json(text, strict=True)
 
 
 class SubmissionStore:
@@ -113,7 +91,7 @@ class SubmissionStore:
     """
 
     def __init__(self, root: Path, *, server: str, signature: str) -> None:
-        self._header = {"version": 1, "server": server, "signature": signature}
+        self._header = {"server": server, "signature": signature}
         self.folder = root / hashlib.sha256(f"{server}\n{signature}".encode()).hexdigest()[:16]
 
     def lock(self) -> AbstractContextManager[None]:
@@ -186,7 +164,8 @@ class SubmissionStore:
         return path
 
     def _path(self, submission: Submission) -> Path:
-        return self.folder / f"{submission.digest[:16]}-{submission.nonce}.json"
+        # Earlier versions wrote a digest before the nonce.
+        return next(self.folder.glob(f"*{submission.nonce}.json"), self.folder / f"{submission.nonce}.json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +396,7 @@ class Provider:
                 completion_window="24h",
                 endpoint=ENDPOINT,
                 input_file_id=submission.input_file or "",
-                metadata={DIGEST: submission.digest, NONCE: submission.nonce},
+                metadata={NONCE: submission.nonce},
             )
             return self._read(response.content)
 

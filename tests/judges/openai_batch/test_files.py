@@ -3,20 +3,12 @@
 import json
 import tracemalloc
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judge_asking import settings_of
 
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judges.openai.batch_store import (
-    Limits,
-    Submission,
-    digest_of,
-    parse_submission,
-    read_lines,
-    write_requests,
-)
+from mmie_tasks.judges.openai.batch_store import Limits, Submission, parse_submission, read_lines, write_requests
 from mmie_tasks.judges.openai.models import PLAIN
 from mmie_tasks.judges.openai.wire import chat_body
 
@@ -86,26 +78,8 @@ def test_any_bytes_can_be_split_into_lines(content):
     assert all(line is None or line.key is not None for line in read_lines(b"\n".join(content)))
 
 
-@given(st.lists(st.text(), max_size=4), st.permutations(range(4)))
-def test_a_digest_does_not_depend_on_the_order(keys, order):
-    shuffled = [keys[index] for index in order if index < len(keys)]
-    assert digest_of("judge:x", keys) == digest_of("judge:x", shuffled)
-
-
-@pytest.mark.parametrize(
-    ("signature", "keys"),
-    [
-        pytest.param("judge:y", ["a", "b"], id="another-judge"),
-        pytest.param("judge:x", ["a"], id="fewer"),
-        pytest.param("judge:x", ["a", "c"], id="others"),
-    ],
-)
-def test_different_batches_have_different_digests(signature, keys):
-    assert digest_of(signature, keys) != digest_of("judge:x", ["a", "b"])
-
-
 def test_two_submissions_of_the_same_requests_have_different_nonces():
-    first, second = (Submission(digest="d", keys=("a",)) for _ in range(2))
+    first, second = (Submission(keys=("a",)) for _ in range(2))
     assert first.nonce != second.nonce
 
 
@@ -125,5 +99,5 @@ def test_a_record_of_an_earlier_version_is_read():
         '"input_file": "file-1", "batch": null}'
     )
     assert parse_submission(text) == Submission(
-        digest="d1", keys=("k1", "k2"), nonce="n1", begun_s=1795000000.5, input_file="file-1", batch=None
+        keys=("k1", "k2"), nonce="n1", begun_s=1795000000.5, input_file="file-1", batch=None
     )

@@ -169,12 +169,22 @@ def test_a_record_older_than_the_providers_files_is_deleted(server, asking, proc
     ) == 1  # by the process that was killed
 
 
+def test_a_record_with_the_file_name_of_an_earlier_version_is_deleted_when_its_batch_is_read(server, asking, processes):
+    held = server.holds("retrieve")
+    processes.killed("a", when=reaches(held))
+    (record,) = asking.folder.rglob("*.json")
+    record.rename(record.with_name(f"0123456789abcdef-{record.name}"))
+    assert asking.texts("a") == ["A"]
+    assert asking.remaining_suffixes() == []
+    assert server.count("create") == 1
+
+
 def test_a_record_holds_no_request_and_no_key(server, asking, processes):
     held = server.holds("retrieve")
     processes.killed("a secret question", when=reaches(held))
     (record,) = asking.folder.rglob("*.json")
     fields = json.loads(record.read_text())
-    names = "version server signature digest keys nonce begun_s input_file batch"
+    names = "version server signature keys nonce begun_s input_file batch"
     assert sorted(fields) == sorted(names.split())
     assert "secret" not in record.read_text()
     assert fields["signature"] == f"judge:openai|model:{MODEL}|t:0|host:127.0.0.1"
