@@ -7,16 +7,14 @@ within the groups. Seeds are fixed, and the order of the samples does not matter
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, Interval, bootstrap_means, chunk_sizes, percentile_interval, seed_of
 from mmie_tasks.core.tables import NO_VALUE, counted, percent_cell, signed_cell, table, wrapped
-from mmie_tasks.core.verdict import COVERAGE_FLOOR
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
     AlignedRuns,
@@ -31,16 +29,12 @@ from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.metric_values import metric_value
 
-Correction: TypeAlias = Literal["holm", "bh", "none"]
-
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
 
 MIN_PAIRS = 10
 """With fewer pairs there is no interval: the bootstrap of so few is much too narrow."""
 
-_CORRECTIONS: Mapping[Correction, str] = {"holm": "Holm", "bh": "Benjamini-Hochberg", "none": ""}
-_P_HEADINGS: Mapping[Correction, str] = {"holm": "p (Holm)", "bh": "p (BH)", "none": "p"}
 _EQUAL = 1e-9  # points this close are equal, as in `verdict.differ`
 _LEVEL = 0.005  # percent points: prints as 0.00
 _SIGNIFICANT = 0.05
@@ -124,21 +118,12 @@ def _flipped_means(differences: Floats, resamples: int, random: np.random.Genera
     return np.divide(sums, len(differences))
 
 
-def corrected(p_values: Sequence[float], correction: Correction) -> list[float]:
-    """p-values corrected for testing all of them.
+def corrected(p_values: Sequence[float]) -> list[float]:
+    """p-values corrected for testing all of them: Holm's step-down bounds the chance of any false positive.
 
-    Holm's step-down bounds the chance of any false positive; Benjamini and Hochberg's bounds the
-    expected share of false positives.
-
-    >>> corrected([0.01, 0.04, 0.03], "holm")
+    >>> corrected([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    if not p_values or correction == "none":
-        return list(p_values)
-    if correction == "bh":
-        from scipy.stats import false_discovery_control
-
-        return list(map(float, false_discovery_control(p_values)))
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     stepped = np.minimum(np.maximum.accumulate(np.asarray(p_values)[order] * factors), 1)
@@ -204,23 +189,6 @@ class DifferingSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompareOptions:
-    """Options of the comparison.
-
-    Attributes:
-        score_kind: Official, robust or expected.
-        resamples: Of the intervals and tests.
-        correction: For testing many metrics of one kind.
-        top: How many differing samples to list.
-    """
-
-    score_kind: ScoreKind
-    resamples: int
-    correction: Correction
-    top: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """One task of two runs.
 
@@ -233,6 +201,8 @@ class Comparison:
         left_over: Reason why samples are not compared, to their number.
         pairs: Samples that both have points for.
         floor: Of coverage, below which a metric has no value, 0 to 1.
+        score_kind: Official, robust or expected.
+        resamples: Of the intervals and tests.
     """
 
     a: TaskRun
@@ -243,26 +213,38 @@ class Comparison:
     left_over: dict[str, int]
     pairs: int
     floor: float
+    score_kind: ScoreKind
+    resamples: int
 
 
-def compare(a: TaskRun, b: TaskRun, options: CompareOptions, labels: tuple[str, str] = ("A", "B")) -> Comparison:
+def compare(
+    a: TaskRun,
+    b: TaskRun,
+    score_kind: ScoreKind = "official",
+    *,
+    resamples: int,
+    top: int = 0,
+    labels: tuple[str, str] = ("A", "B"),
+) -> Comparison:
     """Compare one task of two runs.
 
     Args:
         a: The run that differences are counted from.
         b: The other.
-        options: Which score, resamples, correction and number of samples.
+        score_kind: Official, robust or expected.
+        resamples: Of the intervals and tests.
+        top: How many differing samples to list.
         labels: Names of the runs in reasons.
     """
-    runs = AlignedRuns([a, b], labels, options.score_kind)
-    resampling = Resampling(options.resamples)
+    runs = AlignedRuns([a, b], labels, score_kind)
+    resampling = Resampling(resamples)
     metrics = [c for m in runs.metrics if (c := _compare_metric(runs, m, resampling)) is not None]
     of_a, of_b = runs.run_points(PLAIN_MEAN)
     in_a, in_b = np.isfinite(of_a.points), np.isfinite(of_b.points)
     in_both = of_a.present & of_b.present
     counted = in_both & of_a.counted & of_b.counted
     distance = np.where(in_a & in_b, np.abs(of_b.points - of_a.points), 0)
-    order = np.argsort(-distance, kind="stable")[: options.top]  # equals in the order of their ids
+    order = np.argsort(-distance, kind="stable")[:top]  # equals in the order of their ids
     left_over = {
         "only in A": ~of_b.present,
         "only in B": ~of_a.present,
@@ -274,7 +256,7 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions, labels: tuple[str, 
     return Comparison(
         a=a,
         b=b,
-        metrics=tuple(_with_corrected_p(metrics, options.correction)),
+        metrics=tuple(_with_corrected_p(metrics)),
         differing=tuple(
             DifferingSample(id=runs.ids[i], a=float(of_a.points[i]), b=float(of_b.points[i]))
             for i in order
@@ -283,6 +265,8 @@ def compare(a: TaskRun, b: TaskRun, options: CompareOptions, labels: tuple[str, 
         left_over={reason: int(flags.sum()) for reason, flags in left_over.items() if flags.any()},
         pairs=int((in_a & in_b).sum()),
         floor=runs.floor,
+        score_kind=score_kind,
+        resamples=resamples,
     )
 
 
@@ -326,14 +310,14 @@ def _why_no_interval(strata: Sequence[Stratum]) -> str:
     return "a group of one pair" if any(len(stratum.points) < 2 for stratum in strata) else ""
 
 
-def _with_corrected_p(comparisons: Sequence[MetricComparison], correction: Correction) -> list[MetricComparison]:
+def _with_corrected_p(comparisons: Sequence[MetricComparison]) -> list[MetricComparison]:
     """Kind by kind, in the order in which the kinds come first; the kind is the family."""
     kinds = list(dict.fromkeys(c.metric.kind for c in comparisons))
     ordered = sorted(comparisons, key=lambda c: kinds.index(c.metric.kind))
     complete = []
     for _, family in groupby(ordered, key=lambda c: c.metric.kind):
         members = list(family)
-        p_values = iter(corrected([c.p for c in members if c.p is not None], correction))
+        p_values = iter(corrected([c.p for c in members if c.p is not None]))
         complete += [c if c.p is None else replace(c, p_corrected=next(p_values)) for c in members]
     return complete
 
@@ -363,20 +347,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         "--resamples", type=int, default=10_000, metavar="N", help="of intervals and tests; default: %(default)s"
     )
     parser.add_argument(
-        "--correction",
-        choices=tuple(_CORRECTIONS),
-        default="holm",
-        help="for testing many metrics of one kind: Holm, or Benjamini-Hochberg; default: %(default)s",
-    )
-    parser.add_argument(
         "--ignore", default="", metavar="KEY,...", help="keys of the signatures that may differ; default: none"
     )
     parsed = parser.parse_args(arguments)
     require_range("--resamples", parsed.resamples, 1, _MAX_RESAMPLES, f"from 1 to {_MAX_RESAMPLES:,}; 10,000 is usual")
     require_range("--top", parsed.top, 0, None, hint="0 lists no sample")
-    options = CompareOptions(
-        score_kind=parsed.score_kind, resamples=parsed.resamples, correction=parsed.correction, top=parsed.top
-    )
     tasks = listed_names(parsed.tasks)
     a, b = open_run(parsed.a, tasks), open_run(parsed.b, tasks)
     ignored_keys = listed_names(parsed.ignore)
@@ -384,16 +359,18 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         task: require_comparable(scored_signatures(a.tasks[task]), scored_signatures(b.tasks[task]), ignored_keys, task)
         for task in common_tasks({"A": a, "B": b})
     }
-    comparisons = [
-        replace(compare(a.tasks[task], b.tasks[task], options), ignored=differences)
-        for task, differences in ignored.items()
-    ]
+    comparisons = []
+    for task, differences in ignored.items():
+        comparison = compare(
+            a.tasks[task], b.tasks[task], parsed.score_kind, resamples=parsed.resamples, top=parsed.top
+        )
+        comparisons.append(replace(comparison, ignored=differences))
     if parsed.json:
-        return json.dumps(as_json(a, b, comparisons, options), indent=1, ensure_ascii=False)
-    return as_text(a, b, comparisons, options)
+        return json.dumps(as_json(a, b, comparisons, parsed.top), indent=1, ensure_ascii=False)
+    return as_text(a, b, comparisons)
 
 
-def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> dict[str, object]:
+def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict[str, object]:
     """All results, ready for JSON; null for missing values, and ``why_not``."""
     return {
         **{
@@ -406,10 +383,10 @@ def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
             }
             for label, run in (("a", a), ("b", b))
         },
-        "reading": options.score_kind,
-        "resamples": options.resamples,
-        "correction": options.correction,
-        "top": options.top,
+        "reading": comparisons[0].score_kind,
+        "resamples": comparisons[0].resamples,
+        "correction": "holm",
+        "top": top,
         "tasks": [
             {
                 "task": comparison.a.task,
@@ -432,7 +409,7 @@ def _metric_json(comparison: MetricComparison) -> dict[str, object]:
     return {"name": metric.name, "title": metric.title, "kind": metric.kind, **values}
 
 
-def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareOptions) -> str:
+def as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:
     """All results as tables."""
     runs = [f"{label}: {run.name} ({run.folder}, {run.started})" for label, run in (("A", a), ("B", b))]
     blocks = [
@@ -444,24 +421,24 @@ def as_text(a: Run, b: Run, comparisons: Sequence[Comparison], options: CompareO
     ]
     blocks.append("\n".join([*runs, *_notes(a, b)]))
     for comparison in comparisons:
-        blocks += _blocks(comparison, options)
-    return "\n\n".join([*blocks, _method(options, {c.floor for c in comparisons})])
+        blocks += _blocks(comparison)
+    return "\n\n".join([*blocks, _method(comparisons)])
 
 
-def _blocks(comparison: Comparison, options: CompareOptions) -> list[str]:
+def _blocks(comparison: Comparison) -> list[str]:
     a, b = comparison.a, comparison.b
     left_over = [f"{count:,} {reason}" for reason, count in comparison.left_over.items()]
     counts = "; ".join([f"{comparison.pairs:,} pairs", *left_over])
-    head = f"{a.task}: {a.benchmark.title}, {options.score_kind} score. {counts}."
+    head = f"{a.task}: {a.benchmark.title}, {comparison.score_kind} score. {counts}."
     blocks = ["\n".join([head, *_notes(a, b)])]
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
-        blocks.append(_metric_table(kind, list(metrics), options.correction))
+        blocks.append(_metric_table(kind, list(metrics)))
     alone = [[c.metric.title, percent_cell(c.a_alone), percent_cell(c.b_alone)] for c in comparison.metrics]
     pairs = [[c.metric.title, percent_cell(c.a), percent_cell(c.b)] for c in comparison.metrics]
     if other := [of_all for of_all, of_pairs in zip(alone, pairs, strict=True) if of_all != of_pairs]:
         blocks.append("Metrics with another value over all samples that a run has points for:")
         blocks.append(table(["metric", "A alone", "B alone"], other, wrap=True))
-    if sentence := _headline_sentence(comparison.metrics, options.correction):
+    if sentence := _headline_sentence(comparison.metrics):
         blocks.append(sentence)
     if comparison.differing:
         rows = [[s.id, f"{s.a:g}", f"{s.b:g}", f"{s.b - s.a:+g}"] for s in comparison.differing]
@@ -474,8 +451,8 @@ def _notes(a: Run | TaskRun, b: Run | TaskRun) -> list[str]:
     return [f"{label}: {note}" for label, run in (("A", a), ("B", b)) for note in run.notes]
 
 
-def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Correction) -> str:
-    header = [kind, "A", "B", "B - A", "95 % interval", _P_HEADINGS[correction], "pairs"]
+def _metric_table(kind: str, metrics: Sequence[MetricComparison]) -> str:
+    header = [kind, "A", "B", "B - A", "95 % interval", "p (Holm)", "pairs"]
     rows = [
         [
             *(c.metric.title, percent_cell(c.a), percent_cell(c.b), signed_cell(c.difference)),
@@ -487,7 +464,7 @@ def _metric_table(kind: str, metrics: Sequence[MetricComparison], correction: Co
     return table(header, rows, notes=reasons, wrap=True)
 
 
-def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correction) -> str:
+def _headline_sentence(metrics: Sequence[MetricComparison]) -> str:
     """The first metric in words; empty where it has no value."""
     first = metrics[0] if metrics else None
     if first is None or first.difference is None:
@@ -502,11 +479,10 @@ def _headline_sentence(metrics: Sequence[MetricComparison], correction: Correcti
     interval = (
         f"95 % interval of B - A: {_interval(first)}" if first.interval else f"{first.why_no_interval}: no interval"
     )
-    p_name = f"p ({_CORRECTIONS[correction]})" if correction != "none" else "p"
     chance = " That may well be chance." if first.may_be_chance else ""
     return wrapped(
         f"{title}: {ahead} is ahead of {behind} by {abs(first.difference):.2f} percent points "
-        f"({p_name} {_p(first.p_corrected)}; {interval}).{chance} {counts}"
+        f"(p (Holm) {_p(first.p_corrected)}; {interval}).{chance} {counts}"
     )
 
 
@@ -522,16 +498,14 @@ def _p(value: float | None) -> str:
     return f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
-def _method(options: CompareOptions, floors: Collection[float]) -> str:
-    floor = " or ".join(f"{floor:.0%}" for floor in sorted(floors or {COVERAGE_FLOOR}))
-    correction = _CORRECTIONS[options.correction]
-    families = f", {correction}-corrected among the metrics of one table" if correction else ""
-    draws = f"{options.resamples:,}"
+def _method(comparisons: Sequence[Comparison]) -> str:
+    floor = " or ".join(f"{floor:.0%}" for floor in sorted({comparison.floor for comparison in comparisons}))
+    draws = f"{comparisons[0].resamples:,}"
     return wrapped(
         "A and B: percent of full marks over the pairs, the samples that both have points for. B - A: percent points, "
         "before the two are rounded. 95 % interval: percentile bootstrap of the pairs, within the groups that are "
         f"averaged ({draws} resamples); none for fewer than {MIN_PAIRS} pairs or a group of one. p: two-sided paired "
         f"permutation test with random signs of the differences ({draws} draws; all choices of signs where "
-        f"{EXACT_PAIRS} pairs or fewer differ){families}. A metric has no value where either run has points for less "
-        f"than {floor} of the samples."
+        f"{EXACT_PAIRS} pairs or fewer differ), Holm-corrected among the metrics of one table. A metric has no value "
+        f"where either run has points for less than {floor} of the samples."
     )

@@ -12,7 +12,7 @@ from itertools import product
 from mmie_tasks.core.bootstrap import LEVEL, bootstrap_interval
 from mmie_tasks.core.verdict import Scored, Verdict, differ, tally
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
-from mmie_tasks.results.compare import CompareOptions, MetricComparison, compare
+from mmie_tasks.results.compare import MetricComparison, compare
 from mmie_tasks.results.html import Json, finite
 from mmie_tasks.results.report.samples import JoinedTask
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale, ScoreKind
@@ -25,7 +25,6 @@ METHOD = (
     f"{RESAMPLES:,} resamples, fixed seed; within groups where a score is a mean of groups."
 )
 
-_COMPARISON = CompareOptions(score_kind="official", resamples=RESAMPLES, correction="holm", top=0)
 
 NEEDLE_LENGTH = "needle_length"
 """The fact of a sample that holds the length of the haystack (such as images); 0 or more."""
@@ -77,7 +76,7 @@ def _differences(task: JoinedTask) -> dict[tuple[str, str], Json]:
     """The second run minus the first, by kind and name of the metric; empty unless there are two, scored alike."""
     match [run for _, run in task.present]:
         case [a, b] if not unlike_keys(task):
-            metrics = compare(a, b, _COMPARISON, ("first run", "second run")).metrics
+            metrics = compare(a, b, resamples=RESAMPLES, labels=("first run", "second run")).metrics
             return {(c.metric.kind, c.metric.name): _difference(c) for c in metrics}
     return {}
 

@@ -155,8 +155,5 @@ def test_an_invalid_option_is_an_error_with_a_hint(two, words, error):
     assert isinstance(caught.value, MmieTasksError)
 
 
-def test_the_correction_is_named_and_can_be_left_out(two):
-    runs = two("mmie")
-    assert "p (Holm)" in compare(*runs)
-    assert "p (Benjamini-Hochberg)" in compare(*runs, "--correction", "bh")
-    assert "corrected" not in compare(*runs, "--correction", "none")
+def test_the_correction_is_named(two):
+    assert "p (Holm)" in compare(*two("mmie"))

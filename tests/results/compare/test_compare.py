@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.results.compare import CompareOptions, compare
+from mmie_tasks.results.compare import compare
 from mmie_tasks.runs.metric_values import metric_value
 
 
 def compared(a, b, score_kind="official", top=10):
-    return compare(a, b, CompareOptions(score_kind=score_kind, resamples=500, correction="holm", top=top))
+    return compare(a, b, score_kind, resamples=500, top=top)
 
 
 def numbers(a, b, **more):

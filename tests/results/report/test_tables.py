@@ -8,7 +8,7 @@ import pytest
 from support.report_runs import SCALE, SKETCH, run, sample
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.results.compare import CompareOptions, compare
+from mmie_tasks.results.compare import compare
 from mmie_tasks.results.report.samples import join_tasks
 from mmie_tasks.results.report.tables import metric_tables
 from mmie_tasks.runs.benchmark import Scale
@@ -110,8 +110,7 @@ def test_a_stored_number_is_shown_beside_a_missing_one() -> None:
 def test_the_difference_of_two_runs_is_that_of_compare() -> None:
     one, two = (run(name, [sample(str(n), points(n)) for n in range(12)]) for name, points in DIFFERING.items())
     rows = [row for table in tables_of(one, two) for row in table["rows"]]
-    options = CompareOptions(score_kind="official", resamples=10_000, correction="holm", top=0)
-    compared = compare(one.tasks["sketch"], two.tasks["sketch"], options).metrics
+    compared = compare(one.tasks["sketch"], two.tasks["sketch"], resamples=10_000).metrics
     assert len(rows) == len(compared) == 2
     for row, expected in zip(rows, compared, strict=True):
         difference = row["difference"]
