@@ -63,13 +63,16 @@ def percent_cell(value: float | None, interval: tuple[float, float] | None = Non
     return f"{value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else f"{value:.2f}"
 
 
-def signed_cell(value: float | None) -> str:
-    """A difference with its sign and two decimals; never -0.00.
+def signed_cell(value: float | None, interval: tuple[float, float] | None = None) -> str:
+    """A difference with its sign and two decimals, and both ends of its interval; never -0.00.
 
-    >>> signed_cell(1.5), signed_cell(-0.001)
-    ('+1.50', '+0.00')
+    >>> signed_cell(1.5), signed_cell(-0.001), signed_cell(2, (-1, 5))
+    ('+1.50', '+0.00', '+2.00 [-1.00, +5.00]')
     """
-    return NO_VALUE if value is None else f"{round(value, 2) + 0.0:+.2f}"
+    if value is None:
+        return NO_VALUE
+    ends = f" [{signed_cell(interval[0])}, {signed_cell(interval[1])}]" if interval else ""
+    return f"{round(value, 2) + 0.0:+.2f}{ends}"
 
 
 def wrapped(text: str) -> str:

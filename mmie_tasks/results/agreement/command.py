@@ -153,7 +153,7 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
         for signature in rater.signatures or (str(rater.source),)
     ]
     alphas = [
-        [a.raters, f"{a.samples:,}", *(_cell(measurement) for measurement in a.measures.values())]
+        [a.raters, f"{a.samples:,}", *(measurement.cell(3) for measurement in a.measures.values())]
         for a in agreement.alphas
     ]
     reasons = {_missing(measurement) for a in agreement.alphas for measurement in a.measures.values()}
@@ -211,7 +211,7 @@ def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequ
     rows = []
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for pair in pairs:
-        cells = [_cell(pair.measures[name]) for name in names]
+        cells = [pair.measures[name].cell(3) for name in names]
         rows.append([short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells])
         for name in names:
             if reason := _missing(pair.measures[name]):
@@ -225,15 +225,6 @@ def _missing(measurement: Measurement) -> str:
     if not measurement.why_not or measurement.why_not == NO_RESAMPLES:
         return ""
     return f"{NO_VALUE if measurement.value is None else 'no interval'}, {measurement.why_not}"
-
-
-def _cell(measurement: Measurement) -> str:
-    if measurement.value is None:
-        return NO_VALUE
-    if measurement.interval is None:
-        return f"{measurement.value:.3f}"
-    low, high = measurement.interval
-    return f"{measurement.value:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _confusion_blocks(agreement: Agreement) -> Iterator[str]:
@@ -254,7 +245,7 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
     header = ["group", *(["judge"] if several else []), "n", *(titles[m] for m in GROUP_MEASURES)]
     by_kind: defaultdict[str, list[list[str]]] = defaultdict(list)
     for group in sorted(agreement.group_pairs, key=lambda group: group.group):
-        cells = [_cell(group.measures[name]) for name in GROUP_MEASURES]
+        cells = [group.measures[name].cell(3) for name in GROUP_MEASURES]
         judge = [short_name(group.judge)] if several else []
         by_kind[group.kind].append([short_name(group.group), *judge, f"{group.samples:,}", *cells])
     for kind in dict.fromkeys(group.kind for group in agreement.group_pairs):

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, Indices, Interval, percentile_interval, resample_counts
+from mmie_tasks.core.tables import NO_VALUE
 from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
@@ -62,6 +63,13 @@ class Measurement:
     why_not: str = ""
     resamples: int = 0
 
+    def cell(self, decimals: int) -> str:
+        """The value and both ends of its interval, for a table."""
+        if self.value is None:
+            return NO_VALUE
+        ends = f" [{self.interval.low:.{decimals}f}, {self.interval.high:.{decimals}f}]" if self.interval else ""
+        return f"{self.value:.{decimals}f}{ends}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureOptions:
@@ -104,7 +112,7 @@ def measure(pairs: RatingRows, names: Sequence[str], options: MeasureOptions) ->
     measurements = {name: Measurement(why_not=why_not) for name, why_not in reasons.items()}
     for name, function in defined.items():
         value = _value(name, subjects[name], function, options)
-        measurements[name] = _with_interval(value, resampled[name], pairs.samples)
+        measurements[name] = with_interval(value, resampled[name], pairs.samples)
     return measurements
 
 
@@ -182,8 +190,14 @@ def resample_number(rows: int, requested: int) -> int:
     return min(requested, max(_MIN_RESAMPLES, _RESAMPLE_WORK // rows))
 
 
-def _with_interval(value: float, resampled: Floats, samples: int) -> Measurement:
-    """A value with the interval of its resampled values, NaN where it is not defined."""
+def with_interval(value: float, resampled: Floats, samples: int) -> Measurement:
+    """A measurement from its value and its resampled values, which are NaN where it is not defined.
+
+    Args:
+        value: Of the samples themselves.
+        resampled: One value per resample; none for no interval.
+        samples: How many there are.
+    """
     if samples < 2:
         return Measurement(value=value, why_not="one sample says nothing about an interval")
     if not len(resampled):
@@ -384,7 +398,7 @@ def alpha(points: Floats, level: Level, resamples: int) -> Measurement:
     number = resample_number(len(rows.counts), resamples) if rows.samples > 1 else 0
     chunks = [alphas(rows, weights, level) for weights in resample_counts(rows.counts, number)]
     resampled = np.concatenate([np.empty(0), *chunks])
-    return _with_interval(_alpha_value(rows, level), resampled, rows.samples)
+    return with_interval(_alpha_value(rows, level), resampled, rows.samples)
 
 
 def _alpha_value(rows: RatingRows, level: Level) -> float:

@@ -12,11 +12,10 @@ from typing import get_args
 
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell, signed_cell, table, wrapped
-from mmie_tasks.results.agreement.measures import Measurement
 from mmie_tasks.results.alignment import scored_signatures, signature_differences
 from mmie_tasks.results.calibrate.correction import CorrectedScore, Correction, OtherScore, correct
-from mmie_tasks.results.calibrate.estimate import Estimate, Population
-from mmie_tasks.results.calibrate.page import PageItem, labelling_page
+from mmie_tasks.results.calibrate.estimate import Population
+from mmie_tasks.results.calibrate.page import labelling_page
 from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import (
     common_tasks,
@@ -164,8 +163,7 @@ def _write_plan(
         message = f"People have scored all {counted(len(planned), 'answer')} of this plan."
         raise SettingWrong(message, hint="a larger `--plan` extends it")
     benchmark = runs[0].task_run.benchmark
-    items = [PageItem(id=answer.id, answer=answer.answer, sample=answer.sample) for answer in to_score]
-    page = labelling_page(items, title=benchmark.title, scale=benchmark.scale, seed=seed)
+    page = labelling_page(to_score, title=benchmark.title, scale=benchmark.scale, seed=seed)
     write_text(path, csv_text(((answer.id, answer.answer) for answer in to_score), seed))
     write_text(page_path, page.html)
     strata = Counter(sorted(answer.stratum for answer in to_score))
@@ -217,25 +215,17 @@ def _as_text(runs: Sequence[_NamedRun], correction: Correction) -> str:
 
 def _table(correction: Correction, *, is_difference: bool) -> str:
     header = ["", "samples", "labels", "judge", "people alone", "corrected", "bias"]
+    cell = signed_cell if is_difference else percent_cell
     rows = []
     for score in (correction.headline, *correction.strata):
-        judge = NO_VALUE if score.judge is None else _number(score.judge, signed=is_difference)
         cells = [NO_VALUE] * 3
         if mean := score.mean:
-            cells = [_cell(estimate, signed=is_difference) for estimate in (mean.people, mean.corrected)]
-            cells.append(_cell(mean.bias, signed=True))
-        rows.append([score.name or correction.title, f"{score.samples:,}", f"{score.labels:,}", judge, *cells])
+            cells = [cell(estimate.value, estimate.interval) for estimate in (mean.people, mean.corrected)]
+            cells.append(signed_cell(mean.bias.value, mean.bias.interval))
+        rows.append(
+            [score.name or correction.title, f"{score.samples:,}", f"{score.labels:,}", cell(score.judge), *cells]
+        )
     return table(header, rows)
-
-
-def _number(percent: float, *, signed: bool) -> str:
-    return signed_cell(percent) if signed else percent_cell(percent)
-
-
-def _cell(estimate: Estimate, *, signed: bool) -> str:
-    interval = estimate.interval
-    ends = f" [{_number(interval.low, signed=signed)}, {_number(interval.high, signed=signed)}]" if interval else ""
-    return f"{_number(estimate.value, signed=signed)}{ends}"
 
 
 def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
@@ -247,7 +237,7 @@ def _verdict(names: Sequence[str], score: CorrectedScore) -> Iterator[str]:
     if score.mean is None or interval is None:
         yield f"It is not known whether {b} is better than {a} for people."
         return
-    difference = _cell(score.mean.corrected, signed=True)
+    difference = signed_cell(score.mean.corrected.value, interval)
     if interval.low <= 0 <= interval.high:
         yield f"It is not known whether {b} is better than {a} for people: {difference}."
     else:
@@ -283,14 +273,7 @@ def _sentences(correction: Correction) -> Iterator[str]:
 def _correlation(correction: Correction) -> str:
     if correction.correlation.value is None:
         return f"There is no correlation of the judge with people: {correction.correlation.why_not}."
-    return f"The judge's scores correlate with people's at r = {_measured(correction.correlation)}, on the labels."
-
-
-def _measured(measurement: Measurement) -> str:
-    if measurement.value is None:
-        return NO_VALUE
-    interval = measurement.interval
-    return f"{measurement.value:.2f}" + (f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else "")
+    return f"The judge's scores correlate with people's at r = {correction.correlation.cell(2)}, on the labels."
 
 
 def _raters(correction: Correction) -> str:
@@ -303,7 +286,7 @@ def _raters(correction: Correction) -> str:
     r = NO_VALUE if agreement.correlation is None else f"{agreement.correlation:.2f}"
     return (
         f"{number}, {counted(agreement.samples, 'answer')} scored by two or more: Krippendorff's alpha is "
-        f"{_measured(agreement.alpha)}, and a rater correlates with the mean of the others at r = {r}: the ceiling for "
+        f"{agreement.alpha.cell(2)}, and a rater correlates with the mean of the others at r = {r}: the ceiling for "
         f"any judge."
     )
 
@@ -314,7 +297,7 @@ def _other_score(other: OtherScore) -> str:
         return f"Whether the {other.kind} score follows people better is not known: {difference.why_not}."
     reason, is_known = difference.why_not, False
     if interval := difference.interval:
-        reason, is_known = f"difference {_measured(difference)}", not interval.low <= 0 <= interval.high
+        reason, is_known = f"difference {difference.cell(2)}", not interval.low <= 0 <= interval.high
     outcome = "less well" if is_known and difference.value < 0 else "better"
     begin = f"The {other.kind} score" if is_known else f"It is not known whether the {other.kind} score"
     numbers = f"r = {other.correlation:.2f} and {other.official:.2f} on {counted(other.labels, 'label')}"

@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from mmie_tasks.core.bootstrap import Floats, percentile_interval, resample_counts
+from mmie_tasks.core.bootstrap import Floats, resample_counts
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, short_name
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions, alpha, measure, pearson
+from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions, alpha, measure, pearson, with_interval
 from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.results.calibrate.estimate import CorrectedMean, Estimate, Population, StratumScores, corrected_mean
 from mmie_tasks.results.calibrate.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
@@ -55,7 +55,6 @@ _NOT_RANDOM: tuple[ProblemName, ...] = ("hand_picked", "several_seeds", "gaps")
 _SHOWN_IDS = 3
 _ROUNDING = 1e-9
 _WEAK = 0.3  # a correlation below it makes 100 labels worth 110 at most
-_DEFINED_SHARE = 0.95  # of the resamples; below, there is no interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -483,12 +482,11 @@ def _difference(official: RatingRows, other: RatingRows, r_official: Measurement
     if r_official.value is None or r_other.value is None:
         return Measurement(why_not=r_official.why_not or r_other.why_not)
     value = r_other.value - r_official.value
+    if official.samples < MIN_COMPARED:
+        return Measurement(value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval")
     draws = resample_counts(official.counts, RESAMPLES)
     resampled = np.concatenate([pearson(other, weights) - pearson(official, weights) for weights in draws])
-    defined = resampled[np.isfinite(resampled)]
-    if official.samples < MIN_COMPARED or len(defined) < _DEFINED_SHARE * len(resampled):
-        return Measurement(value=value, why_not=f"{counted(official.samples, 'label')} are too few for an interval")
-    return Measurement(value=value, interval=percentile_interval(defined), resamples=len(resampled))
+    return with_interval(value, resampled, official.samples)
 
 
 def labels_by_benchmark(words: Sequence[str], task_runs: Iterable[TaskRun]) -> dict[str, tuple[Label, ...]]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.tables import counted
+from mmie_tasks.results.calibrate.plan import PlannedAnswer
 from mmie_tasks.results.html import (
     ASSETS,
     MAX_SEGMENTS,
@@ -49,21 +50,6 @@ _ASSETS = Path(__file__).resolve().parent / "assets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageItem:
-    """A sample to score.
-
-    Attributes:
-        id: Its id; the page exports it as `mmie_tasks.results.people.id_in_csv` writes it.
-        answer: Digest of its answer, for the export.
-        sample: With question, reference and answer.
-    """
-
-    id: str
-    answer: str
-    sample: LoggedSample
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LabellingPage:
     """A page, and what is missing in it.
 
@@ -76,13 +62,13 @@ class LabellingPage:
     missing_images: int
 
 
-def labelling_page(items: Sequence[PageItem], *, title: str, scale: Scale, seed: int) -> LabellingPage:
-    """The page in which people score these samples, in this order.
+def labelling_page(answers: Sequence[PlannedAnswer], *, title: str, scale: Scale, seed: int) -> LabellingPage:
+    """The page in which people score these answers, in this order.
 
     Its export has a row of `mmie_tasks.results.people.COLUMNS` for each scored sample.
 
     Args:
-        items: The samples.
+        answers: To score; the page exports each id as `mmie_tasks.results.people.id_in_csv` writes it.
         title: Of the page; must name neither model nor run.
         scale: Of the scores: buttons for whole points up to 10, else a number field.
         seed: Of the plan, for the export.
@@ -90,11 +76,11 @@ def labelling_page(items: Sequence[PageItem], *, title: str, scale: Scale, seed:
     Raises:
         SettingWrong: The pictures are too large for one page.
     """
-    images = _embedded_images([item.sample for item in items])
+    images = _embedded_images([answer.sample for answer in answers])
     addresses = dict.fromkeys(image.address for image in images.values() if image.address)
     pictures = {address: number for number, address in enumerate(addresses)}
-    samples = [_sample_json(item, images, pictures) for item in items]
-    identity = json.dumps([seed, [[item.id, item.answer] for item in items]])
+    samples = [_sample_json(answer, images, pictures) for answer in answers]
+    identity = json.dumps([seed, [[answer.id, answer.answer] for answer in answers]])
     content = {
         "key": hashlib.sha256(identity.encode()).hexdigest()[:16],
         "seed": str(seed),
@@ -142,7 +128,7 @@ def _embedded_images(samples: Sequence[LoggedSample]) -> Mapping[str, EmbeddedIm
     return images
 
 
-def _sample_json(item: PageItem, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, int]) -> Json:
+def _sample_json(answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pictures: Mapping[str, int]) -> Json:
     """What the page shows and exports of a sample; `image` is the number of a picture."""
 
     def part(segments: Sequence[LoggedSegment], owner: str) -> list[Json]:
@@ -150,13 +136,13 @@ def _sample_json(item: PageItem, images: Mapping[str, EmbeddedImage], pictures: 
         return [{**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece for piece in pieces]
 
     # Where a model saved its pictures may tell its name.
-    nameless = [replace(segment, image=None) if segment.problem else segment for segment in item.sample.answer]
+    nameless = [replace(segment, image=None) if segment.problem else segment for segment in answer.sample.answer]
     shown = part(nameless, "the answer")
     return {
-        "id": plain(item.id),
-        "cell": csv_cell(id_in_csv(item.id)),
-        "answer": item.answer,
-        "question": part(item.sample.question, "the question"),
-        "gold": part(item.sample.gold, "the reference answer"),
+        "id": plain(answer.id),
+        "cell": csv_cell(id_in_csv(answer.id)),
+        "answer": answer.answer,
+        "question": part(answer.sample.question, "the question"),
+        "gold": part(answer.sample.gold, "the reference answer"),
         "shown": [{**piece, "alt": piece["alt"].partition(":")[0]} if "alt" in piece else piece for piece in shown],
     }

@@ -22,7 +22,8 @@ from support.report_runs import SCALE, sample
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.calibrate.command import run as calibrate
-from mmie_tasks.results.calibrate.page import PageItem, labelling_page
+from mmie_tasks.results.calibrate.page import labelling_page
+from mmie_tasks.results.calibrate.plan import PlannedAnswer
 from mmie_tasks.results.people import answer_digest, id_in_csv, read_labels
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
 
@@ -30,19 +31,19 @@ PERCENT = Scale(full_marks=100, unit="percent of full marks", percent=lambda poi
 SEED = 7
 
 
-def item(logged: LoggedSample) -> PageItem:
-    return PageItem(id=logged.id, answer=answer_digest(logged), sample=logged)
+def item(logged: LoggedSample) -> PlannedAnswer:
+    return PlannedAnswer(id=logged.id, answer=answer_digest(logged), stratum="", sample=logged)
 
 
 def text(words: str) -> tuple[LoggedSegment, ...]:
     return (LoggedSegment(words),)
 
 
-def plain_items(count: int) -> list[PageItem]:
+def plain_items(count: int) -> list[PlannedAnswer]:
     return [item(sample(f"id-{n}", question=text(f"Question {n}"), answer=text(f"Answer {n}"))) for n in range(count)]
 
 
-def page_text(items: Sequence[PageItem], scale: Scale = SCALE, seed: int = SEED, title: str = "Answers") -> str:
+def page_text(items: Sequence[PlannedAnswer], scale: Scale = SCALE, seed: int = SEED, title: str = "Answers") -> str:
     return labelling_page(items, title=title, scale=scale, seed=seed).html
 
 
