@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 UnscoredReason = Literal[
@@ -72,12 +72,15 @@ class Verdicts:
         robust: As it was evidently meant.
         expected: The mean of the points under the judge's probabilities, at the position of the official score.
         entropy_bits: Entropy of these probabilities in bits, 0 if the judge is certain; None without them.
+        parts: For ``official`` and ``robust``, component to its share of full marks, 0 to 1; empty for benchmarks
+            without components.
     """
 
     official: Verdict
     robust: Verdict
     expected: Verdict = NO_PROBABILITIES
     entropy_bits: float | None = None
+    parts: Mapping[Literal["official", "robust", "expected"], Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def unscored(cls, reason: UnscoredReason, detail: str) -> Verdicts:

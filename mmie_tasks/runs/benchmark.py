@@ -16,6 +16,7 @@ from mmie_tasks.judges.base import JudgeReply
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
+    from mmie_tasks.judging.requests import GradedRequest
     from mmie_tasks.judging.session import BenchmarkJudge
 
 Doc: TypeAlias = Mapping[str, Any]
@@ -56,6 +57,9 @@ class LoggedSegment:
     text: str = ""
     image: str | None = None
     problem: str = ""
+
+
+Segments: TypeAlias = tuple[LoggedSegment, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,6 +216,10 @@ class Benchmark:
             whole benchmark.
         published_rows: A selection of published scores of the whole benchmark.
         judge: Selects and calls the judge; None for a benchmark that is scored by rule.
+        judge_request: Given a question, an answer, and the log line of a sample or None: the request in the
+            benchmark's own judge prompt, with the readers of its reply. With a line, everything but question and
+            answer is that sample's: its category, gold, components. None: the question is no sample of the
+            benchmark. Raises `BadRecord` or a `MmieTasksError`.
         assets: What the named tasks (all if none is named) need on this machine.
         check_data: Checks the samples of a run before anything is generated. Raises a
             `MmieTasksError`.
@@ -238,6 +246,7 @@ class Benchmark:
     published: Mapping[str, int] = field(default_factory=dict)
     published_rows: tuple[PublishedRow, ...] = ()
     judge: BenchmarkJudge | None = None
+    judge_request: Callable[[Segments, Segments, Line | None], GradedRequest] | None = None
     assets: Callable[[Sequence[str], Environment], Sequence[Asset]] = lambda *_: ()
     check_data: Callable[[Any], None] | None = None
     provenance: Callable[[Doc], str]

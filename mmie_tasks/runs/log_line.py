@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar, get_args
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, Verdicts
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import read_digits
 from mmie_tasks.judging.expected import ExpectedScore
-from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record
 
 IMAGE_PLACEHOLDER = "<image>"
@@ -273,14 +273,12 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     )
 
 
-def reread(
-    line: Line, read: Callable[[JudgeResult], Mapping[str, Verdict]], full_marks: float
-) -> Mapping[str, Verdict] | None:
+def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float) -> Mapping[str, Verdict] | None:
     """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged benchmark.
 
     Args:
         line: A line whose record has the fields of `sample`.
-        read: The official and the robust verdict on a judging result.
+        grade: The verdicts on a judging result.
         full_marks: As of `sample`.
 
     Returns:
@@ -292,7 +290,8 @@ def reread(
     """
     record = record_of(line)
     if saved_replies := replies(record):
-        return read(judge_result(saved_replies))
+        current = grade(judge_result(saved_replies))
+        return {"official": current.official, "robust": current.robust}
     verdicts: dict[str, Verdict] = {kind: verdict(record, kind, full_marks) for kind in SCORE_KINDS}
     has_points = any(isinstance(entry, Scored) for entry in verdicts.values())
     return None if saved_replies is None or has_points else verdicts

@@ -5,12 +5,14 @@ from typing import ClassVar
 import pytest
 from support.judges import FunctionJudge, echo
 
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
 from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.deferred import DeferredRows
-from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, PendingSample, register_launcher
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample, register_launcher
 
 
 class CheckCountingJudge(FunctionJudge):
@@ -66,9 +68,13 @@ def test_a_launchers_choice_counts_as_long_as_the_launcher_lives() -> None:
     assert judge.signature() == "judge:counting|model:right"
 
 
+def grade(_: JudgeResult) -> Verdicts:
+    return Verdicts(official=Scored(1.0), robust=Scored(1.0))
+
+
 def sample() -> PendingSample:
     return PendingSample(
-        request=CheckedRequest(request=JudgeRequest(parts=("x",), max_tokens=9)),
+        request=GradedRequest(request=JudgeRequest(parts=("x",), max_tokens=9), grade=grade),
         make_rows=lambda _: {"a": {"score": 1.0}},
         metrics=("a",),
     )

@@ -9,20 +9,29 @@ import pytest
 from loguru import logger
 from support.judges import FunctionJudge, echo, reply, text_of
 
+from mmie_tasks.core.verdict import Scored, Unscored, Verdicts
 from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcome
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
-from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.panel import Judged
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 
 
-def make_rows(result: JudgeResult) -> MetricRows:
-    if result.reply is None:
-        assert result.failure is not None
-        return {"points": {"unscored": result.failure.reason}, "failed": {"why": "x"}}
-    return {"points": {"score": float(result.reply.text)}}
+def grade(result: JudgeResult) -> Verdicts:
+    verdict = result.verdict(lambda text: Scored(float(text)))
+    return Verdicts(official=verdict, robust=verdict)
+
+
+def make_rows(judged: Judged) -> MetricRows:
+    match judged.verdicts.official:
+        case Unscored(reason=reason):
+            return {"points": {"unscored": reason}, "failed": {"why": "x"}}
+        case Scored(points=points):
+            return {"points": {"score": points}}
 
 
 def sample(text: str) -> PendingSample:
-    request = CheckedRequest(request=JudgeRequest(parts=(text,), max_tokens=9))
+    request = GradedRequest(request=JudgeRequest(parts=(text,), max_tokens=9), grade=grade)
     return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
 
 

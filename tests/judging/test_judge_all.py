@@ -19,7 +19,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     RequestUnfit,
 )
-from mmie_tasks.judging.session import CheckedRequest, JudgeResult, judge_all
+from mmie_tasks.judging.requests import CheckedRequest, JudgeResult, judge_all
 
 
 def checked(text: str) -> CheckedRequest:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, as_row
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.judges.base import DigitToken, JudgeReply
-from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord
 
@@ -35,11 +35,11 @@ def line(**changes: Any) -> dict[str, Any]:
     return {"input": "What is it?", "target": "a kite", "filtered_resps": "a bird", "coverage": present}
 
 
-def points(result: JudgeResult) -> dict[str, Verdict]:
+def grade(result: JudgeResult) -> Verdicts:
     def read(reply: str) -> Verdict:
         return Scored(float(reply.rpartition(" ")[2]))
 
-    return {"official": result.first_verdict(read), "robust": result.verdict(read)}
+    return Verdicts(official=result.first_verdict(read), robust=result.verdict(read))
 
 
 def test_a_record_with_the_standard_fields_is_a_sample() -> None:
@@ -103,4 +103,4 @@ def test_a_missing_or_odd_field_is_a_bad_record(name: str, value: object) -> Non
     ],
 )
 def test_saved_replies_are_read_again(changes: dict[str, Any], expected: dict[str, Verdict] | None) -> None:
-    assert log_line.reread(line(**changes), points, 5) == expected
+    assert log_line.reread(line(**changes), grade, 5) == expected

@@ -16,15 +16,14 @@ from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import metrics as mia_metrics
 from mmie_tasks.benchmarks.mia_bench import sample as mia
-from mmie_tasks.benchmarks.mia_bench.official import read_official as mia_official
-from mmie_tasks.benchmarks.mia_bench.robust import read_robust as mia_robust
+from mmie_tasks.benchmarks.mia_bench.task import grade as mia_grade
 from mmie_tasks.benchmarks.milebench import metrics as mile_metrics
 from mmie_tasks.benchmarks.milebench import sample as mile
 from mmie_tasks.benchmarks.mmie import metrics as mmie_metrics
 from mmie_tasks.benchmarks.mmie import sample as mmie
 from mmie_tasks.benchmarks.mmie.task import grade
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
-from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.judging.requests import JudgeResult
 
 JUDGE = "judge:made_up|model:made-up"
 DATE = "20261121_120000"
@@ -138,20 +137,15 @@ def mia_lines(
             f"score of component 1: {first}/6, score of component 2: {second}/4, "
             f"total score: {first + second}/10. {_words(index, 25)}"
         )
-        grading = mia_metrics.Grading(
-            official=mia_official(sample.categories, reply.text),
-            official_text=reply.text,
-            robust=mia_robust(sample, reply.text),
-            robust_text=reply.text,
-        )
+        verdicts = mia_grade(sample, JudgeResult(reply=reply))
         logged = {
             "signature": f"{judge}|paper_judge:no|prompt:official,max_tokens=2000"
             "|reader:official+robust|task:mia_bench@1-A|data:sha256:1|pkg:0.1.0",
             "answer_sha256": "0" * 64,
             "replies": [asdict(reply)],
         }
-        record = {**mia_metrics.record(sample, grading), **logged}
-        rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, grading), record)
+        record = {**mia_metrics.record(sample, verdicts, [reply]), **logged}
+        rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, verdicts), record)
         yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
 
 

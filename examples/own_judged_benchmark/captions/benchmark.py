@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmie_tasks.answers.saved import failure_of
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeRequest
-from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.panel import Judged
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale
 from mmie_tasks.runs.rows import RunnerTable, aggregation
@@ -38,9 +39,9 @@ def read_reply(reply: str) -> Verdict:
     return Scored(points, numbers[-1]) if points <= SCALE.full_marks else Unscored("off_scale", numbers[-1])
 
 
-def verdicts(result: JudgeResult) -> dict[str, Verdict]:
+def grade(result: JudgeResult) -> Verdicts:
     """Both verdicts on a reply, or the reason why there is none; a paper's own script would give the official one."""
-    return {"official": result.first_verdict(read_reply), "robust": result.verdict(read_reply)}
+    return Verdicts(official=result.first_verdict(read_reply), robust=result.verdict(read_reply))
 
 
 def picture(doc: Mapping[str, Any]) -> Path:
@@ -56,23 +57,23 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[str, object]:
     """The rows of one answer, filled in once it is judged; an answer that failed is not judged."""
 
-    def make_rows(result: JudgeResult) -> dict[str, dict[str, object]]:
-        scores = verdicts(result)
+    def make_rows(judged: Judged) -> dict[str, dict[str, object]]:
+        scores = {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
         record = {
             **doc,
             **{kind: as_row(verdict) for kind, verdict in scores.items()},
             "images": [str(picture(doc))],
-            "replies": [asdict(reply) for reply in result.replies],
             "signature": signature(doc),
+            **judged.fields,
         }
         return TABLE.rows(LoggedSample(id=doc["id"], groups={"category": (doc["category"],)}, **scores), record)
 
     if failure := failure_of(results[0]):
-        return make_rows(JudgeResult(failure=Unscored("no_answer", failure)))
+        return make_rows(Judged(verdicts=Verdicts.unscored("no_answer", failure)))
     if unseen := OPENER.failure(doc["id"]):
-        return make_rows(JudgeResult(failure=Unscored("bad_image", unseen)))
+        return make_rows(Judged(verdicts=Verdicts.unscored("bad_image", unseen)))
     parts = (f"{REQUEST}\n\nSentence: {results[0]}", picture(doc))
-    request = CheckedRequest(request=JudgeRequest(parts=parts, max_tokens=300))
+    request = GradedRequest(request=JudgeRequest(parts=parts, max_tokens=300), grade=grade)
     return JUDGE.submit(PendingSample(request=request, make_rows=make_rows, metrics=TABLE.names))
 
 
@@ -92,7 +93,7 @@ BENCHMARK = Benchmark(
     scale=SCALE,
     metrics=METRICS,
     read_line=partial(log_line.sample, full_marks=SCALE.full_marks, groups=("category",)),
-    reread=partial(log_line.reread, read=verdicts, full_marks=SCALE.full_marks),
+    reread=partial(log_line.reread, grade=grade, full_marks=SCALE.full_marks),
     judge=JUDGE,
     provenance=provenance,
     signature=signature,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from itertools import zip_longest
 
 from mmie_tasks.benchmarks.mia_bench import assets, metrics, task
-from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
@@ -57,9 +57,10 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    if (graded := _regraded(record)) is not None:
-        verdicts = {"official": graded.official, "robust": graded.robust}
-        return {name: metrics.in_percent(verdict) for name, verdict in verdicts.items()}
+    sample = _sample(record)
+    if sample is not None and (result := _result(record, sample)) is not None:
+        verdicts = grade(sample, result)
+        return {"official": verdicts.official, "robust": verdicts.robust}
     stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}
     has_no_reply = log_line.replies(record) == ()
     is_unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
@@ -69,24 +70,23 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no readable reply."""
     record = _record(line)
-    graded, sample = _regraded(record), _sample(record)
-    if graded is None or sample is None:
+    sample = _sample(record)
+    if sample is None or (result := _result(record, sample)) is None:
         return record
-    return {**record, **metrics.graded_fields(sample, graded)}
+    return {**record, **metrics.graded_fields(sample, grade(sample, result), result.replies)}
 
 
-def _regraded(record: Record) -> Grading | None:
-    """The grading of the saved replies by the current readers; None without replies or weights.
+def _result(record: Record, sample: Sample) -> JudgeResult | None:
+    """The result with the saved replies; None without replies.
 
-    A second reply is read only if the first is still impossible: it would not have been requested
-    otherwise.
+    A second reply counts only if the first is still impossible: it would not have been requested otherwise.
     """
-    replies, sample = log_line.replies(record), _sample(record)
-    if not replies or sample is None:
+    replies = log_line.replies(record)
+    if not replies:
         return None
     first = replies[0]
     again = first.finish == "stop" and is_impossible(sample, first.text)
-    return grade(sample, log_line.judge_result(replies if again else replies[:1]))
+    return log_line.judge_result(replies if again else replies[:1])
 
 
 def _record(line: Line) -> Record:

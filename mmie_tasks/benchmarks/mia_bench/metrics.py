@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mmie_tasks.benchmarks.mia_bench import official
-from mmie_tasks.benchmarks.mia_bench.robust import ParsedReply, read_reply
+from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Scored, Unscored, UnscoredReason, Verdict, as_row, differ
-from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale, ScoreKind
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale
 from mmie_tasks.runs.rows import RunnerTable, replies_of
 
 MetricRow = dict[str, object]
@@ -47,42 +47,14 @@ METRICS = (
 TABLE = RunnerTable(metrics=(METRICS[0], *(metric for metric in METRICS if metric.in_table)), scale=SCALE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grading:
-    """The two verdicts of one sample, as fractions of full marks.
-
-    Attributes:
-        official: Verdict of the first reply.
-        official_text: The first reply; empty if there is none.
-        robust: Verdict of the last reply: the second one if the first was impossible.
-        robust_text: The last reply; empty if there is none.
-    """
-
-    official: Verdict
-    official_text: str = ""
-    robust: Verdict
-    robust_text: str = ""
-
-    @property
-    def differs(self) -> bool:
-        """Whether official and robust totals differ, or only one of them exists."""
-        return differ(self.official, self.robust)
-
-
-def ungraded(reason: UnscoredReason, detail: str) -> Grading:
-    """Unscored twice, for a reason outside the judge's reply."""
-    verdict = Unscored(reason, detail)
-    return Grading(official=verdict, robust=verdict)
-
-
-def graded_sample(sample: Sample, grading: Grading) -> LoggedSample:
-    """The sample with its verdicts, in percent, and its groups, as the runner's table needs it."""
+def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
+    """The sample with its verdicts and groups, as the runner's table needs it."""
     return LoggedSample(
         id=sample.id,
-        official=in_percent(grading.official),
-        robust=in_percent(grading.robust),
+        official=verdicts.official,
+        robust=verdicts.robust,
         groups=groups(sample.type, sample.categories, contradictory=sample.contradictory),
-        parts=_parts(sample, grading),
+        parts=verdicts.parts,
     )
 
 
@@ -92,7 +64,7 @@ def groups(kind: str, categories: Iterable[str], *, contradictory: bool) -> dict
     return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
 
 
-def record(sample: Sample, grading: Grading) -> MetricRow:
+def record(sample: Sample, verdicts: Verdicts, replies: Sequence[JudgeReply]) -> MetricRow:
     """The sample, its verdicts and its marks; the runner logs it under ``coverage``."""
     return {
         "id": sample.id,
@@ -101,48 +73,40 @@ def record(sample: Sample, grading: Grading) -> MetricRow:
         "weights": list(sample.weights),
         "contradictory": sample.contradictory,
         "asked": list(sample.components),
-        **graded_fields(sample, grading),
+        **graded_fields(sample, verdicts, replies),
     }
 
 
-def graded_fields(sample: Sample, grading: Grading) -> MetricRow:
-    """The fields of a record that depend on the readers."""
-    parsed = read_reply(grading.robust_text, sample.weights)
+def graded_fields(sample: Sample, verdicts: Verdicts, replies: Sequence[JudgeReply]) -> MetricRow:
+    """The fields of a record that depend on the readers; the marks are those of the last reply."""
+    parsed = read_reply(replies[-1].text if replies else "", sample.weights)
     return {
-        "official": _row(sample, grading.official),
-        "robust": _row(sample, grading.robust),
+        "official": as_row(verdicts.official, id=sample.id),
+        "robust": as_row(verdicts.robust, id=sample.id),
         "components": [mark and [mark.points, mark.out_of] for mark in parsed.components],
         "total": parsed.total and [parsed.total.points, parsed.total.out_of],
         "recomputed": None if parsed.recomputed is None else 100 * parsed.recomputed,
         "agrees": parsed.agrees,
-        "differ": grading.differs,
-        "parts": _parts(sample, grading),
+        "differ": verdicts.differ,
+        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
     }
 
 
-def category_shares(sample: Sample, parsed: ParsedReply) -> dict[str, float]:
+def official_shares(sample: Sample, reply: str) -> dict[str, float]:
+    """Category to the share of full marks (0 to 1), of a reply that the official script can read."""
+    shares = official.scores(sample.categories, reply)
+    return {category: share for category, share in shares.items() if category != official.TOTAL}
+
+
+def robust_shares(sample: Sample, reply: str) -> dict[str, float]:
     """Category to the mean share of full marks (0 to 1) of its components; empty with a doubt."""
+    parsed = read_reply(reply, sample.weights)
     shares: dict[str, list[float]] = defaultdict(list)
     if parsed.doubt is None:
         for category, mark in zip(sample.categories, parsed.components, strict=True):
             if mark is not None:
                 shares[category].append(mark.share)
     return {category: sum(values) / len(values) for category, values in shares.items()}
-
-
-def _parts(sample: Sample, grading: Grading) -> dict[ScoreKind, dict[str, float]]:
-    """Score kind to category to the share of full marks, 0 to 1."""
-    parts: dict[ScoreKind, dict[str, float]] = {"official": {}, "robust": {}}
-    if isinstance(grading.official, Scored):
-        parts["official"] = official.scores(sample.categories, grading.official_text)
-        del parts["official"][official.TOTAL]
-    if isinstance(grading.robust, Scored):
-        parts["robust"] = category_shares(sample, read_reply(grading.robust_text, sample.weights))
-    return parts
-
-
-def _row(sample: Sample, verdict: Verdict) -> MetricRow:
-    return as_row(in_percent(verdict), id=sample.id)
 
 
 def in_percent(verdict: Verdict) -> Verdict:

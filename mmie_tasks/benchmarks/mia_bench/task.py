@@ -7,14 +7,12 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
-from mmie_tasks.benchmarks.mia_bench.metrics import Grading
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
@@ -22,10 +20,14 @@ from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
+from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.hub.images import ImageOpener, check_images
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import MetricRows
-from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.panel import Judged
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.runs.benchmark import ScoreKind
 from mmie_tasks.runs.rows import aggregation, plain_score
 
 if TYPE_CHECKING:
@@ -75,15 +77,16 @@ DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
 JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setup=check_prompt)
 
 
-def grade(sample: Sample, result: JudgeResult) -> Grading:
-    """The official verdict of the first reply and the robust verdict of the last."""
-    replies = result.replies
-    return Grading(
-        official=result.first_verdict(lambda reply: read_official(sample.categories, reply)),
-        official_text=replies[0].text if replies else "",
-        robust=result.verdict(lambda reply: read_robust(sample, reply)),
-        robust_text=replies[-1].text if replies else "",
-    )
+def grade(sample: Sample, result: JudgeResult) -> Verdicts:
+    """The official verdict of the first reply and the robust verdict of the last, in percent of full marks."""
+    official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
+    robust = result.verdict(lambda reply: read_robust(sample, reply))
+    parts: dict[ScoreKind, Mapping[str, float]] = {}
+    if isinstance(official, Scored):
+        parts["official"] = metrics.official_shares(sample, result.replies[0].text)
+    if isinstance(robust, Scored):
+        parts["robust"] = metrics.robust_shares(sample, result.replies[-1].text)
+    return Verdicts(official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - the runner's signature
@@ -148,43 +151,38 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         "answer_sha256": hashlib.sha256("".join(map(str, results)).encode(errors="surrogatepass")).hexdigest(),
     }
 
-    def rows(grading: Grading, replies: Sequence[object]) -> MetricRows:
-        record = {**metrics.record(sample, grading), **logged, "replies": replies}
-        return metrics.TABLE.rows(metrics.graded_sample(sample, grading), record)
+    def make_rows(judged: Judged) -> MetricRows:
+        record = {**metrics.record(sample, judged.verdicts, judged.result.replies), **logged, **judged.fields}
+        return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
-    if (grading := _ungraded(sample, doc, results)) is not None:
-        return rows(grading, [])
-
-    def make_rows(result: JudgeResult) -> MetricRows:
-        return rows(grade(sample, result), list(map(asdict, result.replies)))
-
-    pending = PendingSample(
-        request=CheckedRequest(
-            request=request_of(doc, str(results[0])), is_impossible=lambda reply: is_impossible(sample, reply)
-        ),
-        make_rows=make_rows,
-        metrics=metrics.TABLE.names,
+    if (verdicts := _unscored(sample, doc, results)) is not None:
+        return make_rows(Judged(verdicts=verdicts))
+    request = GradedRequest(
+        request=request_of(doc, str(results[0])),
+        is_impossible=lambda reply: is_impossible(sample, reply),
+        grade=functools.partial(grade, sample),
     )
+    pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics.TABLE.names)
     return JUDGE.submit(pending, plain=plain_score)
 
 
-def _ungraded(sample: Sample, doc: Doc, results: Sequence[object]) -> Grading | None:
-    """The grading of an answer that is not sent to the judge; None for every other.
+def _unscored(sample: Sample, doc: Doc, results: Sequence[object]) -> Verdicts | None:
+    """The verdicts on an answer that is not sent to the judge; None for every other.
 
     The official script leaves out an answer that is only the word `_SKIPPED`; it judges an empty
     one.
     """
     answer = results[0] if len(results) == 1 else None
     if not isinstance(answer, str):
-        return metrics.ungraded("not_text", f"{len(results)} answers instead of one text")
+        return Verdicts.unscored("not_text", f"{len(results)} answers instead of one text")
     if answer.startswith(NOT_TEXT):
-        return metrics.ungraded("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
+        return Verdicts.unscored("not_text", answer.removeprefix(NOT_TEXT).strip()[:80])
     if failure := failure_of(answer):
-        return metrics.ungraded("no_answer", failure)
+        return Verdicts.unscored("no_answer", failure)
     if problem := _OPENER.failure(sample.id) or (None if doc["image"] else _NO_IMAGE):
-        return metrics.ungraded("bad_image", problem)
+        return Verdicts.unscored("bad_image", problem)
     if answer == _SKIPPED:
-        return metrics.ungraded("no_answer", f"the official script skips the answer `{_SKIPPED}`")
+        return Verdicts.unscored("no_answer", f"the official script skips the answer `{_SKIPPED}`")
     return None
 
 

@@ -9,7 +9,6 @@ from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
 from mmie_tasks.core.verdict import Verdict
-from mmie_tasks.judging.session import JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, PublishedRow, Record
 
@@ -61,12 +60,7 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     _record(line)
-
-    def read(result: JudgeResult) -> Mapping[str, Verdict]:
-        verdicts = task.grade(result)
-        return {"official": verdicts.official, "robust": verdicts.robust}
-
-    return log_line.reread(line, read, FULL_MARKS)
+    return log_line.reread(line, task.grade, FULL_MARKS)
 
 
 def rerecord(line: Line) -> Record:

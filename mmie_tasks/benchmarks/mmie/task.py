@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from loguru import logger
 
 from mmie_tasks.benchmarks.mmie import data, metrics
 from mmie_tasks.benchmarks.mmie import request as requests
-from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
@@ -27,7 +25,9 @@ from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.expected import expected_verdict
-from mmie_tasks.judging.session import BenchmarkJudge, CheckedRequest, JudgeResult, PendingSample
+from mmie_tasks.judging.panel import Judged
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 from mmie_tasks.runs.rows import aggregation, plain_score
 
 if TYPE_CHECKING:
@@ -160,19 +160,15 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     logged = {"signature": shown_signature, "answer": list(built.answer)}
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 
-    def rows(verdicts: Verdicts, facts: RequestFacts, replies: Sequence[object]) -> MetricRows:
-        record = {**metrics.record(sample, verdicts, facts), **logged, "replies": replies}
-        return table.rows(metrics.graded_sample(sample, verdicts), record)
+    def make_rows(judged: Judged) -> MetricRows:
+        facts = requests.with_usage(built.facts, judged.result.reply)
+        record = {**metrics.record(sample, judged.verdicts, facts), **logged, **judged.fields}
+        return table.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     if built.request is None:
-        return rows(Verdicts.unscored(built.reason, built.detail), built.facts, [])
-
-    def make_rows(result: JudgeResult) -> MetricRows:
-        replies = list(map(asdict, result.replies))
-        return rows(grade(result), requests.with_usage(built.facts, result.reply), replies)
-
-    pending = PendingSample(request=CheckedRequest(request=built.request), make_rows=make_rows, metrics=table.names)
-    return JUDGE.submit(pending, plain=plain_score)
+        return make_rows(Judged(verdicts=Verdicts.unscored(built.reason, built.detail)))
+    request = GradedRequest(request=built.request, grade=grade)
+    return JUDGE.submit(PendingSample(request=request, make_rows=make_rows, metrics=table.names), plain=plain_score)
 
 
 def provenance(doc: Doc) -> str:

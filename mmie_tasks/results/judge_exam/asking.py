@@ -13,7 +13,8 @@ from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judging.session import CheckedRequest, JudgeResult, SharedJudge, judge_together
+from mmie_tasks.judging.requests import CheckedRequest, JudgeResult
+from mmie_tasks.judging.session import SharedJudge, judge_together
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments
 
 PROMPT_NAME = "compare-1"

@@ -11,11 +11,11 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK, grade
-from mmie_tasks.benchmarks.mia_bench.metrics import record, ungraded
+from mmie_tasks.benchmarks.mia_bench.metrics import record
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
-from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeReply
-from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
 
 LINES = list(mia_lines(80))
@@ -47,9 +47,13 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     )
     replies = [JudgeReply(text=text, model="m") for text in texts]
     judged = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
-    grading = grade(sample, judged) if texts else ungraded("unavailable", "down")
+    verdicts = grade(sample, judged) if texts else Verdicts.unscored("unavailable", "down")
     logged = {"replies": [asdict(reply) for reply in replies], "image": None, "contradictory": contradictory}
-    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": {**record(sample, grading), **logged}}
+    return {
+        "filtered_resps": "A boat.",
+        "input": "Look.",
+        "coverage": {**record(sample, verdicts, judged.replies), **logged},
+    }
 
 
 ODD = [

@@ -5,11 +5,13 @@ from support.golden import vectors
 from support.mia_official import score_dict
 from support.mia_replies import SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, Grading, counts, graded_sample, notes, record, ungraded
-from mmie_tasks.benchmarks.mia_bench.official import TOTAL, read_official
-from mmie_tasks.benchmarks.mia_bench.robust import read_robust
+from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample, notes, record
+from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
-from mmie_tasks.core.verdict import Unscored
+from mmie_tasks.benchmarks.mia_bench.task import grade
+from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.judging.requests import JudgeResult
 
 REPLY = {
     "text": "",
@@ -31,27 +33,27 @@ def sample(weights=(6, 4), categories=("describe", "mention")):
     )
 
 
-def graded(text, of=None):
-    of = of or sample()
-    return Grading(
-        official=read_official(of.categories, text), official_text=text, robust=read_robust(of, text), robust_text=text
-    )
+def reply(text, finish="stop"):
+    return JudgeReply(text=text, model="m", finish=finish)
 
 
-def rows(of, grading, **changes):
+def rows(of, *judge_replies, **changes):
+    verdicts = Verdicts.unscored("no_answer", "it failed")
+    if judge_replies:
+        verdicts = grade(of, JudgeResult(reply=judge_replies[0]))
     logged = {"signature": "judge:x", "replies": [REPLY], **changes}
-    return TABLE.rows(graded_sample(of, grading), {**record(of, grading), **logged})
+    return TABLE.rows(graded_sample(of, verdicts), {**record(of, verdicts, judge_replies), **logged})
 
 
-def parts(of, grading, kind, name):
+def parts(of, text, kind, name):
     """The share of full marks for a category, in percent."""
-    return 100 * graded_sample(of, grading).parts[kind][name]
+    return 100 * grade(of, JudgeResult(reply=reply(text))).parts[kind][name]
 
 
 def test_official_and_robust_scores_are_in_percent():
-    table = rows(sample(), graded(SENTENCE))
+    table = rows(sample(), reply(SENTENCE))
     assert (table["official"]["score"], table["robust"]["score"]) == (80.0, 80.0)
-    assert table["official_mention"]["score"] == parts(sample(), graded(SENTENCE), "robust", "mention") == 50.0
+    assert table["official_mention"]["score"] == parts(sample(), SENTENCE, "robust", "mention") == 50.0
     assert table["official_complex"]["score"] == 80.0
     assert (table["official_basic"], table["official_grammar"]) == ({}, {})
     assert table["coverage"]["differ"] is False
@@ -61,36 +63,36 @@ def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
     repeated = sample((4, 3, 3), ("mention", "grammar", "mention"))
     text = "a: 4/4, b: 0/3, c: 0/3, total score: 4/10."
     text = text.replace("a:", "component 1:").replace("b:", "component 2:")
-    grading = graded(text.replace("c:", "component 3:"), repeated)
-    assert rows(repeated, grading)["official_mention"]["score"] == 0.0
-    assert parts(repeated, grading, "robust", "mention") == 50.0
+    text = text.replace("c:", "component 3:")
+    assert rows(repeated, reply(text))["official_mention"]["score"] == 0.0
+    assert parts(repeated, text, "robust", "mention") == 50.0
 
 
 def test_what_only_the_robust_reader_reads_differs():
-    grading = graded(SENTENCE.replace(", ", "\n"))
-    table = rows(sample(), grading)
+    text = SENTENCE.replace(", ", "\n")
+    table = rows(sample(), reply(text))
     assert table["coverage"]["differ"] is True
     assert table["official_describe"]["unscored"] == table["official"]["unscored"] == "unparsed"
-    assert parts(sample(), grading, "robust", "describe") == 100.0
+    assert parts(sample(), text, "robust", "describe") == 100.0
 
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
-    table = rows(sample(), ungraded("no_answer", "the API failed"), replies=[])
+    table = rows(sample(), replies=[])
     assert set(table) == {*TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
-    cut = Unscored("cut_off", "")
-    grading = Grading(official=cut, official_text=SENTENCE, robust=cut, robust_text=SENTENCE)
-    assert record(sample(), grading)["parts"] == {"official": {}, "robust": {}}
-    assert "score" not in rows(sample(), grading)["official_describe"]
+    table = rows(sample(), reply(SENTENCE, finish="length"))
+    assert table["coverage"]["parts"] == {"official": {}, "robust": {}}
+    assert "score" not in table["official_describe"]
 
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
-    assert graded_sample(sample(), graded(SENTENCE)).groups["clean"] == ("clean",)
+    verdicts = Verdicts.unscored("no_answer", "it failed")
+    assert graded_sample(sample(), verdicts).groups["clean"] == ("clean",)
     monkeypatch.setattr(Sample, "contradictory", True)
-    assert "clean" not in graded_sample(sample(), graded(SENTENCE)).groups
+    assert "clean" not in graded_sample(sample(), verdicts).groups
 
 
 def test_means_over_the_golden_replies_are_those_of_the_notebook():
@@ -99,7 +101,7 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
     for case in cases:
         of = sample(case["component_weight"], case["component_type"])
         text = case["reply"] if isinstance(case["reply"], str) else ""
-        tables.append(rows(of, graded(text, of)))
+        tables.append(rows(of, reply(text)))
     expected = score_dict(c["official"]["scores"] for c in cases if c["official"]["ok"])
     means = {}
     for name in expected:
@@ -111,8 +113,8 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
 
 def test_notes_and_counts_name_impossible_totals_and_second_requests():
     records = [
-        rows(sample(), graded(SENTENCE))["coverage"],
-        rows(sample(), graded(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])["coverage"],
+        rows(sample(), reply(SENTENCE))["coverage"],
+        rows(sample(), reply(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])["coverage"],
     ]
     assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
     assert list(notes(records)) == [

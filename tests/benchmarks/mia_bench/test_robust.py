@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.golden import vectors
 from support.mia_replies import DOUBTED, FAKE, OTHER_VERDICTS, SAME_VERDICT, SENTENCE
 
-from mmie_tasks.benchmarks.mia_bench.metrics import category_shares
+from mmie_tasks.benchmarks.mia_bench.metrics import robust_shares
 from mmie_tasks.benchmarks.mia_bench.robust import LONGEST, is_impossible, read_reply, read_robust
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.core.verdict import Scored, Unscored
@@ -119,9 +119,8 @@ def test_weights_that_sum_to_8_have_full_marks(total):
 def test_a_category_is_the_mean_of_all_its_components():
     reply = "component 1: 4/4, component 2: 0/3, component 3: 3/3, total score: 7/10"
     repeated = sample_of((4, 3, 3), ("mention", "grammar", "mention"))
-    parsed = read_reply(reply, repeated.weights)
-    assert category_shares(repeated, parsed) == {"mention": 1.0, "grammar": 0.0}
-    assert category_shares(repeated, read_reply("no", repeated.weights)) == {}
+    assert robust_shares(repeated, reply) == {"mention": 1.0, "grammar": 0.0}
+    assert robust_shares(repeated, "no") == {}
 
 
 @pytest.mark.parametrize("reply", [None, 7, ["8/10"]], ids=repr)

@@ -24,7 +24,7 @@ from mmie_tasks.core.paths import task_dir
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import DigitToken, JudgeReply, content_key
-from mmie_tasks.judging.session import JudgeResult
+from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs.rows import coverage
 
 SHARED = task_dir() / "mmie" / "_mmie_shared"

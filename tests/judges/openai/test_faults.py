@@ -9,7 +9,7 @@ from support.judge_server import HANG
 
 import mmie_tasks.judges
 from mmie_tasks.judges.base import JudgeError, JudgeReply
-from mmie_tasks.judging.session import unscored
+from mmie_tasks.judging.requests import unscored
 
 CASES = [(fault, case) for fault in FAULTS for case in fault.cases]
 
