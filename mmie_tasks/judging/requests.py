@@ -69,6 +69,11 @@ class JudgeResult:
         """The replies in order; none, one or two."""
         return tuple(reply for reply in (self.reply, self.second_reply) if reply is not None)
 
+    @property
+    def last_text(self) -> str:
+        """The text of the last reply; empty without one."""
+        return self.replies[-1].text if self.replies else ""
+
     def first_verdict(self, read: ReplyReader, *, read_cut_off: bool = False) -> Verdict:
         """The verdict of the first reply, as a script gives that sends each request once.
 

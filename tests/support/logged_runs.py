@@ -144,7 +144,7 @@ def mia_lines(
             "answer_sha256": "0" * 64,
             "replies": [asdict(reply)],
         }
-        record = {**mia_metrics.record(sample, verdicts, [reply]), **logged}
+        record = {**mia_metrics.record(sample, verdicts, reply.text), **logged}
         rows = mia_metrics.TABLE.rows(mia_metrics.graded_sample(sample, verdicts), record)
         yield _line(index, rows, f"{answers}: {_words(index + 2, 30)}", sample.instruction, "")
 

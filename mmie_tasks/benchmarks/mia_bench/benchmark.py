@@ -73,7 +73,7 @@ def rerecord(line: Line) -> Record:
     sample = _sample(record)
     if sample is None or (result := _result(record, sample)) is None:
         return record
-    return {**record, **metrics.graded_fields(sample, grade(sample, result), result.replies)}
+    return {**record, **metrics.graded_fields(sample, grade(sample, result), result.last_text)}
 
 
 def _result(record: Record, sample: Sample) -> JudgeResult | None:

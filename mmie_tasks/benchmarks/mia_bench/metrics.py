@@ -12,7 +12,6 @@ from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
-from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale
 from mmie_tasks.runs.rows import RunnerTable, replies_of
 
@@ -64,7 +63,7 @@ def groups(kind: str, categories: Iterable[str], *, contradictory: bool) -> dict
     return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
 
 
-def record(sample: Sample, verdicts: Verdicts, replies: Sequence[JudgeReply]) -> MetricRow:
+def record(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
     """The sample, its verdicts and its marks; the runner logs it under ``coverage``."""
     return {
         "id": sample.id,
@@ -73,13 +72,13 @@ def record(sample: Sample, verdicts: Verdicts, replies: Sequence[JudgeReply]) ->
         "weights": list(sample.weights),
         "contradictory": sample.contradictory,
         "asked": list(sample.components),
-        **graded_fields(sample, verdicts, replies),
+        **graded_fields(sample, verdicts, reply),
     }
 
 
-def graded_fields(sample: Sample, verdicts: Verdicts, replies: Sequence[JudgeReply]) -> MetricRow:
+def graded_fields(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
     """The fields of a record that depend on the readers; the marks are those of the last reply."""
-    parsed = read_reply(replies[-1].text if replies else "", sample.weights)
+    parsed = read_reply(reply, sample.weights)
     return {
         "official": as_row(verdicts.official, id=sample.id),
         "robust": as_row(verdicts.robust, id=sample.id),

@@ -85,7 +85,7 @@ def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     if isinstance(official, Scored):
         parts["official"] = metrics.official_shares(sample, result.replies[0].text)
     if isinstance(robust, Scored):
-        parts["robust"] = metrics.robust_shares(sample, result.replies[-1].text)
+        parts["robust"] = metrics.robust_shares(sample, result.last_text)
     return Verdicts(official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts)
 
 
@@ -152,7 +152,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     }
 
     def make_rows(judged: Judged) -> MetricRows:
-        record = {**metrics.record(sample, judged.verdicts, judged.result.replies), **logged, **judged.fields}
+        record = {**metrics.record(sample, judged.verdicts, judged.result.last_text), **logged, **judged.fields}
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     if (verdicts := _unscored(sample, doc, results)) is not None:

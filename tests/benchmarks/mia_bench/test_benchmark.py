@@ -52,7 +52,7 @@ def judged_line(*texts, categories=("describe", "mention"), index=0, contradicto
     return {
         "filtered_resps": "A boat.",
         "input": "Look.",
-        "coverage": {**record(sample, verdicts, judged.replies), **logged},
+        "coverage": {**record(sample, verdicts, judged.last_text), **logged},
     }
 
 

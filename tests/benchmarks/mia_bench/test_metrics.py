@@ -9,7 +9,7 @@ from mmie_tasks.benchmarks.mia_bench.metrics import TABLE, counts, graded_sample
 from mmie_tasks.benchmarks.mia_bench.official import TOTAL
 from mmie_tasks.benchmarks.mia_bench.sample import Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
-from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging.requests import JudgeResult
 
@@ -33,25 +33,26 @@ def sample(weights=(6, 4), categories=("describe", "mention")):
     )
 
 
-def reply(text, finish="stop"):
-    return JudgeReply(text=text, model="m", finish=finish)
+def result_of(text, finish="stop"):
+    return JudgeResult(reply=JudgeReply(text=text, model="m", finish=finish))
 
 
-def rows(of, *judge_replies, **changes):
-    verdicts = Verdicts.unscored("no_answer", "it failed")
-    if judge_replies:
-        verdicts = grade(of, JudgeResult(reply=judge_replies[0]))
+NOT_JUDGED = JudgeResult(failure=Unscored("no_answer", "the API failed"))
+
+
+def rows(of, result, **changes):
+    verdicts = grade(of, result)
     logged = {"signature": "judge:x", "replies": [REPLY], **changes}
-    return TABLE.rows(graded_sample(of, verdicts), {**record(of, verdicts, judge_replies), **logged})
+    return TABLE.rows(graded_sample(of, verdicts), {**record(of, verdicts, result.last_text), **logged})
 
 
 def parts(of, text, kind, name):
     """The share of full marks for a category, in percent."""
-    return 100 * grade(of, JudgeResult(reply=reply(text))).parts[kind][name]
+    return 100 * grade(of, result_of(text)).parts[kind][name]
 
 
 def test_official_and_robust_scores_are_in_percent():
-    table = rows(sample(), reply(SENTENCE))
+    table = rows(sample(), result_of(SENTENCE))
     assert (table["official"]["score"], table["robust"]["score"]) == (80.0, 80.0)
     assert table["official_mention"]["score"] == parts(sample(), SENTENCE, "robust", "mention") == 50.0
     assert table["official_complex"]["score"] == 80.0
@@ -64,32 +65,32 @@ def test_a_repeated_category_is_the_last_officially_and_the_mean_robustly():
     text = "a: 4/4, b: 0/3, c: 0/3, total score: 4/10."
     text = text.replace("a:", "component 1:").replace("b:", "component 2:")
     text = text.replace("c:", "component 3:")
-    assert rows(repeated, reply(text))["official_mention"]["score"] == 0.0
+    assert rows(repeated, result_of(text))["official_mention"]["score"] == 0.0
     assert parts(repeated, text, "robust", "mention") == 50.0
 
 
 def test_what_only_the_robust_reader_reads_differs():
     text = SENTENCE.replace(", ", "\n")
-    table = rows(sample(), reply(text))
+    table = rows(sample(), result_of(text))
     assert table["coverage"]["differ"] is True
     assert table["official_describe"]["unscored"] == table["official"]["unscored"] == "unparsed"
     assert parts(sample(), text, "robust", "describe") == 100.0
 
 
 def test_an_answer_that_is_not_judged_has_every_row_and_no_score():
-    table = rows(sample(), replies=[])
+    table = rows(sample(), NOT_JUDGED, replies=[])
     assert set(table) == {*TABLE.names}
     assert not any("score" in row for row in table.values())
 
 
 def test_a_reply_that_was_cut_off_gives_no_category_either():
-    table = rows(sample(), reply(SENTENCE, finish="length"))
+    table = rows(sample(), result_of(SENTENCE, finish="length"))
     assert table["coverage"]["parts"] == {"official": {}, "robust": {}}
     assert "score" not in table["official_describe"]
 
 
 def test_a_contradictory_sample_is_not_clean(monkeypatch):
-    verdicts = Verdicts.unscored("no_answer", "it failed")
+    verdicts = grade(sample(), NOT_JUDGED)
     assert graded_sample(sample(), verdicts).groups["clean"] == ("clean",)
     monkeypatch.setattr(Sample, "contradictory", True)
     assert "clean" not in graded_sample(sample(), verdicts).groups
@@ -101,7 +102,7 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
     for case in cases:
         of = sample(case["component_weight"], case["component_type"])
         text = case["reply"] if isinstance(case["reply"], str) else ""
-        tables.append(rows(of, reply(text)))
+        tables.append(rows(of, result_of(text)))
     expected = score_dict(c["official"]["scores"] for c in cases if c["official"]["ok"])
     means = {}
     for name in expected:
@@ -113,8 +114,8 @@ def test_means_over_the_golden_replies_are_those_of_the_notebook():
 
 def test_notes_and_counts_name_impossible_totals_and_second_requests():
     records = [
-        rows(sample(), reply(SENTENCE))["coverage"],
-        rows(sample(), reply(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])["coverage"],
+        rows(sample(), result_of(SENTENCE))["coverage"],
+        rows(sample(), result_of(SENTENCE.replace("8/10", "9/10")), replies=[REPLY, REPLY])["coverage"],
     ]
     assert counts(records) == {"unsound_totals": 1, "requested_twice": 1}
     assert list(notes(records)) == [
