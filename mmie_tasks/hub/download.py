@@ -61,6 +61,7 @@ class HubFile:
         revision: Branch, tag or commit.
         size_bytes: Its exact size, if pinned.
         sha256: The first and the last hex digits of its SHA-256, if pinned.
+        binding: Whether another size or hash is an error; otherwise it is a warning in the log.
         alternative: What users can do if the download fails; the end of every hint.
     """
 
@@ -69,6 +70,7 @@ class HubFile:
     revision: str = "main"
     size_bytes: int | None = None
     sha256: tuple[str, str] | None = None
+    binding: bool = True
     alternative: str
 
 
@@ -346,7 +348,7 @@ def verify(file: HubFile, path: Path, sha256: str | None) -> None:
 
 
 def _compare_pins(file: HubFile, name: str, size_bytes: int | None, sha256: str | None, otherwise: str = "") -> None:
-    """Raise unless size and hash, where known, are the pinned ones.
+    """Raise, or log, unless size and hash, where known, are the pinned ones.
 
     `otherwise` ends the hint.
     """
@@ -357,9 +359,13 @@ def _compare_pins(file: HubFile, name: str, size_bytes: int | None, sha256: str 
         first, last = file.sha256
         if not (sha256.startswith(first) and sha256.endswith(last)):
             expected, actual = f"SHA-256 {first}…{last}", sha256
-    if expected:
-        hint = f"if the Hub has another version now, {file.alternative}{otherwise}"
-        raise _unexpected_content(name, expected, actual, hint)
+    if not expected:
+        return
+    hint = f"if the Hub has another version now, {file.alternative}{otherwise}"
+    error = _unexpected_content(name, expected, actual, hint)
+    if file.binding:
+        raise error
+    logger.warning(f"{error}".partition("\n")[0])
 
 
 def _unexpected_content(name: str, expected: str, actual: str, hint: str) -> DataBroken:

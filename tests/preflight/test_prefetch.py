@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.file_server import CONTENT, sends, serving
-from support.full_hub import PREFETCH, SETTINGS, full_hub, prefetch
+from support.full_hub import OTHER_PROMPTS, PREFETCH, full_hub, prefetch
 from support.hub_server import COMMIT, TOKEN, HubServer, ask, ask_and_kill
 from support.mmie_hub import ARCHIVE, REPO
 from support.runner import Workplace
@@ -76,10 +76,10 @@ def test_the_output_ends_with_the_folders_to_copy_and_variables_to_set(hub: HubS
     output = prefetch(hub, tmp_path, *EVERYTHING).output
     assert f"export MMIE_TASKS_CACHE={tmp_path}/cache\n" in output
     assert f"export HF_HOME={tmp_path}/hf\n" in output
-    assert f"export MMIE_OTHER_PROMPTS={SETTINGS['MMIE_OTHER_PROMPTS']}\n" in output
+    assert f"export MMIE_OTHER_PROMPTS={OTHER_PROMPTS}\n" in output
     assert "export HF_HUB_OFFLINE=1\n" in output
     assert "mmie-tasks doctor --tasks mmie,milebench_DocVQA,mia_bench" in output
-    assert "Also set there, as here: `HF_ENDPOINT`, `MILEBENCH_REVISION`" in output
+    assert "Also set there, as here: `HF_ENDPOINT`" in output
     assert TOKEN not in output
 
 
@@ -119,9 +119,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Filled:
 def test_the_doctor_has_no_problem_without_the_hub(filled: Filled, switched_off: str) -> None:
     assert "Fetched: 5." in filled.output
     code = f"{filled.setup}{DOCTOR}"
-    findings = json.loads(
-        ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off, MILEBENCH_REVISION="main")
-    )
+    findings = json.loads(ask(filled.hub_url, filled.home, code, HF_HUB_OFFLINE=switched_off))
     by_subject = {finding["subject"]: finding for finding in reversed(findings)}
     assert "3 samples of MMIE/MMIE@" in by_subject["mmie: data"]["found"]
     assert "2 samples of 1 dataset;" in by_subject["milebench: data"]["found"]
@@ -176,7 +174,7 @@ def test_a_killed_download_resumes_and_only_the_rest_counts(tmp_path: Path) -> N
 
         hub.hangs(after=60_000)
         code = PREFETCH.format(arguments=["mmie"], before="")
-        ask_and_kill(hub.url, tmp_path, code, half_way, **SETTINGS)
+        ask_and_kill(hub.url, tmp_path, code, half_way, MMIE_OTHER_PROMPTS=OTHER_PROMPTS)
         arrived_bytes = part.stat().st_size
         done = prefetch(hub, tmp_path, "mmie")
         left_bytes = len(hub.files[REPO, ARCHIVE]) - arrived_bytes

@@ -35,10 +35,7 @@ def run(hub: HubServer, folder: Path, *model: str) -> CommandResult:
     workplace = Workplace(folder=folder)
     workplace.install_stub_model()
     return workplace.run(
-        *("lmms-eval", "--tasks", "milebench_SlideVQA", *model),
-        HF_ENDPOINT=hub.url,
-        HF_HUB_OFFLINE="0",
-        MILEBENCH_REVISION="main",
+        *("lmms-eval", "--tasks", "milebench_SlideVQA", *model), HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0"
     )
 
 
@@ -47,6 +44,7 @@ def test_one_dataset_downloads_only_its_archive_of_images(hub: HubServer, tmp_pa
     assert ("MileBench SlideVQA", "official") in result.values, result.output
     assert set(hub.requested_files("GET")) == {"MileBench_part4.tar.gz"}
     assert f"data:{COMMIT}" in result.output
+    assert "is not the expected one: expected 2512746509 bytes" in result.output
 
 
 def test_a_missing_archive_stops_the_run_with_a_message(tmp_path: Path) -> None:

@@ -16,10 +16,7 @@ from support.mia_bench_hub import mia_bench_hub
 from support.mmie_hub import mmie_hub
 from support.model_hub import model_hub
 
-SETTINGS = {
-    "MMIE_OTHER_PROMPTS": str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json"),
-    "MILEBENCH_REVISION": "main",  # its archives are not the pinned ones
-}
+OTHER_PROMPTS = str(Path(__file__).resolve().parents[2] / "examples" / "mmie" / "prompts.json")
 
 PREFETCH = """
 import os
@@ -65,7 +62,7 @@ def prefetch(hub: HubServer, home: Path, *arguments: str, before: str = "", **en
     MMIE's official prompts are not ours to serve: others replace them.
     """
     code = PREFETCH.format(arguments=list(arguments), before=before)
-    return Done(**ask(hub.url, home, code, **{**SETTINGS, **environment}))
+    return Done(**ask(hub.url, home, code, **{"MMIE_OTHER_PROMPTS": OTHER_PROMPTS, **environment}))
 
 
 def _archive(datasets: tuple[str, ...]) -> bytes:

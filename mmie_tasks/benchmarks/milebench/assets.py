@@ -6,6 +6,7 @@ Below `mmie_tasks.core.paths.cache_dir` a download leaves::
     milebench/commits/pinned/MileBench_part0.txt   see `mmie_tasks.hub.revisions`
     milebench/commits/revision=<revision>/...      the same, of an archive that is not pinned
     milebench/downloads/<etag>/MileBench_part0.tar.gz.part         while it is downloaded
+    milebench/mirror-<host>/...                    the same, from another ``HF_ENDPOINT``
 
 Only the archives that contain the needed datasets are downloaded.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ PARTS: tuple[tuple[str, ...], ...] = (
 REPAIR = "repair it, or replace it by the published file; if a run has downloaded it, delete its folder and run again"
 """What to do about an unusable annotation file: the hint of errors."""
 
+_HUB = "https://huggingface.co"
 _PREFIXES = ("", "MileBench", "MLBench")  # folders that archives have had around the datasets
 _LAYOUT = (
     "the official layout is `<DATASET>/<DATASET>.json` beside `<DATASET>/images/`; "
@@ -101,7 +104,9 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     Args:
         dataset: Its official name, as in `PARTS`.
         environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there;
-            if it is not set, it is ``main`` and the archive must be the pinned one. Also read: what
+            if it is not set, it is ``main`` and the archive must be the pinned one. From another
+            Hub (``HF_ENDPOINT``) a different archive is accepted with a warning, and stored apart:
+            whoever sets it is responsible for its content. Also read: what
             `mmie_tasks.core.paths.cache_dir` reads.
 
     Raises:
@@ -113,20 +118,7 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     if not (commit := archive.unpacked_commit()):
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
-    unpacked = archive.root / commit / archive.stem
-    if (folder := _find_dataset(unpacked, dataset)) is None:
-        names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
-        raise DataBroken(
-            f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
-            hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
-        )
-    return HubFolder(folder=folder, repo=REPO, commit=commit)
-
-
-def _find_dataset(root: Path, dataset: str) -> Path | None:
-    """The folder of a dataset below a folder, or below one of those that archives have had around the datasets."""
-    folders = (root / prefix / dataset for prefix in _PREFIXES)
-    return next((folder for folder in folders if folder.is_dir()), None)
+    return HubFolder(folder=_dataset_below(archive.root / commit / archive.stem, dataset), repo=REPO, commit=commit)
 
 
 def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
@@ -136,6 +128,11 @@ def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
         SettingWrong: ``MILEBENCH_REVISION`` cannot be a revision.
     """
     revision = revision_setting(environment, "MILEBENCH_REVISION", REPO)
+    endpoint = environment.get("HF_ENDPOINT", "").rstrip("/")
+    is_mirror = endpoint not in ("", _HUB)
+    root = cache_dir(environment) / "milebench"
+    if is_mirror and not revision:
+        root /= "mirror-" + re.sub(r"[^\w.-]+", "_", endpoint)
     size_bytes, sha256 = (None, None) if revision else _PINS[part]
     alternative = "set `MILEBENCH_DATA` to a folder with the unpacked datasets"
     if not revision:
@@ -146,9 +143,10 @@ def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
         revision=revision or "main",
         size_bytes=size_bytes,
         sha256=sha256,
+        binding=not is_mirror,
         alternative=alternative,
     )
-    return Archive(file=file, root=cache_dir(environment) / "milebench")
+    return Archive(file=file, root=root)
 
 
 def part_of(dataset: str) -> int:
@@ -164,6 +162,18 @@ def part_of(dataset: str) -> int:
     close = difflib.get_close_matches(dataset.lower(), folded, cutoff=0.5) or folded
     listed = ", ".join(f"`{folded[name]}`" for name in close)
     raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
+
+
+def _dataset_below(unpacked: Path, dataset: str) -> Path:
+    for prefix in _PREFIXES:
+        folder = unpacked / prefix / dataset
+        if (folder / f"{dataset}.json").is_file():
+            return folder
+    names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
+    raise DataBroken(
+        f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
+        hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
+    )
 
 
 # Annotation files, in a local folder or in the archives
@@ -201,7 +211,8 @@ class Annotation:
 def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: bool) -> Annotation:
     """Find and read the annotation file of a dataset.
 
-    From ``MILEBENCH_DATA`` if it is set, otherwise from the Hub.
+    From ``MILEBENCH_DATA`` if it is set, otherwise from the Hub. Folder and file names are
+    recognised whatever their case and separators (``action_localization``, ``CLEVR_Change``).
 
     Raises:
         DataMissing: No such folder or file, or it cannot be downloaded.
@@ -213,19 +224,27 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
     else:
         hub_folder = dataset_folder(dataset, environment)
         folder, commit = hub_folder.folder, hub_folder.commit
-    path = folder / (f"{dataset}-adv.json" if adversarial else f"{dataset}.json")
-    if not path.is_file():
-        raise DataMissing(f"`{folder}` contains no `{path.name}`.", hint=_LAYOUT)
+    stem = f"{dataset}-adv" if adversarial else dataset
+    files = (file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem))
+    if (path := next(files, None)) is None:
+        raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
     content = path.read_bytes()
     return _parse_annotation(path, content, commit or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _local_folder(root: Path, dataset: str) -> Path:
     if not root.is_dir():
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
-    if folder := _find_dataset(root, dataset):
-        return folder
-    if root.name == dataset:
+    for prefix in _PREFIXES:
+        base = root / prefix
+        for folder in sorted(base.iterdir()) if base.is_dir() else ():
+            if folder.is_dir() and _letters(folder.name) == _letters(dataset):
+                return folder
+    if _letters(root.name) == _letters(dataset):
         return root
     folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"
     raise DataMissing(f"MileBench's dataset `{dataset}` is not in `{root}`, which contains: {folders}.", hint=_LAYOUT)

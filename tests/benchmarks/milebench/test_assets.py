@@ -17,7 +17,7 @@ ASK = """
 import os
 from mmie_tasks.benchmarks.milebench import assets
 assets._PINS = {pins}
-folder = assets.dataset_folder("{dataset}", os.environ)
+folder = assets.dataset_folder("{dataset}", {{**os.environ, **{settings}}})
 answer = {{"folder": str(folder.folder), "revision": folder.commit}}
 """
 INTO_THE_HUBS_CACHE = """
@@ -48,8 +48,10 @@ def hub():
         yield server
 
 
-def code(dataset, pins="assets._PINS"):
-    return ASK.format(dataset=dataset, pins=pins)
+def code(dataset, pins="assets._PINS", **settings):
+    """Ask as if the loopback Hub were the real one, or with other settings."""
+    as_if = {"HF_ENDPOINT": "", **settings}
+    return ASK.format(dataset=dataset, pins=pins, settings=as_if)
 
 
 def unpinned(hub, home, dataset, **more):
@@ -118,6 +120,14 @@ def test_another_archive_than_the_pinned_one_is_refused(hub, tmp_path, dataset):
     assert answer["error"] == "DataBroken"
     assert "or `MILEBENCH_REVISION` to the commit you want" in answer["message"]
     assert not (tmp_path / "cache").exists()
+
+
+def test_archives_of_another_hub_may_differ_and_are_stored_separately(hub, tmp_path):
+    answer = ask(hub.url, tmp_path, code("TQA", HF_ENDPOINT=hub.url))
+    host = hub.url.replace("://", "_").replace(":", "_")
+    folder = tmp_path / f"cache/milebench/mirror-{host}" / COMMIT / "MileBench_part5/TQA"
+    assert answer == {"folder": str(folder), "revision": COMMIT}
+    assert ask(hub.url, tmp_path, code("TQA"))["error"] == "DataBroken"
 
 
 def test_an_archive_downloaded_without_pins_is_refused_by_a_pinned_run(hub, tmp_path):

@@ -47,6 +47,17 @@ def test_a_folder_around_the_datasets_does_not_matter(prefix, tmp_path):
     assert len(load(tmp_path)) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "stem"), [("action_localization", "action_localization"), ("ACTIONLOCALIZATION", "x")]
+)
+def test_old_spellings_are_recognised(name, stem, tmp_path):
+    copy_of("ActionLocalization", tmp_path)
+    folder = (tmp_path / "ActionLocalization").rename(tmp_path / name)
+    if stem != "x":
+        (folder / "ActionLocalization.json").rename(folder / f"{stem}.json")
+    assert load(tmp_path, "ActionLocalization")[0]["id"] == "ActionLocalization/0"
+
+
 def test_the_dataset_folder_itself_is_accepted(root):
     assert len(load(root / "DocVQA")) == 2
 
