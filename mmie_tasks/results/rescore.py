@@ -21,7 +21,7 @@ from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
-from mmie_tasks.runs.log_files import Run, TaskRun, read_lines
+from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
@@ -74,7 +74,7 @@ def rescore(task_run: TaskRun) -> RescoredTask:
     after: dict[str, LoggedSample] = {}
     not_rescored: dict[str, str] = {}
     changes: list[VerdictChange] = []
-    for logged, line in _sample_lines(task_run):
+    for logged, line in sample_lines(task_run):
         sample = after[logged.id] = before[logged.id]
         try:
             verdicts, reason = task_run.benchmark.reread(line), "the log does not hold the reply or answer"
@@ -94,19 +94,6 @@ def rescore(task_run: TaskRun) -> RescoredTask:
     return RescoredTask(
         task_run=task_run, samples=tuple(after.values()), changes=tuple(changes), not_rescored=not_rescored
     )
-
-
-def _sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
-    """Each scored sample and its line, the first line of an id."""
-    seen: set[str] = set()
-    for numbered in read_lines(task_run.log):
-        line = numbered.line
-        if line is None or ("bypass" in line and "coverage" not in line):
-            continue  # cut off, or never scored
-        sample = task_run.benchmark.read_line(line)
-        if sample.id not in seen:
-            seen.add(sample.id)
-            yield sample, line
 
 
 def is_changed(before: Verdict, after: Verdict) -> bool:
@@ -395,7 +382,7 @@ def write_logs(folder: Path, runs: Sequence[tuple[Run, Sequence[RescoredTask]]])
 def _write_log(rescored: RescoredTask, path: Path) -> Path:
     after = {sample.id: sample for sample in rescored.samples}
     with path.open("w", encoding="utf-8") as file:
-        for sample, line in _sample_lines(rescored.task_run):
+        for sample, line in sample_lines(rescored.task_run):
             rewritten = line
             if sample.id not in rescored.not_rescored:
                 record = _new_record(rescored.task_run.benchmark, line)

@@ -388,6 +388,24 @@ def read_task(log: SampleLog, benchmark: Benchmark) -> TaskRun | None:
     )
 
 
+def sample_lines(task_run: TaskRun) -> Iterator[tuple[LoggedSample, Line]]:
+    """Each scored sample as its line has it, and the line; of an id the first line.
+
+    Raises:
+        AnswersUnusable: The log cannot be read.
+        BadRecord: It has changed since the task was read.
+    """
+    seen: set[str] = set()
+    for numbered in read_lines(task_run.log):
+        line = numbered.line
+        if line is None or ("bypass" in line and "coverage" not in line):
+            continue  # cut off, or never scored
+        sample = task_run.benchmark.read_line(line)
+        if sample.id not in seen:
+            seen.add(sample.id)
+            yield sample, line
+
+
 def _is_repeated(samples: dict[str, LoggedSample], sample: LoggedSample, log: Path) -> bool:
     """Add the sample; whether an equal sample with this id was there before. Another result of it is an error."""
     first = samples.setdefault(sample.id, sample)

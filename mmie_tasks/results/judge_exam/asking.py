@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -112,26 +112,32 @@ def read_verdict(reply: str) -> Verdict:
 
 
 def choose_pairs(pairs: Sequence[Pair], limit: int | None) -> tuple[Pair, ...]:
-    """A fixed random choice of pairs, in which every subset has about its share.
-
-    A smaller choice is part of a larger one. The order of the pairs does not matter.
-
-    Args:
-        pairs: Of one set.
-        limit: How many, at least 1; None for all, in their order.
-    """
+    """A `fixed_choice` of pairs, in which every subset has about its share; without a limit all, in their order."""
     if limit is None or limit >= len(pairs):
         return tuple(pairs)
-    subsets: defaultdict[str, list[Pair]] = defaultdict(list)
-    for pair in sorted(pairs, key=lambda pair: _fraction(pair.id)):
-        subsets[pair.subset].append(pair)
-    # Systematic sampling: a subset's pairs are spread evenly from 0 to 1, with a random start.
+    by_id = {pair.id: pair for pair in pairs}
+    return tuple(by_id[id_] for id_ in fixed_choice({pair.id: pair.subset for pair in pairs}, limit))
+
+
+def fixed_choice(strata: Mapping[str, str], limit: int) -> tuple[str, ...]:
+    """A fixed random choice of ids, in which every stratum has about its share.
+
+    A smaller choice is the beginning of a larger one. The order of the ids does not matter.
+
+    Args:
+        strata: Id to its stratum.
+        limit: How many, at least 1.
+    """
+    ids_by_stratum: defaultdict[str, list[str]] = defaultdict(list)
+    for id_ in sorted(strata, key=_fraction):
+        ids_by_stratum[strata[id_]].append(id_)
+    # Systematic sampling: a stratum's ids are spread evenly from 0 to 1, with a random start.
     positions = [
-        ((rank + _fraction(subset)) / len(members), _fraction(pair.id), pair)
-        for subset, members in subsets.items()
-        for rank, pair in enumerate(members)
+        ((rank + _fraction(stratum)) / len(members), _fraction(id_), id_)
+        for stratum, members in ids_by_stratum.items()
+        for rank, id_ in enumerate(members)
     ]
-    return tuple(pair for _, _, pair in sorted(positions, key=lambda position: position[:2])[:limit])
+    return tuple(id_ for _, _, id_ in sorted(positions)[:limit])
 
 
 def _fraction(name: str) -> float:
