@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
-from mmie_tasks.core.tables import NO_VALUE, percent_cell, table
+from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
@@ -307,11 +307,11 @@ def _metric_table(rescored: RescoredTask) -> str:
     rows = []
     for change in metric_changes(rescored):
         before, after = change.before, change.after
-        difference = NO_VALUE
+        difference = None
         if before.percent is not None and after.percent is not None:
-            difference = f"{after.percent - before.percent:+.2f}"
+            difference = after.percent - before.percent
         scored = f"{before.scored} -> {after.scored} of {after.total}"
-        cells = [percent_cell(before.percent), percent_cell(after.percent), difference, scored]
+        cells = [percent_cell(before.percent), percent_cell(after.percent), signed_cell(difference), scored]
         rows.append([change.metric.title, change.score_kind, *cells])
     return table(["metric, percent", "score", "before", "after", "difference", "scored"], rows, text_columns=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -117,7 +117,12 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
     marks = [_part_of_samples(task_run)]
     if any(entry.get("paper_judge") == "no" for entry in fields):
         marks.append(f"judge: {judge_name(task_run)}, not the paper's")
-    marks += [mark for applies, mark in _SETTINGS.items() if any(applies(entry) for entry in fields)]
+    if not all(entry.get("prompt", "official").startswith("official") for entry in fields):
+        marks.append("other prompt words")
+    if any(entry.get("assembly", "official") != "official" for entry in fields):
+        marks.append("other text in the judge's request")
+    if any("min_coverage" in entry for entry in fields):
+        marks.append("another floor of coverage")
     verdicts = [sample.official for sample in task_run.samples]
     unscored = sum(isinstance(verdict, Unscored) and verdict.reason != "left_out" for verdict in verdicts)
     marks.append(f"{unscored:,} unscored" if unscored else "")
@@ -132,26 +137,6 @@ def _part_of_samples(task_run: TaskRun) -> str:
     if published is None:
         return f"{n_samples:,} samples{limit}" if limit else ""
     return f"{n_samples:,} of {published:,} samples{limit}" if n_samples != published else ""
-
-
-def _uses_other_prompts(fields: Mapping[str, str]) -> bool:
-    return "prompt" in fields and not fields["prompt"].startswith("official")
-
-
-def _has_other_request(fields: Mapping[str, str]) -> bool:
-    return fields.get("assembly", "official") != "official"
-
-
-def _has_other_floor(fields: Mapping[str, str]) -> bool:
-    return "min_coverage" in fields
-
-
-_SETTINGS = {
-    _uses_other_prompts: "other prompt words",
-    _has_other_request: "other text in the judge's request",
-    _has_other_floor: "another floor of coverage",
-}
-"""Whether a setting applies to the fields of a signature, to the mark that says so."""
 
 
 def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float | None]:
@@ -173,7 +158,11 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
             value = metric_value(samples, metric, kind, benchmark.scale, **resamples)
             details[f"{kind}{name}"] = value.percent if value else None
             if kind == "official":
-                details |= _counts_and_interval(name, value, has_interval)
+                details[f"scored{name}"] = float(value.scored if value else 0)
+                details[f"samples{name}"] = float(value.total if value else 0)
+            if kind == "official" and has_interval:
+                low, high = (value and value.interval) or (None, None)
+                details |= {f"ci95_low{name}": low, f"ci95_high{name}": high}
     details["differ"] = float(sum(sample.differs for sample in samples))
     for kind, prefix in (("official", ""), ("robust", "robust_")):
         unscored = reasons_of(task_run, kind)
@@ -196,18 +185,6 @@ def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
         "expected_samples": float(len(with_score)),
         "expected_entropy_bits": math.fsum(entropies) / len(entropies) if entropies else None,
     }
-
-
-def _counts_and_interval(name: str, value: MetricValue | None, has_interval: bool) -> dict[str, float | None]:
-    counts: dict[str, float | None] = {
-        f"scored{name}": float(value.scored if value else 0),
-        f"samples{name}": float(value.total if value else 0),
-    }
-    if has_interval:
-        interval = value.interval if value else None
-        counts |= {f"ci95_low{name}": interval.low if interval else None}
-        counts |= {f"ci95_high{name}": interval.high if interval else None}
-    return counts
 
 
 def reasons_of(task_run: TaskRun, kind: ScoreKind) -> Counter[str]:

@@ -48,6 +48,7 @@ class Panel:
     """The points of all raters of the same samples.
 
     Attributes:
+        ratings: The raters.
         ids: Samples that can be compared, in alphabetical order.
         columns: One per rater.
         means: One per CSV with several people.
@@ -57,6 +58,7 @@ class Panel:
         samples: The judged sample, by id, where a log has it.
     """
 
+    ratings: Ratings
     ids: tuple[str, ...]
     columns: tuple[RaterPoints, ...]
     means: tuple[RaterPoints, ...]
@@ -103,6 +105,7 @@ def panel_of(ratings: Ratings) -> Panel:
         for rater in raters
     )
     return Panel(
+        ratings=ratings,
         ids=ids,
         columns=columns,
         means=_means(ratings, columns),
@@ -113,27 +116,27 @@ def panel_of(ratings: Ratings) -> Panel:
     )
 
 
-def reference_of(panel: Panel, ratings: Ratings, name: str | None) -> RaterPoints:
+def reference_of(panel: Panel, name: str | None) -> RaterPoints:
     """The rater to compare the others with: people where there are any, else the first rater.
 
     Args:
         panel: The points of all raters.
-        ratings: All raters.
         name: Of a rater, or of a CSV for the mean of its people; None for the default.
 
     Raises:
         SettingWrong: There is no such name, or no rater is left to be compared.
     """
+    raters = panel.ratings.raters
     by_name = {column.name: column for column in (*panel.columns, *panel.means)}
     if name is None:
-        people = [index for index, rater in enumerate(ratings.raters) if rater.kind == "person"]
+        people = [index for index, rater in enumerate(raters) if rater.kind == "person"]
         reference = panel.columns[people[0] if people else 0]
         if len(people) < len(panel.columns):
             means = (mean for mean in panel.means if reference.name in mean.members)
             reference = next(means, reference)
     elif match := by_name.get(name) or by_name.get(f"mean of {name}"):
         reference = match
-    elif len(in_party := [rater.name for rater in ratings.raters if rater.party == name]) == 1:
+    elif len(in_party := [rater.name for rater in raters if rater.party == name]) == 1:
         reference = by_name[in_party[0]]
     else:
         names = ", ".join(f"`{known_name}`" for known_name in by_name)
@@ -231,8 +234,7 @@ class Agreement:
     """All results.
 
     Attributes:
-        ratings: The raters.
-        panel: Their points.
+        panel: The raters and their points.
         reference: The name of the rater that the others are compared with.
         options: The scale, and how many resamples.
         with_reference: All other raters, compared with it.
@@ -242,7 +244,6 @@ class Agreement:
         disputed: Samples that raters disagree on most, the worst first.
     """
 
-    ratings: Ratings
     panel: Panel
     reference: str
     options: MeasureOptions
@@ -253,12 +254,11 @@ class Agreement:
     disputed: tuple[DisputedSample, ...]
 
 
-def analyse(ratings: Ratings, panel: Panel, reference: RaterPoints, options: MeasureOptions, top: int) -> Agreement:
+def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: int) -> Agreement:
     """Compute all measures.
 
     Args:
-        ratings: The raters.
-        panel: Their points.
+        panel: The raters and their points.
         reference: The rater that the others are compared with.
         options: The scale, and how many resamples.
         top: How many samples that raters disagree on.
@@ -267,7 +267,8 @@ def analyse(ratings: Ratings, panel: Panel, reference: RaterPoints, options: Mea
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
     judges = [column for column in panel.columns if column.name not in reference.members]
-    people = {rater.name for rater in ratings.raters if rater.kind == "person"}
+    raters = panel.ratings.raters
+    people = {rater.name for rater in raters if rater.kind == "person"}
     # Without the reference, people are the reference of judges, else the earlier one.
     ordered = sorted(panel.columns, key=lambda column: column.name not in people)
     others = [column for column in ordered if column.name != reference.name]
@@ -275,7 +276,7 @@ def analyse(ratings: Ratings, panel: Panel, reference: RaterPoints, options: Mea
     with_reference = [_rater_pair(judge, reference, options) for judge in judges]
     if not any(pair.samples for pair in with_reference):
         counts = []
-        for rater in ratings.raters:
+        for rater in raters:
             reasons = sorted(Counter(rater.unscored.values()).items())
             listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
             counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
@@ -284,13 +285,12 @@ def analyse(ratings: Ratings, panel: Panel, reference: RaterPoints, options: Mea
             hint="check the judges' replies: `mmie-tasks report RUN`",
         )
     return Agreement(
-        ratings=ratings,
         panel=panel,
         reference=reference.name,
         options=options,
         with_reference=tuple(with_reference),
         other_pairs=tuple(_rater_pair(judge, earlier, options) for earlier, judge in other_pairs),
-        alphas=tuple(_alphas(ratings, panel, options)),
+        alphas=tuple(_alphas(panel, options)),
         group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
         disputed=tuple(_disputed(panel, top)),
     )
@@ -313,8 +313,8 @@ def _rater_pair(judge: RaterPoints, reference: RaterPoints, options: MeasureOpti
     )
 
 
-def _alphas(ratings: Ratings, panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
-    kinds = np.array([rater.kind for rater in ratings.raters])
+def _alphas(panel: Panel, options: MeasureOptions) -> list[RaterAlpha]:
+    kinds = np.array([rater.kind for rater in panel.ratings.raters])
     everyone = np.ones(len(kinds), dtype=bool)
     alphas = []
     for raters, chosen in (

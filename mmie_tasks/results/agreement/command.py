@@ -66,9 +66,9 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         raise SettingWrong(f"`agreement` compares one task, and `--tasks` names {len(tasks)}.", hint="name one of them")
     ratings = read_ratings(options.runs, tasks[0] if tasks else None, options.score_kind)
     panel = panel_of(ratings)
-    reference = reference_of(panel, ratings, options.reference)
+    reference = reference_of(panel, options.reference)
     measure_options = MeasureOptions(scale=ratings.benchmark.scale, resamples=options.resamples)
-    agreement = analyse(ratings, panel, reference, measure_options, options.top)
+    agreement = analyse(panel, reference, measure_options, options.top)
     if options.output:
         write_text(Path(options.output).expanduser(), as_json(agreement, options.score_kind))
     return (as_json if options.json else as_text)(agreement, options.score_kind)
@@ -76,11 +76,11 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
 
 def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as one object; null for undefined values, with the reason beside it."""
-    scale, panel = agreement.options.scale, agreement.panel
-    names = [rater.name for rater in agreement.ratings.raters]
+    scale, panel, ratings = agreement.options.scale, agreement.panel, agreement.panel.ratings
+    names = [rater.name for rater in ratings.raters]
     document = {
-        "task": agreement.ratings.task,
-        "benchmark": agreement.ratings.benchmark.title,
+        "task": ratings.task,
+        "benchmark": ratings.benchmark.title,
         "reading": score_kind,
         "scale": {"full_marks": scale.full_marks, "unit": scale.unit, "whole": scale.whole},
         "reference": agreement.reference,
@@ -91,7 +91,7 @@ def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
             "other_answers": panel.other_answers,
             "unseen_answers": panel.unseen_answers,
         },
-        "raters": list(map(_rater_json, agreement.ratings.raters)),
+        "raters": list(map(_rater_json, ratings.raters)),
         "means": {mean.name: list(mean.members) for mean in panel.means},
         "with_reference": list(map(_pair_json, agreement.with_reference)),
         "other_pairs": list(map(_pair_json, agreement.other_pairs)),
@@ -146,10 +146,10 @@ def _measures_json(measures: Mapping[str, Measurement]) -> dict[str, object]:
 
 def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     """All results as tables in Markdown."""
-    benchmark = agreement.ratings.benchmark
+    ratings = agreement.panel.ratings
     signatures = [
         f"- {rater.name}: `{signature or 'no signature in the log'}`"
-        for rater in agreement.ratings.raters
+        for rater in ratings.raters
         for signature in rater.signatures or (str(rater.source),)
     ]
     alphas = [
@@ -159,8 +159,8 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
     reasons = {_missing(measurement) for a in agreement.alphas for measurement in a.measures.values()}
     alpha_notes = [f"- {reason}" for reason in sorted(reasons - {""})]
     blocks = [
-        f"# Agreement on {benchmark.title} (`{agreement.ratings.task}`)",
-        f"The {score_kind} score, {benchmark.scale.unit}; intervals in brackets.",
+        f"# Agreement on {ratings.benchmark.title} (`{ratings.task}`)",
+        f"The {score_kind} score, {ratings.benchmark.scale.unit}; intervals in brackets.",
         *_measure_blocks(agreement),
         f"## Krippendorff's alpha\n\n{table(['of', 'n', 'interval data', 'ordinal data'], alphas, notes=alpha_notes)}",
         *_confusion_blocks(agreement),
@@ -191,7 +191,7 @@ def _rater_block(agreement: Agreement) -> str:
         "compared although a log does not hold the judged answer": panel.unseen_answers,
     }
     notes = [f"- {counted(count, 'sample')} {why}" for why, count in left_out.items() if count]
-    for rater in agreement.ratings.raters:
+    for rater in panel.ratings.raters:
         points, unscored = rater.points.values(), len(rater.unscored)
         mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
         rows.append([short_name(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
@@ -256,7 +256,7 @@ def _group_blocks(agreement: Agreement) -> Iterator[str]:
 def _disputed_block(agreement: Agreement) -> str:
     if not agreement.disputed:
         return ""
-    header = ["sample", *(short_name(rater.name) for rater in agreement.ratings.raters), "spread"]
+    header = ["sample", *(short_name(rater.name) for rater in agreement.panel.ratings.raters), "spread"]
     rows = [
         [short_name(d.id), *("-" if p is None else f"{p:g}" for p in d.points), f"{d.spread:g}"]
         for d in agreement.disputed

@@ -51,6 +51,12 @@ SAMPLING_ERROR_ONLY = "The intervals hold the sampling error only, not the judge
 CORRECTED_INTERVALS = "Only the intervals of scores that are corrected by people hold the judge's error too."
 """For tables with corrected scores."""
 
+_UNUSED: Mapping[ProblemName, str] = {
+    "unknown_ids": "are of samples that are not in the run",
+    "other_answers": "are of other answers: of another model, or from before the run was repeated",
+    "left_out": "are of samples that the official script leaves out",
+    "unscored": "are of samples without points ({reason})",
+}
 _NOT_RANDOM: tuple[ProblemName, ...] = ("hand_picked", "several_seeds", "gaps")
 _SHOWN_IDS = 3
 _ROUNDING = 1e-9
@@ -338,19 +344,11 @@ def _match(task_runs: Sequence[TaskRun], judged: Sequence[JudgedSamples], labels
             unused["left_out" if reason == "left_out" else "unscored", reason].append(label.id)
         else:
             unused["other_answers" if logged else "unknown_ids", ""].append(label.id)
-    problems = [_unused_labels(name, reason, ids) for (name, reason), ids in unused.items()]
+    problems = []
+    for (name, reason), ids in unused.items():
+        hint = "check that labels and run are of one task" if name == "unknown_ids" else ""
+        problems.append(_problem(name, "label", _UNUSED[name].format(reason=reason), ids, hint))
     return _MatchedLabels(ratings=tuple(ratings), labels=tuple(used), problems=tuple(problems))
-
-
-def _unused_labels(name: ProblemName, reason: str, ids: Sequence[str]) -> Problem:
-    what = {
-        "unknown_ids": "are of samples that are not in the run",
-        "other_answers": "are of other answers: of another model, or from before the run was repeated",
-        "left_out": "are of samples that the official script leaves out",
-        "unscored": f"are of samples without points ({reason})",
-    }[name]
-    hint = "check that labels and run are of one task" if name == "unknown_ids" else ""
-    return _problem(name, "label", what, ids, hint)
 
 
 def _problem(name: ProblemName, noun: str, what: str, ids: Sequence[str], hint: str = "") -> Problem:
