@@ -23,6 +23,7 @@ from mmie_tasks.results.calibrate.correction import (
     labels_by_benchmark,
 )
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
+from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
@@ -98,11 +99,13 @@ class Row:
         model: Its name.
         is_published: Whether its scores come from a publication, and not from a run.
         cells: One per column; None where it was not run.
+        judges: The judges of its tasks, with their grades.
     """
 
     model: str
     is_published: bool = False
     cells: tuple[Cell | None, ...]
+    judges: tuple[JudgeGrades, ...] = ()
 
     @property
     def title(self) -> str:
@@ -138,9 +141,18 @@ class ScoreTable:
         texts = [cell.footnote for row in self.rows for cell in row.cells if cell and cell.footnote]
         return {text: number for number, text in enumerate(dict.fromkeys(texts), 1)}
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands below the footnotes: the judges with their grades, and the remarks."""
+        return (*judge_lines(judge for row in self.rows for judge in row.judges), *self.remarks)
 
-def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
+
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run ``mmie-tasks table ARGUMENTS``.
+
+    Args:
+        arguments: Behind ``table``.
+        environment: Where the cache with the judges' grades is.
 
     Raises:
         AnswersUnusable: A run cannot be read, or has none of the tasks.
@@ -155,6 +167,7 @@ def run(arguments: Sequence[str], _environment: Mapping[str, str]) -> str:
         expected=options.expected,
         published=options.published,
         people=options.people,
+        grades=StoredGrades(environment),
     )
     if options.json:
         return json.dumps(as_json(scores), indent=2, ensure_ascii=False)
@@ -192,6 +205,7 @@ def score_table(
     runs: Sequence[Run],
     groups: Sequence[str] = ("headline",),
     *,
+    grades: StoredGrades,
     robust: bool = False,
     expected: bool = False,
     published: bool = False,
@@ -203,6 +217,7 @@ def score_table(
         runs: At least one.
         groups: The kinds of metrics to show, `Metric.kind`; ``paper`` for the headlines and the papers' own columns,
             which are those of the runner's table; ``all`` for every metric.
+        grades: The stored grades of judges.
         robust: Whether a column with the robust score follows each official one.
         expected: Whether a column with the expected score follows, of tasks of which a run has one.
         published: Whether the benchmarks' published scores follow the runs.
@@ -217,7 +232,7 @@ def score_table(
     judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
     labels = labels_by_benchmark(people, judged)
     columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted], labels.keys())
-    rows = [_run_row(run_, columns, labels) for run_ in runs]
+    rows = [_run_row(run_, columns, labels, grades) for run_ in runs]
     remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     remarks += [
         f"{run_.name}, {task.task}: {note}" for run_ in runs for task in run_.tasks.values() for note in task.notes
@@ -261,7 +276,7 @@ def _columns(
     )
 
 
-def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence[Label]]) -> Row:
+def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence[Label]], grades: StoredGrades) -> Row:
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
 
     def cell(column: Column) -> Cell | None:
@@ -281,7 +296,9 @@ def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence
             notes=tuple(filter(None, (value.why_not, *marks[column.task]))),
         )
 
-    return Row(model=run_.name, cells=tuple(map(cell, columns)))
+    tasks = (run_.tasks[task] for task in dict.fromkeys(column.task for column in columns) if task in run_.tasks)
+    judges = dict.fromkeys(judge for task_run in tasks for judge in grades.judges_of(task_run))
+    return Row(model=run_.name, cells=tuple(map(cell, columns)), judges=tuple(judges))
 
 
 def _corrected_cell(task_run: TaskRun, labels: Sequence[Label]) -> Cell | None:
@@ -320,7 +337,7 @@ def as_markdown(scores: ScoreTable) -> str:
     """A Markdown table with footnotes."""
     notes = [f"[^{number}]: {text}" for text, number in scores.footnotes.items()]
     lines = table(_header(scores), _cells(scores, lambda number: f" [^{number}]"), notes=notes)
-    return "\n\n".join(filter(None, [scores.caption, lines, "\n".join(scores.remarks)]))
+    return "\n\n".join(filter(None, [scores.caption, lines, "\n".join(scores.lines)]))
 
 
 def as_latex(scores: ScoreTable) -> str:
@@ -329,19 +346,20 @@ def as_latex(scores: ScoreTable) -> str:
     cells = _cells(scores, lambda number: f"{_MARK_BEGIN}{number}{_MARK_END}")
     rows: str = tabulate(cells, header, tablefmt="latex_booktabs", colalign=alignment, disable_numparse=True)
     notes = [f"{_MARK_BEGIN}{number}{_MARK_END} {_escaped(text)}." for text, number in scores.footnotes.items()]
-    lines = [rows, "", "{\\footnotesize", _escaped(scores.caption), *notes, *map(_escaped, scores.remarks), "\\par}"]
+    lines = [rows, "", "{\\footnotesize", _escaped(scores.caption), *notes, *map(_escaped, scores.lines), "\\par}"]
     return "\n".join(lines).replace(_MARK_BEGIN, "\\textsuperscript{").replace(_MARK_END, "}")
 
 
 def as_csv(scores: ScoreTable) -> str:
-    """Comma-separated values: for every column its score, interval, counts and notes; empty if there is none."""
+    """Comma-separated values: each column's score, interval, counts and notes, and the judges; empty for none."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     parts = ("", " low", " high", " scored", " total", " notes")
-    writer.writerow(["model", "published", *(f"{c.title}{part}" for c in scores.columns for part in parts)])
+    writer.writerow(["model", "published", *(f"{c.title}{part}" for c in scores.columns for part in parts), "judges"])
     for row in scores.rows:
         values = [value for cell in row.cells for value in _csv_values(cell)]
-        writer.writerow([row.model, "yes" if row.is_published else "no", *values])
+        judges = " ".join(judge_lines(row.judges))
+        writer.writerow([row.model, "yes" if row.is_published else "no", *values, judges])
     return file.getvalue().rstrip("\n")
 
 
@@ -373,6 +391,7 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                 for column, cell in zip(scores.columns, row.cells, strict=True)
                 if cell is not None
             ],
+            "judges": [judge.as_json() for judge in row.judges],
         }
         for row in scores.rows
     ]

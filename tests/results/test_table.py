@@ -5,13 +5,15 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.golden import vectors
-from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, write_run
 from support.report_runs import SKETCH, run, sample
+from support.stored_exams import write_exam
 
 from mmie_tasks.benchmarks.milebench import benchmark as milebench
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
@@ -21,6 +23,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.calibrate.correction import correct
 from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.people import csv_text, read_label_files
 from mmie_tasks.results.table import as_csv, as_latex, as_markdown, score_table
 from mmie_tasks.results.table import run as run_table
@@ -35,6 +38,10 @@ SOURCE = "a paper & its 2nd table"
 PUBLISHED = replace(
     SKETCH, published_rows=(PublishedRow(model="Someone's", scores={"": 12.5, "a": 20.0}, source=SOURCE),)
 )
+
+
+UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})
+table_of = partial(score_table, grades=UNGRADED)
 
 
 def of_benchmark(opened: Run, **fields: Any) -> Run:
@@ -82,28 +89,25 @@ def test_a_footnote_says_what_makes_a_score_incomparable(two_models: list[str]) 
 
 def test_a_comparable_score_has_no_footnote() -> None:
     assert marks_of(MODEL_A.tasks["sketch"]) == ()
-    text = as_markdown(score_table([MODEL_A]))
+    text = as_markdown(table_of([MODEL_A]))
     assert "[^" not in text
 
 
 def test_a_score_that_does_not_exist_is_not_zero_and_says_why() -> None:
-    text = as_markdown(score_table([MODEL_A, MODEL_B]))
+    text = as_markdown(table_of([MODEL_A, MODEL_B]))
     assert rows_of(text)["model-b"] == ["n/a [^1]"]
     assert "[^1]: only 3 of 4 samples have a score; 1 unscored" in text
 
 
 def test_further_columns_and_robust_scores_on_request() -> None:
-    assert rows_of(as_markdown(score_table([MODEL_A], ["headline"], robust=True)))["model"] == [
-        "Sketch",
-        "Sketch robust",
-    ]
-    assert rows_of(as_markdown(score_table([MODEL_A], ["category"])))["model"] == ["Sketch c", "Sketch a", "Sketch b"]
-    every = rows_of(as_markdown(score_table([MODEL_A], ["all"])))
+    assert rows_of(as_markdown(table_of([MODEL_A], ["headline"], robust=True)))["model"] == ["Sketch", "Sketch robust"]
+    assert rows_of(as_markdown(table_of([MODEL_A], ["category"])))["model"] == ["Sketch c", "Sketch a", "Sketch b"]
+    every = rows_of(as_markdown(table_of([MODEL_A], ["all"])))
     assert len(every["model"]) == len(SKETCH.metrics)
     with pytest.raises(
         SettingWrong, match=r"no columns `field`[\s\S]*hint: one of headline, category, component, paper, all"
     ):
-        score_table([MODEL_A], ["field"])
+        table_of([MODEL_A], ["field"])
 
 
 def test_expected_scores_have_a_column_where_a_run_has_one(tmp_path: Path) -> None:
@@ -124,7 +128,7 @@ def test_expected_scores_have_a_column_where_a_run_has_one(tmp_path: Path) -> No
 
 
 def test_the_papers_own_columns_are_those_of_the_runners_table(two_models: list[str]) -> None:
-    scores = score_table([open_run(word) for word in two_models], ["paper"])
+    scores = table_of([open_run(word) for word in two_models], ["paper"])
     names = {
         title: [column.metric.name for column in scores.columns if column.benchmark.title == title]
         for title in ("MMIE", "MIA-Bench", "MileBench")
@@ -139,32 +143,32 @@ def test_the_papers_own_columns_are_those_of_the_runners_table(two_models: list[
 
 def test_a_part_of_a_benchmark_is_named_by_its_task() -> None:
     part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"))
-    assert rows_of(as_markdown(score_table([part])))["model"] == ["sketch_a"]
+    assert rows_of(as_markdown(table_of([part])))["model"] == ["sketch_a"]
 
 
 def test_published_scores_stand_below_the_runs_with_their_source() -> None:
     opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    text = as_markdown(score_table([opened], ["headline", "category"], robust=True, published=True))
+    text = as_markdown(table_of([opened], ["headline", "category"], robust=True, published=True))
     rows = rows_of(text)
     assert list(rows)[-1] == "Someone's (published)"
     assert rows["Someone's (published)"] == ["12.50 [^1]", "-", "-", "-", "20.00 [^1]", "-", "-", "-"]
     assert f"[^1]: published: {SOURCE}" in text
-    assert "published" not in as_markdown(score_table([opened]))
+    assert "published" not in as_markdown(table_of([opened]))
 
 
 def test_published_scores_of_a_benchmark_are_not_those_of_its_parts() -> None:
     part = of_benchmark(run("a", [sample("1"), sample("2")], task="sketch_a"), benchmark=PUBLISHED)
-    assert [row.is_published for row in score_table([part], published=True).rows] == [False]
+    assert [row.is_published for row in table_of([part], published=True).rows] == [False]
 
 
 def test_a_benchmark_without_published_scores_is_named() -> None:
-    text = as_markdown(score_table([MODEL_A], published=True))
+    text = as_markdown(table_of([MODEL_A], published=True))
     assert text.endswith("Sketch: this package holds no published scores.")
 
 
 def test_csv_has_a_cell_for_every_number() -> None:
     opened = of_benchmark(MODEL_A, benchmark=PUBLISHED)
-    text = as_csv(score_table([opened, MODEL_B], published=True))
+    text = as_csv(table_of([opened, MODEL_B], published=True))
     first, second, published = csv.DictReader(io.StringIO(text))
     assert (first["model"], first["published"], first["Sketch scored"], first["Sketch total"]) == (
         "model_a",
@@ -180,7 +184,7 @@ def test_csv_has_a_cell_for_every_number() -> None:
 
 def test_latex_is_escaped_and_has_superscripts() -> None:
     limited = of_benchmark(MODEL_A, benchmark=PUBLISHED, limit=8)
-    text = as_latex(score_table([limited], published=True))
+    text = as_latex(table_of([limited], published=True))
     assert text.startswith("\\begin{tabular}{lr}\n\\toprule")
     assert "model\\_a" in text
     assert "]\\textsuperscript{1}" in text
@@ -289,3 +293,41 @@ def test_without_people_the_caption_says_that_the_judges_error_is_not_in_the_int
     sentence = "The intervals hold the sampling error only, not the judge's error."
     assert sentence in run_table([*two_models, "--tasks", "mmie"], {})
     assert sentence not in run_table([two_models[1], "--tasks", "milebench"], {})
+
+
+@pytest.fixture
+def judged_runs(two_models: list[str], tmp_path: Path) -> tuple[list[str], dict[str, str]]:
+    """Two runs and a cache in which the judge of the first is graded."""
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path / "cache")}
+    write_exam(environment, JUDGE, 71.08, asked=200, judged=199)
+    write_run(tmp_path / "two", "mmie", mmie_lines(30, unscored=0, answers="two", judge="judge:openai|model:m_1|t:0"))
+    return two_models, environment
+
+
+GRADED = "made-up agrees with people on 71.08 [66.08, 76.08] % of 100 pairs (MMRB2, comparing, verdicts on 99.50 %)."
+UNGRADED_LINE = "Judge of MMIE: m_1 is ungraded (mmie-tasks judge-exam openai:m_1)."
+
+
+def test_the_judges_stand_below_the_table_with_their_grades(judged_runs: tuple[list[str], dict[str, str]]) -> None:
+    runs, environment = judged_runs
+    text = run_table(runs, environment)
+    assert text.endswith(f"\n\nJudge of MIA-Bench, MMIE: {GRADED}\n{UNGRADED_LINE}")
+    latex = run_table([*runs, "--tasks", "mmie", "--format", "latex"], environment)
+    assert "Judge of MMIE: made-up agrees with people on 71.08 [66.08, 76.08] \\% of 100 pairs" in latex
+    assert "m\\_1 is ungraded" in latex
+
+
+def test_csv_and_json_have_the_judges_of_every_run(judged_runs: tuple[list[str], dict[str, str]]) -> None:
+    runs, environment = judged_runs
+    one, two = csv.DictReader(io.StringIO(run_table([*runs, "--format", "csv"], environment)))
+    assert (one["judges"], two["judges"]) == (f"Judge of MIA-Bench, MMIE: {GRADED}", UNGRADED_LINE)
+    first, second = json.loads(run_table([*runs, "--tasks", "mmie", "--json"], environment))["rows"]
+    assert second["judges"] == [{"benchmark": "MMIE", "judge": "m_1", "grades": []}]
+    [judge] = first["judges"]
+    assert judge["grades"][0]["grade"]["agreement"] == {"value": 71.08, "interval": [66.08, 76.08]}
+
+
+def test_a_table_of_scores_by_rule_names_no_judge(two_models: list[str]) -> None:
+    text = run_table([two_models[1], "--tasks", "milebench", "--format", "csv"], {})
+    assert [row["judges"] for row in csv.DictReader(io.StringIO(text))] == [""]
+    assert "udge" not in run_table([two_models[1], "--tasks", "milebench"], {})

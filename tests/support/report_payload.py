@@ -75,7 +75,7 @@ def difference(*percents: float | None) -> Json | None:
 
 
 def summary(run: int, *marks: str, corrected: Json | None = None) -> Json:
-    content = {"run": run, "judge": ATTACK, "asked": 8, "published": 20_103, "marks": list(marks)}
+    content = {"run": run, "judges": [[ATTACK, "ungraded"]], "asked": 8, "published": 20_103, "marks": list(marks)}
     return {**content, "corrected": corrected}
 
 
@@ -238,6 +238,7 @@ def hostile() -> Json:
         "package": "0.1.0",
         "method": "Intervals are made up.",
         "judge_error": "The intervals hold something.",
+        "judges": [f"Judge of MMIE: {ATTACK} is ungraded."],
         "runs": [
             {"name": name, "folder": f"out/{ATTACK}", "started": "2026-11-21 04:00 UTC", "notes": [ATTACK]}
             for name in NAMES

@@ -9,16 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Mapping
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from loguru import logger
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.results.judge_exam.grade import Grade
 from mmie_tasks.results.judge_exam.verdicts import VerdictSet
+from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.runs.summary import signature_fields
+
+COMPARE = "compare"
+"""The method of an exam in which the judge compares two answers; of others, the benchmark whose prompt it got."""
+
+_MAX_SHOWN = 2  # grades of one judge
+_BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
+_Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
+_Count: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +76,8 @@ def store(exam: Exam, environment: Mapping[str, str]) -> Exam:
         SettingWrong: The file cannot be written.
     """
     path = exam_path(exam.judge, exam.exam, environment)
-    if exam.seconds_per_1000 is None:
-        exam = replace(exam, seconds_per_1000=_measured_seconds(path))
+    if exam.seconds_per_1000 is None and path.is_file() and (before := _read(path, exam.judge)):
+        exam = replace(exam, seconds_per_1000=before.seconds_per_1000)
     try:
         with atomic_write(path) as part:
             part.write_text(f"{as_json(exam)}\n", encoding="utf-8")
@@ -69,16 +85,6 @@ def store(exam: Exam, environment: Mapping[str, str]) -> Exam:
         hint = "set `MMIE_TASKS_CACHE` to a folder that you can write"
         raise SettingWrong(f"`{path}` cannot be written: {error.strerror}.", hint=hint) from error
     return exam
-
-
-def _measured_seconds(path: Path) -> float | None:
-    """The seconds for 1,000 comparisons in the file of an exam; None without a usable file."""
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    seconds = stored.get("seconds_per_1000") if isinstance(stored, dict) else None
-    return float(seconds) if isinstance(seconds, (int, float)) and 0 < seconds < math.inf else None
 
 
 def as_json(exam: Exam) -> str:
@@ -93,3 +99,186 @@ def as_json(exam: Exam) -> str:
         "seconds_per_1000": exam.seconds_per_1000,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
+
+
+class StoredShare(_Model):
+    """A `grade.Share` as it is stored; percent."""
+
+    value: _Percent | None
+    interval: tuple[_Percent, _Percent] | None = None
+
+
+class StoredGrade(_Model):
+    """What is shown of a stored `grade.Grade`."""
+
+    asked: _Count
+    judged: _Count
+    agreement: StoredShare
+    rater_pairs: StoredShare
+
+
+class StoredSet(_Model):
+    """What is shown of the set of an exam: its title, and how many of its pairs the exam has."""
+
+    title: str
+    pairs: _Count
+
+
+class StoredExam(_Model):
+    """What is shown of the file of an exam; see `as_json`."""
+
+    judge: str
+    method: str = COMPARE
+    set: StoredSet
+    grade: StoredGrade
+    seconds_per_1000: Annotated[float, Field(gt=0)] | None = None
+
+    def text(self, benchmark: str) -> str:
+        """The grade as the end of "agrees with people on"; the title of the benchmark is that of its prompt."""
+        grade = self.grade
+        method = "comparing" if self.method == COMPARE else f"by {benchmark}'s prompt"
+        details = [short_name(self.set.title.partition(":")[0]), method]
+        if grade.judged < grade.asked:
+            details.append(f"verdicts on {percent_cell(100 * grade.judged / grade.asked)} %")
+        if grade.rater_pairs.value is not None:
+            details.append(f"two people agree on {percent_cell(grade.rater_pairs.value)} %")
+        agreement = percent_cell(grade.agreement.value, grade.agreement.interval)
+        return f"{agreement} % of {self.set.pairs:,} pairs ({', '.join(details)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeGrades:
+    """A judge of a task, with its grades.
+
+    Attributes:
+        benchmark: The title of the task's benchmark.
+        judge: The judge's model, or else its kind.
+        exams: The exams to show, the most telling first; empty if the judge is ungraded.
+        command: The command that grades this judge; empty if there is none, or if it is graded.
+    """
+
+    benchmark: str
+    judge: str
+    exams: tuple[StoredExam, ...]
+    command: str
+
+    @property
+    def text(self) -> str:
+        """Judge and grade, or that the judge is ungraded."""
+        if self.exams:
+            shares = " and on ".join(exam.text(self.benchmark) for exam in self.exams)
+            return f"{self.judge} agrees with people on {shares}"
+        return f"{self.judge} is ungraded ({self.command})" if self.command else f"{self.judge} is ungraded"
+
+    @property
+    def short_text(self) -> str:
+        """The grade for a cell that names the judge."""
+        if self.exams:
+            return f"agreement with people {percent_cell(self.exams[0].grade.agreement.value)} %"
+        return "ungraded"
+
+    def as_json(self) -> dict[str, object]:
+        """Benchmark, judge and grades for programs; the names are those of `judge-exam --json`."""
+        exams = [exam.model_dump(mode="json") for exam in self.exams]
+        return {"benchmark": self.benchmark, "judge": self.judge, "grades": exams}
+
+
+def judge_lines(judges: Iterable[JudgeGrades]) -> tuple[str, ...]:
+    """A line for each judge and grade, with the titles of its benchmarks."""
+    titles: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for judge in judges:
+        titles[judge.text][judge.benchmark] = None
+    return tuple(f"Judge of {', '.join(benchmarks)}: {text}." for text, benchmarks in titles.items())
+
+
+class StoredGrades:
+    """The stored grades of judges, each file read once."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """With the cache folder that the environment names."""
+        self._environment = environment
+        self._exams: dict[str, tuple[StoredExam, ...]] = {}
+
+    def judges_of(self, task_run: TaskRun) -> tuple[JudgeGrades, ...]:
+        """The judges of a task, each with its grades; none for a benchmark that is scored by rule.
+
+        An exam with the benchmark's prompt stands before one in which the judge compared. Of the exams on one set
+        with one method the one with the most verdicts is shown, and at most two in all.
+        """
+        judges = []
+        for logged in (part for signature in task_run.signatures for part in _judges_in(signature)):
+            fields = signature_fields(logged)
+            exams = _chosen(self._exams_of(logged), task_run.benchmark.name)
+            judges.append(
+                JudgeGrades(
+                    benchmark=task_run.benchmark.title,
+                    judge=short_name(fields.get("model") or fields["judge"]),
+                    exams=exams,
+                    command="" if exams else _command(fields),
+                )
+            )
+        return tuple(dict.fromkeys(judges))
+
+    def _exams_of(self, logged: str) -> tuple[StoredExam, ...]:
+        """The exams of a judge from the beginning of its logged signature, the best last."""
+        fields = logged.split("|")
+        ends = [end for end, field in enumerate(fields) if field.partition(":")[0] in _BEHIND_JUDGE]
+        for judge in ("|".join(fields[:end]) for end in (len(fields), *reversed(ends))):
+            if judge not in self._exams:
+                files = exam_path(judge, "", self._environment).parent.glob("*.json")
+                exams = [exam for file in sorted(files, key=_modified_s) if (exam := _read(file, judge))]
+                self._exams[judge] = tuple(sorted(exams, key=lambda exam: exam.grade.judged))
+            if self._exams[judge]:
+                return self._exams[judge]
+        return ()
+
+
+def _judges_in(signature: str) -> Iterator[str]:
+    """A logged signature from each ``judge:`` up to the next: of a panel, its members.
+
+    >>> list(_judges_in("panel:mean|judge:a|t:0|judge:b|paper_judge:no")), list(_judges_in("task:milebench@1-A"))
+    (['judge:a|t:0', 'judge:b|paper_judge:no'], [])
+    """
+    _, *judges = f"|{signature}".split("|judge:")
+    return (f"judge:{judge}" for judge in judges)
+
+
+def _chosen(exams: Sequence[StoredExam], benchmark: str) -> tuple[StoredExam, ...]:
+    methods = (benchmark, COMPARE)
+    best = {(exam.method, exam.set.title): exam for exam in exams if exam.method in methods}
+    ordered = sorted(best.values(), key=lambda exam: (methods.index(exam.method), -exam.set.pairs, exam.set.title))
+    return tuple(ordered[:_MAX_SHOWN])
+
+
+def _command(fields: Mapping[str, str]) -> str:
+    """The command that grades a judge; empty for replayed replies and for judges of other packages."""
+    if "replayed" in fields:
+        return ""
+    words = {"mmie_score": "mmie_score", "openai": f"openai:{fields.get('model', '')}"}.get(fields["judge"], "")
+    server = ",base_url=..." if "host" in fields else ""
+    return f"mmie-tasks judge-exam {shlex.quote(words + server)}" if words else ""
+
+
+def _modified_s(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0
+
+
+def _read(path: Path, judge: str) -> StoredExam | None:
+    """A stored exam of a judge; None, with a warning, if the file is not one."""
+    try:
+        exam = StoredExam.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "it is not a grade as `judge-exam` stores it"
+    else:
+        if exam.judge == judge and exam.grade.judged:
+            return exam
+        problem = "it is of another judge" if exam.judge != judge else "it has no verdicts"
+    logger.warning(f"`{path}` is ignored: {problem}.")
+    return None

@@ -24,6 +24,7 @@ from mmie_tasks.results.calibrate.correction import (
 )
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser
 from mmie_tasks.results.html import Json, cut, finite, plain
+from mmie_tasks.results.judge_exam.stored import StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.results.report.page import pack, render
 from mmie_tasks.results.report.samples import (
@@ -41,7 +42,7 @@ from mmie_tasks.results.report.samples import (
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.summary import judge_name, marks_of
+from mmie_tasks.runs.summary import marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
@@ -49,12 +50,12 @@ _MAX_REASON = 500  # characters of why there is no corrected score: it may hold 
 _MAX_MARK = 150  # characters of a mark: it may hold a model's name
 
 
-def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noqa: ARG001 - all commands take it
+def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
     """Write a report.
 
     Args:
         arguments: Behind ``report``.
-        environment: Not read.
+        environment: Where the cache with the judges' grades is.
 
     Returns:
         The file, its size and content, and notes on the runs.
@@ -71,6 +72,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         title=options.title or f"Results of {', '.join(opened.name for opened in runs)}",
         made=f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
         people=options.people,
+        grades=StoredGrades(environment),
         samples_with_thumbnails=0 if options.no_thumbnails else options.thumbnails,
     )
     page = render(content)
@@ -136,6 +138,7 @@ def payload(
     *,
     title: str,
     made: str,
+    grades: StoredGrades,
     people: Sequence[str] = (),
     samples_with_thumbnails: int = SAMPLES_WITH_THUMBNAILS,
     budget_bytes: int = BUDGET_BYTES,
@@ -146,6 +149,7 @@ def payload(
         runs: The runs of the report.
         title: Of the page.
         made: Date and time, for the page's head.
+        grades: The stored grades of judges.
         people: Files of people's scores; the headlines of the runs that they are of are shown corrected, too.
         samples_with_thumbnails: At most this many of each task.
         budget_bytes: Of all thumbnails; what one task leaves is available to the next.
@@ -156,6 +160,7 @@ def payload(
     joined_tasks = join_tasks(runs)
     judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
     labels = labels_by_benchmark(people, judged)
+    judges = [judge for run_ in runs for task in run_.tasks.values() for judge in grades.judges_of(task)]
     tasks = []
     left_bytes = budget_bytes
     for index, task in enumerate(joined_tasks):
@@ -164,7 +169,7 @@ def payload(
         samples = ((row, shown_images(task.rows[row])) for row in order)
         thumbnails = make_thumbnails(samples, samples_with_thumbnails, left_bytes // (len(joined_tasks) - index))
         left_bytes -= thumbnails.used_bytes
-        tasks.append(_task_json(task, thumbnails, labels.get(task.benchmark.name, ())))
+        tasks.append(_task_json(task, thumbnails, labels.get(task.benchmark.name, ()), grades))
         if thumbnails.left_out and samples_with_thumbnails:  # 0: the user disabled images
             hidden = f"images of {counted(thumbnails.left_out, 'sample')} are not shown"
             limit = f"{counted(samples_with_thumbnails, 'sample')} of a task"
@@ -176,6 +181,7 @@ def payload(
         "package": __version__,
         "method": METHOD,
         "judge_error": (CORRECTED_INTERVALS if labels else SAMPLING_ERROR_ONLY) if judged else "",
+        "judges": [plain(line) for line in judge_lines(judges)],
         "runs": [
             {
                 "name": plain(run_.name),
@@ -189,7 +195,7 @@ def payload(
     }
 
 
-def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[Label]) -> Json:
+def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[Label], grades: StoredGrades) -> Json:
     scale = task.benchmark.scale
     signatures = {signature: index for index, signature in enumerate(task.signatures)}
     tables = metric_tables(task)
@@ -204,7 +210,7 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[La
         "whole": scale.whole,
         "judged": any("|judge:" in f"|{signature}" for signature in signatures),
         "present": [index for index, _ in task.present],
-        "summaries": [_summary(index, task_run, labels) for index, task_run in task.present],
+        "summaries": [_summary(index, task_run, labels, grades) for index, task_run in task.present],
         "signatures": [cut(signature, MAX_SIGNATURE) for signature in signatures],
         "notes": list(_notes(task)),
         "spend": spend(task),
@@ -215,14 +221,14 @@ def _task_json(task: JoinedTask, thumbnails: TaskThumbnails, labels: Sequence[La
     }
 
 
-def _summary(index: int, task_run: TaskRun, labels: Sequence[Label]) -> Json:
+def _summary(index: int, task_run: TaskRun, labels: Sequence[Label], grades: StoredGrades) -> Json:
     """What stands beside the scores of a run on the first screen.
 
     `published` is None where it is unknown, `corrected` where no labels of the benchmark were named.
     """
     return {
         "run": index,
-        "judge": cut(judge_name(task_run), _MAX_MODEL),
+        "judges": [[plain(judge.judge), judge.short_text] for judge in grades.judges_of(task_run)],
         "asked": len(task_run.samples),
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],

@@ -87,7 +87,7 @@ def render(payload: Json) -> str:
     """The page, to be written as UTF-8.
 
     Args:
-        payload: ``{"title", "made", "package", "method", "judge_error", "runs", "tasks"}``, without lone
+        payload: ``{"title", "made", "package", "method", "judge_error", "judges", "runs", "tasks"}``, without lone
             surrogates. Percentages are of full marks, points on the benchmark's own scale.
 
     Raises:

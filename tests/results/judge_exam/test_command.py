@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from support.judge_server import JudgeServer, error, judge_server
+from support.logged_runs import mmie_lines, write_run
 from support.opening_folder import ALWAYS_FIRST, FAIR, MORE_PICTURES, shown_answers, write_opening
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges import registry
 from mmie_tasks.judging import session
 from mmie_tasks.results.judge_exam.command import run
+from mmie_tasks.results.table import run as run_table
 
 Exam = Callable[..., Any]
 
@@ -209,6 +211,17 @@ def test_the_grade_is_kept_below_the_judges_signature_without_secrets(exam: Exam
     assert len(list(file.parent.iterdir())) == 2
     exam(judge_args="temperature=1")
     assert len(list(file.parents[1].iterdir())) == 2
+
+
+def test_the_table_of_a_run_shows_the_grade_of_its_judge(
+    exam: Exam, server: JudgeServer, environment: dict[str, str], tmp_path: Path
+) -> None:
+    server.says(ALWAYS_FIRST)
+    exam()
+    judge = "judge:openai|model:judge-model|t:0|host:127.0.0.1"
+    write_run(tmp_path / "out", "mmie", mmie_lines(12, judge=judge))
+    text = run_table([str(tmp_path / "out")], environment)
+    assert re.search(r"Judge of MMIE: judge-model agrees with people on 50\.00 .* of 12 pairs \(OpenING, compar", text)
 
 
 def test_published_verdicts_are_graded_without_a_request(

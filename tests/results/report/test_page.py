@@ -103,6 +103,25 @@ def test_the_first_screen_has_scores_their_marks_and_the_difference_of_two_runs(
     assert box["y"] + box["height"] < 900
 
 
+def test_a_grade_stands_beside_its_judges_name_and_with_its_details_below_the_scores(
+    opened: Open, tmp_path: Path
+) -> None:
+    payload = made.hostile()
+    summaries = [{**made.summary(0), "judges": [[made.ATTACK, "agreement with people 71.08 %"], ["b", "ungraded"]]}]
+    payload["tasks"][0]["summaries"] = [*summaries, {**made.summary(1), "judges": []}]
+    path = tmp_path / "report.html"
+    path.write_text(render(payload), encoding="utf-8")
+    page = opened(path, viewport={"width": 1280, "height": 900})
+    first, second = page.locator(".scores tbody").first.locator("[data-label=judge]").all()
+    assert first.inner_text().split("\n") == [made.ATTACK, "agreement with people 71.08 %", "b", "ungraded"]
+    expect(second).to_have_text("by rule")
+    expect(page.locator("#overview")).to_contain_text(payload["judges"][0])
+    assert page.evaluate("window.pwned") is None
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(OVERFLOW) <= 0
+
+
 def test_the_expected_score_stands_beside_the_robust_one_where_a_run_has_one(
     opened: Open, hostile: Path, large: Path
 ) -> None:

@@ -13,18 +13,22 @@ from PIL import Image
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 from support.people import labels_of, write_labels
 from support.report_runs import SIGNATURE, run, sample
+from support.stored_exams import write_exam
 
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.calibrate.correction import CORRECTED_INTERVALS, SAMPLING_ERROR_ONLY, correct
 from mmie_tasks.results.commands import open_runs
+from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
 from mmie_tasks.runs.summary import marks_of
 
+UNGRADED = StoredGrades({"XDG_CACHE_HOME": "/nowhere"})
+
 
 def payload_of(*runs: Run, **settings: Any) -> Any:
-    content = payload(runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", **settings})
+    content = payload(runs, **{"title": "Made up", "made": "2026-11-21 14:00 UTC", "grades": UNGRADED, **settings})
     json.dumps(content, allow_nan=False, ensure_ascii=False).encode()
     return content
 
@@ -93,14 +97,38 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benc
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
-    for task, asked, published, judge in (("mmie", 60, 20_103, "made-up"), ("milebench", 87, 6_440, "")):
+    for task, asked, published, judges in (
+        ("mmie", 60, 20_103, [["made-up", "ungraded"]]),
+        ("milebench", 87, 6_440, []),
+    ):
         for run_index, summary in enumerate(by_task[task]):
             marks = marks_of(three_benchmarks[run_index].tasks[task])
-            expected = {"run": run_index, "judge": judge, "asked": asked, "published": published, "marks": list(marks)}
+            expected = {
+                "run": run_index,
+                "judges": judges,
+                "asked": asked,
+                "published": published,
+                "marks": list(marks),
+            }
             assert summary == {**expected, "corrected": None}
             assert f"{asked} of {published:,} samples" in marks
     benchmark_without_published_numbers = task_of(run("one", [sample("1")]))
     assert benchmark_without_published_numbers["summaries"][0]["published"] is None
+
+
+def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(tmp_path: Path) -> None:
+    environment = {"MMIE_TASKS_CACHE": str(tmp_path)}
+    write_exam(environment, "judge:made_up|model:made-up", 71.08)
+    one, other = (run(name, [sample("1", signature=f"judge:made_up|model:{name}")]) for name in ("made-up", "other"))
+    content = payload_of(one, other, grades=StoredGrades(environment))
+    assert [summary["judges"] for summary in content["tasks"][0]["summaries"]] == [
+        [["made-up", "agreement with people 71.08 %"]],
+        [["other", "ungraded"]],
+    ]
+    assert [line.partition(" [")[0] for line in content["judges"]] == [
+        "Judge of Sketch: made-up agrees with people on 71.08",
+        "Judge of Sketch: other is ungraded.",
+    ]
 
 
 def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
