@@ -15,6 +15,8 @@ from torch import nn
 from mmie_tasks.runner import model_memory
 from mmie_tasks.runner.model_memory import SWITCH, free_model, free_tested_models, record_tested_model
 
+UNFREEZE = gc.unfreeze
+
 
 class Model(lmms):
     """A model under evaluation, as `hooks.wrap_evaluator` records it."""
@@ -56,9 +58,11 @@ class Pretender:
 
 
 @pytest.fixture(autouse=True)
-def _no_model_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record of its own for each test: collecting the models of others would take seconds."""
+def _no_object_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record of its own for each test, and older objects frozen: collecting them would take seconds."""
     monkeypatch.setattr(model_memory, "_tested_models", weakref.WeakSet())
+    gc.freeze()
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
 def holding(build: Callable[[Model, nn.Module], object]) -> tuple[Model, weakref.ref[nn.Module]]:
@@ -157,8 +161,16 @@ def test_an_object_without_readable_attributes_is_skipped() -> None:
     assert "lazy" in vars(model)
 
 
-def test_a_model_among_frozen_objects_is_freed() -> None:
-    model, alive = holding(HOLDERS["list"])
+def _hold_in_cycle(model: Model, module: nn.Module) -> None:
+    """Only a garbage collection deletes a cycle, and none that is frozen."""
+    holder = space(module=module)
+    holder.itself = holder
+    model.llm = holder
+
+
+def test_a_model_among_frozen_objects_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "unfreeze", UNFREEZE)
+    model, alive = holding(_hold_in_cycle)
     gc.freeze()
     free_tested_models({})
     assert alive() is None

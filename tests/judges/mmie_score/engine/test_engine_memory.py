@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -39,14 +38,6 @@ NEW_TOKENS = 8  # enough to see what was lost
 PLAN = Plan(page_tokens=16, pages=150, rows=8, chunk_tokens=1024, vision_tiles=8)
 PARTS = ["vision", "prefill", "decoder"]
 NO_MEMORY = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nand so on")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def frozen_garbage() -> Iterator[None]:
-    """The engine collects garbage when memory runs out; older objects need not be traversed."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 Fault = Callable[[str, Sequence[Any]], BaseException | None]
