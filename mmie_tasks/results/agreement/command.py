@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
@@ -23,7 +22,7 @@ from mmie_tasks.results.agreement.measures import (
     measure_titles,
 )
 from mmie_tasks.results.agreement.ratings import Rater, read_ratings
-from mmie_tasks.results.commands import listed_names, require_range, result_parser, write_text
+from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.runs.benchmark import ScoreKind
 
 _MIN_RESAMPLES = 100  # the ends of an interval are the 2nd or 3rd from the last
@@ -55,7 +54,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     parser.add_argument(
         "--resamples", type=int, default=RESAMPLES, metavar="N", help="for intervals; 0 for none; default: %(default)s"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the JSON to a file as well; default: none")
     options = parser.parse_args(arguments)
     if 0 != options.resamples < _MIN_RESAMPLES:
         message = f"{options.resamples} resamples are too few for an interval."
@@ -69,8 +67,6 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     reference = reference_of(panel, options.reference)
     measure_options = MeasureOptions(scale=ratings.benchmark.scale, resamples=options.resamples)
     agreement = analyse(panel, reference, measure_options, options.top)
-    if options.output:
-        write_text(Path(options.output).expanduser(), as_json(agreement, options.score_kind))
     return (as_json if options.json else as_text)(agreement, options.score_kind)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmie_tasks.core.bootstrap import allocation
@@ -106,24 +106,21 @@ def _stratum(sample: LoggedSample, metric: Metric, strata: str) -> str | None:
     return next(iter(sample.names(strata)), "other") if strata else ALL
 
 
-def in_plan_order(ids: Iterable[str], seed: int) -> list[str]:
-    """The ids in the order in which people should score them: by SHA-256 of seed and id.
-
-    >>> in_plan_order(["a", "b", "c"], 0) == in_plan_order(["c", "a", "b"], 0)
-    True
-    """
-    return sorted(ids, key=lambda id_: hashlib.sha256(f"{seed}\n{id_}".encode(errors="surrogatepass")).digest())
-
-
 def strata_in_order(strata: Mapping[str, str], seed: int) -> dict[str, list[str]]:
-    """The ids of each stratum in the plan's order, the strata sorted by name.
+    """The ids of each stratum in the order in which people should score them: by SHA-256 of seed and id.
 
     Args:
         strata: Sample id to its stratum.
         seed: Of the plan.
+
+    Returns:
+        The strata are sorted by name.
+
+    >>> strata_in_order(dict.fromkeys("abcd", "SA"), 7)
+    {'SA': ['c', 'd', 'b', 'a']}
     """
     ids_by_stratum: dict[str, list[str]] = {name: [] for name in sorted(set(strata.values()))}
-    for id_ in in_plan_order(strata, seed):
+    for id_ in sorted(strata, key=lambda i: hashlib.sha256(f"{seed}\n{i}".encode(errors="surrogatepass")).digest()):
         ids_by_stratum[strata[id_]].append(id_)
     return ids_by_stratum
 

@@ -228,12 +228,6 @@ def test_people_alone_can_be_compared_where_the_task_is_named(tmp_path):
         agreement(csv)
 
 
-def test_json_is_also_written_to_a_file(judges, tmp_path):
-    text = agreement(*judges, output=tmp_path / "found.json")
-    assert text.startswith("# Agreement on MMIE")
-    assert json.loads((tmp_path / "found.json").read_text()) == as_json(*judges)
-
-
 @pytest.mark.usefixtures("judges")
 @pytest.mark.parametrize(
     ("words", "options", "message"),
@@ -246,7 +240,6 @@ def test_json_is_also_written_to_a_file(judges, tmp_path):
         pytest.param(["a", "b"], {"top": -1}, "`--top` is -1", id="top"),
         pytest.param(["a", "b"], {"task": "mme"}, "not a task of a registered", id="task"),
         pytest.param(["a", "b"], {"task": "mmie_sa"}, "no readable task", id="not-in-run"),
-        pytest.param(["a", "b"], {"output": "/"}, "cannot be written", id="output"),
         pytest.param(["a", "other.csv"], {}, "No sample is in two", id="other-ids"),
     ],
 )

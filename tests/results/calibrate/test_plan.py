@@ -14,7 +14,6 @@ from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.results.calibrate.plan import (
     JudgedSample,
     JudgedSamples,
-    in_plan_order,
     judged_samples,
     planned_answers,
     strata_in_order,
@@ -45,7 +44,7 @@ def test_a_plan_is_the_same_whatever_the_order_of_the_log_and_another_with_anoth
 
 def test_the_order_is_the_sha_256_of_seed_and_id():
     # printf '7\nc' | sha256sum begins with 5706; d: 5b8a, b: 6fc9, a: 9929
-    assert in_plan_order("abcd", 7) == ["c", "d", "b", "a"]
+    assert strata_in_order(dict.fromkeys("abcd", "SA"), 7) == {"SA": ["c", "d", "b", "a"]}
 
 
 def test_a_larger_plan_extends_a_smaller_one(tmp_path):
