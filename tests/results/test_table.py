@@ -322,9 +322,10 @@ def test_csv_and_json_have_the_judges_of_every_run(judged_runs: tuple[list[str],
     one, two = csv.DictReader(io.StringIO(run_table([*runs, "--format", "csv"], environment)))
     assert (one["judges"], two["judges"]) == (f"Judge of MIA-Bench, MMIE: {GRADED}", UNGRADED_LINE)
     first, second = json.loads(run_table([*runs, "--tasks", "mmie", "--json"], environment))["rows"]
-    assert second["judges"] == [{"benchmark": "MMIE", "judge": "m_1", "grades": []}]
+    assert second["judges"] == [{"benchmark": "MMIE", "judge": "m_1", "exams": []}]
     [judge] = first["judges"]
-    assert judge["grades"][0]["grade"]["agreement"] == {"value": 71.08, "interval": [66.08, 76.08]}
+    [stored] = judge["exams"]
+    assert (stored["agreement"], stored["interval"], stored["pairs"]) == (71.08, [66.08, 76.08], 100)
 
 
 def test_a_table_of_scores_by_rule_names_no_judge(two_models: list[str]) -> None:

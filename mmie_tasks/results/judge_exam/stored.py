@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from loguru import logger
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.files import atomic_write
@@ -34,7 +34,6 @@ COMPARE = "compare"
 _MAX_SHOWN = 2  # grades of one judge
 _BEHIND_JUDGE = frozenset({"paper_judge", "prompt", "reader", "task", "data", "pkg", "replayed"})
 _Percent: TypeAlias = Annotated[float, Field(ge=0, le=100)]
-_Count: TypeAlias = Annotated[int, Field(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,53 +100,31 @@ def as_json(exam: Exam) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-class _Model(BaseModel):
+class StoredExam(BaseModel):
+    """What is shown of the file of an exam; see `as_json`. Shares are in percent."""
+
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
-
-
-class StoredShare(_Model):
-    """A `grade.Share` as it is stored; percent."""
-
-    value: _Percent | None
-    interval: tuple[_Percent, _Percent] | None = None
-
-
-class StoredGrade(_Model):
-    """What is shown of a stored `grade.Grade`."""
-
-    asked: _Count
-    judged: _Count
-    agreement: StoredShare
-    rater_pairs: StoredShare
-
-
-class StoredSet(_Model):
-    """What is shown of the set of an exam: its title, and how many of its pairs the exam has."""
-
-    title: str
-    pairs: _Count
-
-
-class StoredExam(_Model):
-    """What is shown of the file of an exam; see `as_json`."""
 
     judge: str
     method: str = COMPARE
-    set: StoredSet
-    grade: StoredGrade
+    set_title: str = Field(validation_alias=AliasPath("set", "title"))
+    pairs: int = Field(validation_alias=AliasPath("set", "pairs"))
+    asked: int = Field(validation_alias=AliasPath("grade", "asked"))
+    judged: int = Field(validation_alias=AliasPath("grade", "judged"), gt=0)
+    agreement: _Percent = Field(validation_alias=AliasPath("grade", "agreement", "value"))
+    interval: tuple[_Percent, _Percent] | None = Field(validation_alias=AliasPath("grade", "agreement", "interval"))
+    rater_pairs: _Percent | None = Field(validation_alias=AliasPath("grade", "rater_pairs", "value"))
     seconds_per_1000: Annotated[float, Field(gt=0)] | None = None
 
     def text(self, benchmark: str) -> str:
         """The grade as the end of "agrees with people on"; the title of the benchmark is that of its prompt."""
-        grade = self.grade
         method = "comparing" if self.method == COMPARE else f"by {benchmark}'s prompt"
-        details = [short_name(self.set.title.partition(":")[0]), method]
-        if grade.judged < grade.asked:
-            details.append(f"verdicts on {percent_cell(100 * grade.judged / grade.asked)} %")
-        if grade.rater_pairs.value is not None:
-            details.append(f"two people agree on {percent_cell(grade.rater_pairs.value)} %")
-        agreement = percent_cell(grade.agreement.value, grade.agreement.interval)
-        return f"{agreement} % of {self.set.pairs:,} pairs ({', '.join(details)})"
+        details = [short_name(self.set_title.partition(":")[0]), method]
+        if self.judged < self.asked:
+            details.append(f"verdicts on {percent_cell(100 * self.judged / self.asked)} %")
+        if self.rater_pairs is not None:
+            details.append(f"two people agree on {percent_cell(self.rater_pairs)} %")
+        return f"{percent_cell(self.agreement, self.interval)} % of {self.pairs:,} pairs ({', '.join(details)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +135,7 @@ class JudgeGrades:
         benchmark: The title of the task's benchmark.
         judge: The judge's model, or else its kind.
         exams: The exams to show, the most telling first; empty if the judge is ungraded.
-        command: The command that grades this judge; empty if there is none, or if it is graded.
+        command: The command that grades this judge; empty if there is none.
     """
 
     benchmark: str
@@ -177,14 +154,12 @@ class JudgeGrades:
     @property
     def short_text(self) -> str:
         """The grade for a cell that names the judge."""
-        if self.exams:
-            return f"agreement with people {percent_cell(self.exams[0].grade.agreement.value)} %"
-        return "ungraded"
+        return f"agreement with people {percent_cell(self.exams[0].agreement)} %" if self.exams else "ungraded"
 
     def as_json(self) -> dict[str, object]:
-        """Benchmark, judge and grades for programs; the names are those of `judge-exam --json`."""
+        """Benchmark, judge and exams for programs."""
         exams = [exam.model_dump(mode="json") for exam in self.exams]
-        return {"benchmark": self.benchmark, "judge": self.judge, "grades": exams}
+        return {"benchmark": self.benchmark, "judge": self.judge, "exams": exams}
 
 
 def judge_lines(judges: Iterable[JudgeGrades]) -> tuple[str, ...]:
@@ -212,29 +187,28 @@ class StoredGrades:
         judges = []
         for logged in (part for signature in task_run.signatures for part in _judges_in(signature)):
             fields = signature_fields(logged)
-            exams = _chosen(self._exams_of(logged), task_run.benchmark.name)
             judges.append(
                 JudgeGrades(
                     benchmark=task_run.benchmark.title,
                     judge=short_name(fields.get("model") or fields["judge"]),
-                    exams=exams,
-                    command="" if exams else _command(fields),
+                    exams=_chosen(self._exams_of(logged), task_run.benchmark.name),
+                    command=_command(fields),
                 )
             )
         return tuple(dict.fromkeys(judges))
 
     def _exams_of(self, logged: str) -> tuple[StoredExam, ...]:
-        """The exams of a judge from the beginning of its logged signature, the best last."""
+        """The exams of the judge with whose signature a logged one begins, the best last."""
         fields = logged.split("|")
         ends = [end for end, field in enumerate(fields) if field.partition(":")[0] in _BEHIND_JUDGE]
-        for judge in ("|".join(fields[:end]) for end in (len(fields), *reversed(ends))):
+        judges = ["|".join(fields[:end]) for end in (len(fields), *reversed(ends))]
+        for judge in judges:
             if judge not in self._exams:
-                files = exam_path(judge, "", self._environment).parent.glob("*.json")
-                exams = [exam for file in sorted(files, key=_modified_s) if (exam := _read(file, judge))]
-                self._exams[judge] = tuple(sorted(exams, key=lambda exam: exam.grade.judged))
-            if self._exams[judge]:
-                return self._exams[judge]
-        return ()
+                files = filter(Path.is_file, exam_path(judge, "", self._environment).parent.glob("*.json"))
+                by_age = sorted(files, key=lambda file: file.stat().st_mtime)
+                exams = (exam for file in by_age if (exam := _read(file, judge)))
+                self._exams[judge] = tuple(sorted(exams, key=lambda exam: exam.judged))
+        return next(filter(None, map(self._exams.__getitem__, judges)), ())
 
 
 def _judges_in(signature: str) -> Iterator[str]:
@@ -249,25 +223,16 @@ def _judges_in(signature: str) -> Iterator[str]:
 
 def _chosen(exams: Sequence[StoredExam], benchmark: str) -> tuple[StoredExam, ...]:
     methods = (benchmark, COMPARE)
-    best = {(exam.method, exam.set.title): exam for exam in exams if exam.method in methods}
-    ordered = sorted(best.values(), key=lambda exam: (methods.index(exam.method), -exam.set.pairs, exam.set.title))
-    return tuple(ordered[:_MAX_SHOWN])
+    best = {(exam.method, exam.set_title): exam for exam in exams if exam.method in methods}
+    return tuple(sorted(best.values(), key=lambda exam: (methods.index(exam.method), -exam.pairs))[:_MAX_SHOWN])
 
 
 def _command(fields: Mapping[str, str]) -> str:
     """The command that grades a judge; empty for replayed replies and for judges of other packages."""
-    if "replayed" in fields:
-        return ""
     words = {"mmie_score": "mmie_score", "openai": f"openai:{fields.get('model', '')}"}.get(fields["judge"], "")
-    server = ",base_url=..." if "host" in fields else ""
-    return f"mmie-tasks judge-exam {shlex.quote(words + server)}" if words else ""
-
-
-def _modified_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0
+    if not words or "replayed" in fields:
+        return ""
+    return f"mmie-tasks judge-exam {shlex.quote(f'{words},base_url=...' if 'host' in fields else words)}"
 
 
 def _read(path: Path, judge: str) -> StoredExam | None:
@@ -277,8 +242,8 @@ def _read(path: Path, judge: str) -> StoredExam | None:
     except (OSError, ValidationError) as error:
         problem = error.strerror if isinstance(error, OSError) else "it is not a grade as `judge-exam` stores it"
     else:
-        if exam.judge == judge and exam.grade.judged:
+        if exam.judge == judge:
             return exam
-        problem = "it is of another judge" if exam.judge != judge else "it has no verdicts"
+        problem = "it is of another judge"
     logger.warning(f"`{path}` is ignored: {problem}.")
     return None
