@@ -97,9 +97,13 @@ class GradedRequest(CheckedRequest):
 
     Attributes:
         grade: Every verdict on the replies, on the benchmark's own scale.
+        cut_images: Images of the answer that the benchmark's prompt does not show.
+        cut_texts: Texts of the answer that it does not show.
     """
 
     grade: Callable[[JudgeResult], Verdicts]
+    cut_images: int = 0
+    cut_texts: int = 0
 
 
 def _verdict(reply: JudgeReply | None, failure: Unscored | None, read: ReplyReader) -> Verdict:

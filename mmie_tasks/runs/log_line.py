@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar, get_args
 
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict, Verdicts
@@ -12,7 +13,7 @@ from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import read_digits
 from mmie_tasks.judging.expected import ExpectedScore
 from mmie_tasks.judging.requests import JudgeResult
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record
+from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record, Segments
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
@@ -206,6 +207,21 @@ def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
         )
         for segment in value
     )
+
+
+def parts(segments: Segments) -> tuple[str | Path, ...]:
+    """Texts and image files of segments in their order, for a request to a judge.
+
+    Raises:
+        BadRecord: An image could not be used, or its file is gone.
+    """
+    content: list[str | Path] = []
+    for segment in segments:
+        content += [segment.text] if segment.text else []
+        if segment.problem or (segment.image is not None and not Path(segment.image).is_file()):
+            raise BadRecord(f"bad_image: `{(segment.image or '')[:200]}`: {segment.problem or 'there is no such file'}")
+        content += [Path(segment.image)] if segment.image else []
+    return tuple(content)
 
 
 def question(line: Line, images: Sequence[str] | None) -> tuple[LoggedSegment, ...]:

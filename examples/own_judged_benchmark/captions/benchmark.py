@@ -14,7 +14,7 @@ from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Metric, Scale
+from mmie_tasks.runs.benchmark import Benchmark, Line, LoggedSample, Metric, Scale, Segments
 from mmie_tasks.runs.rows import RunnerTable, aggregation
 
 REQUEST = "How well does the sentence describe the picture? Reply with a reason and a last line `Score: N`, 0 to 5."
@@ -72,9 +72,20 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> Mapping[s
         return make_rows(Judged(verdicts=Verdicts.unscored("no_answer", failure)))
     if unseen := OPENER.failure(doc["id"]):
         return make_rows(Judged(verdicts=Verdicts.unscored("bad_image", unseen)))
-    parts = (f"{REQUEST}\n\nSentence: {results[0]}", picture(doc))
-    request = GradedRequest(request=JudgeRequest(parts=parts, max_tokens=300), grade=grade)
+    request = request_for(results[0], [picture(doc)])
     return JUDGE.submit(PendingSample(request=request, make_rows=make_rows, metrics=TABLE.names))
+
+
+def request_for(sentence: str, pictures: Sequence[Path]) -> GradedRequest:
+    """The request to the judge, and the reader of its reply."""
+    parts = (f"{REQUEST}\n\nSentence: {sentence}", *pictures)
+    return GradedRequest(request=JudgeRequest(parts=parts, max_tokens=300), grade=grade)
+
+
+def judge_request(question: Segments, answer: Segments, _line: Line | None) -> GradedRequest:
+    """The request for a logged sample whose answer was changed, or for a question that is no sample."""
+    pictures = [part for part in log_line.parts(question + answer) if isinstance(part, Path)]
+    return request_for("\n".join(segment.text for segment in answer), pictures)
 
 
 def signature(doc: Mapping[str, Any]) -> str:
@@ -95,6 +106,7 @@ BENCHMARK = Benchmark(
     read_line=partial(log_line.sample, full_marks=SCALE.full_marks, groups=("category",)),
     reread=partial(log_line.reread, grade=grade, full_marks=SCALE.full_marks),
     judge=JUDGE,
+    judge_request=judge_request,
     provenance=provenance,
     signature=signature,
 )

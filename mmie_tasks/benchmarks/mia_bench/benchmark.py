@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count, zip_longest
+from pathlib import Path
 
 from mmie_tasks.benchmarks.mia_bench import assets, metrics, task
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
-from mmie_tasks.benchmarks.mia_bench.sample import TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
 from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judging.requests import JudgeResult
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
@@ -21,6 +23,7 @@ from mmie_tasks.runs.benchmark import (
     LoggedSegment,
     Record,
     ScoreKind,
+    Segments,
 )
 from mmie_tasks.runs.log_line import NOT_LOGGED
 
@@ -74,6 +77,59 @@ def rerecord(line: Line) -> Record:
     if sample is None or (result := _result(record, sample)) is None:
         return record
     return {**record, **metrics.graded_fields(sample, grade(sample, result), result.last_text)}
+
+
+def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
+    """The request for any question and answer in the official text; see `Benchmark.judge_request`.
+
+    Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer show where they stand.
+    Without a line there are such marks in the question, too, and its text is the instruction and the only component,
+    worth 10 points.
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark, or lacks components.
+        DataBroken: The installed runner does not have the official text.
+    """
+    task.check_prompt()
+    question_parts, answer_parts = log_line.parts(question), log_line.parts(answer)
+    images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
+    first_number = sum(isinstance(part, Path) for part in question_parts) + 1
+    sample = _pair_sample(_marked(question_parts, 1)) if line is None else _logged_sample(question, line)
+    return task.graded_request(sample, _marked(answer_parts, first_number), images)
+
+
+def _marked(parts: Sequence[str | Path], first_number: int) -> str:
+    """Texts, one per line, with marks in the place of images.
+
+    >>> _marked(("Cut.", Path("a.png"), "Fold."), 2).splitlines()
+    ['Cut.', '[picture 2]', 'Fold.']
+    """
+    numbers = count(first_number)
+    return "\n".join(part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts)
+
+
+def _pair_sample(instruction: str) -> Sample:
+    """A question that is no sample of the benchmark."""
+    return Sample(
+        id="",
+        instruction=instruction,
+        type=TYPES[0],
+        components=(instruction,),
+        weights=(10,),
+        categories=CATEGORIES[:1],
+    )
+
+
+def _logged_sample(question: Segments, line: Line) -> Sample:
+    """The sample of a line, with the instruction of a question, which is the sample's own or another."""
+    record = _record(line)
+    sample = _sample(record)
+    if sample is None or len(sample.components) != len(sample.categories):
+        raise BadRecord("the components of the instruction are not in this log")
+    instruction = "\n".join(segment.text for segment in question if segment.text)
+    if question == _question(line, record):
+        instruction = log_line.optional_text(record, "instruction") or instruction
+    return replace(sample, instruction=instruction)
 
 
 def _result(record: Record, sample: Sample) -> JudgeResult | None:
@@ -182,6 +238,7 @@ BENCHMARK = Benchmark(
     notes=metrics.notes,
     published={"mia_bench": 400},
     judge=task.JUDGE,
+    judge_request=judge_request,
     assets=assets.assets,
     check_data=task.check_data,
     provenance=task.provenance,

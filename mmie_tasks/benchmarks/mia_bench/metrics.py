@@ -72,6 +72,7 @@ def record(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
         "weights": list(sample.weights),
         "contradictory": sample.contradictory,
         "asked": list(sample.components),
+        "instruction": sample.instruction,
         **graded_fields(sample, verdicts, reply),
     }
 

@@ -166,9 +166,9 @@ def check(make: PromptMaker) -> None:
             raise OfficialTextChanged("The runner's MIA-Bench prompt changes the response.")
 
 
-def parts(text: str, image: Path) -> tuple[str | Path, ...]:
+def parts(text: str, *images: Path) -> tuple[str | Path, ...]:
     """The content of a request in the order of the notebook (cell 11): the text, then the image."""
-    return (text, image)
+    return (text, *images)
 
 
 def _sha256(text: str) -> str:

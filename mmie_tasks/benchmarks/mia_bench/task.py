@@ -157,11 +157,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
 
     if (verdicts := _unscored(sample, doc, results)) is not None:
         return make_rows(Judged(verdicts=verdicts))
-    request = GradedRequest(
-        request=request_of(doc, str(results[0])),
-        is_impossible=lambda reply: is_impossible(sample, reply),
-        grade=functools.partial(grade, sample),
-    )
+    request = graded_request(sample, str(results[0]), [Path(doc["image"])])
     pending = PendingSample(request=request, make_rows=make_rows, metrics=metrics.TABLE.names)
     return JUDGE.submit(pending, plain=plain_score)
 
@@ -188,9 +184,18 @@ def _unscored(sample: Sample, doc: Doc, results: Sequence[object]) -> Verdicts |
 
 def request_of(doc: Doc, answer: str) -> JudgeRequest:
     """The request for an answer: the official text, then the image."""
-    sample = Sample.from_doc(doc)
+    return graded_request(Sample.from_doc(doc), answer, [Path(doc["image"])]).request
+
+
+def graded_request(sample: Sample, answer: str, images: Sequence[Path]) -> GradedRequest:
+    """The official text with an answer, then images, and the readers of the reply."""
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
-    return JudgeRequest(parts=prompts.parts(prompts.official(text), Path(doc["image"])), max_tokens=prompts.MAX_TOKENS)
+    parts = prompts.parts(prompts.official(text), *images)
+    return GradedRequest(
+        request=JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS),
+        is_impossible=functools.partial(is_impossible, sample),
+        grade=functools.partial(grade, sample),
+    )
 
 
 def provenance(doc: Doc) -> str:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mmie_tasks.benchmarks.mmie import assets, data, export, metrics, request, task
 from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
 from mmie_tasks.core.verdict import Verdict
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.runs import log_line
-from mmie_tasks.runs.benchmark import BadRecord, Benchmark, Line, LoggedSample, PublishedRow, Record
+from mmie_tasks.runs.benchmark import (
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    PublishedRow,
+    Record,
+    Segments,
+)
 
 _FACTS = {
     "shape": "shape of the answer",
@@ -69,6 +80,49 @@ def rerecord(line: Line) -> Record:
     if replies := log_line.replies(record):
         return {**record, **metrics.graded_fields(task.grade(log_line.judge_result(replies)))}
     return record
+
+
+def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
+    """The request for any question and answer, assembled as in a run; see `Benchmark.judge_request`.
+
+    Without a line the template is that of situational analysis (SA).
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark, or the official script sends no such request.
+        MmieTasksError: The templates are not available.
+    """
+    record = {} if line is None else _record(line)
+    logged = None if line is None else read_line(line)
+    if logged and answer == logged.answer and not record.get("answer"):
+        answer = log_line.segments(record, "answer") or ()
+    sample = Sample(
+        id=logged.id if logged else "",
+        index=0,
+        row=0,
+        category=str(record.get("category", "SA")),
+        field="",
+        question=_segments(question, record, "question"),
+        gold=_segments([replace(segment, image=None) for segment in logged.gold], record, "gold") if logged else (),
+    )
+    built = request.request_for(sample, _segments(answer, record, "answer"))
+    if built.request is None:
+        raise BadRecord(f"{built.reason}: {built.detail}")
+    cut_images, cut_texts = built.cut_images, built.cut_texts
+    return GradedRequest(request=built.request, grade=task.grade, cut_images=cut_images, cut_texts=cut_texts)
+
+
+def _segments(segments: Sequence[LoggedSegment], record: Record, name: str) -> tuple[Segment, ...]:
+    """Segments for the assembly, in which an empty text ends a line and an absent one does not.
+
+    A logged segment has an empty text in both cases; the record says which it is at this position.
+    """
+    rows = record.get(name)
+    texts = [row.get("text") for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    log_line.parts(tuple(segments))  # every image is a file
+    return tuple(
+        Segment(segment.text or ("" if "" in texts[position : position + 1] else None), segment.image)
+        for position, segment in enumerate(segments)
+    )
 
 
 def subsets(task_name: str, samples: Sequence[LoggedSample]) -> Mapping[str, frozenset[str]]:
@@ -139,6 +193,7 @@ BENCHMARK = Benchmark(
     },
     published_rows=PUBLISHED_ROWS,
     judge=task.JUDGE,
+    judge_request=judge_request,
     assets=assets.assets,
     check_data=task.check_data,
     provenance=task.provenance,

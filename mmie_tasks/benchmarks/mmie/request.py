@@ -45,6 +45,8 @@ class BuiltRequest:
         detail: The reason for people.
         facts: Counts about the request and the answer.
         answer: The answer's segments as the log has them.
+        cut_images: Existing images of the answer that the limit removed.
+        cut_texts: Texts of the answer that the limit removed.
     """
 
     request: JudgeRequest | None = None
@@ -52,6 +54,8 @@ class BuiltRequest:
     detail: str = ""
     facts: RequestFacts
     answer: Sequence[Mapping[str, object]] = ()
+    cut_images: int = 0
+    cut_texts: int = 0
 
     def withdrawn(self, reason: UnscoredReason, detail: str) -> BuiltRequest:
         """The same answer without a request."""
@@ -154,6 +158,17 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         return BuiltRequest(reason="unavailable", detail=str(error).partition("\n")[0], facts=facts)
 
 
+def request_for(sample: Sample, answer: Sequence[Segment]) -> BuiltRequest:
+    """The request for an answer whose images are files.
+
+    Raises:
+        MmieTasksError: The templates are not available, or the assembly's setting is invalid.
+    """
+    files = [check_image(Path(segment.image)) if segment.image else None for segment in answer]
+    segments = [ResolvedSegment(segment.text, segment.image, file) for segment, file in zip(answer, files, strict=True)]
+    return _built(sample, RequestFacts(), segments)
+
+
 def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
     """The facts with the tokens of the request that the judge reports with its reply, if any."""
     if reply is None or not reply.usage.input_tokens:
@@ -197,6 +212,8 @@ def _built(sample: Sample, facts: RequestFacts, segments: Sequence[ResolvedSegme
         request=JudgeRequest(parts=assembled.parts, max_tokens=prompts.MAX_TOKENS, wants_digits=True),
         facts=_facts(facts, checked, assembled, segments, files),
         answer=list(map(_logged, segments)),
+        cut_images=assembled.cut_images,
+        cut_texts=assembled.cut_texts,
     )
     if assembled.left_out:
         return built.withdrawn("left_out", f"{len(assembled.images)} images: the official script takes up to 4")

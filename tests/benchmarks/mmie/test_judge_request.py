@@ -1,0 +1,153 @@
+"""MMIE's request for a question and an answer from a log, or from a pair that is no sample of MMIE."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.judge_server import JudgeServer, judge_server
+from support.mmie_data import conversation, draw, folder, segment
+from support.mmie_judge import by_category, words
+
+from mmie_tasks.benchmarks.mmie import task
+from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.core.verdict import Scored
+from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.judging import session
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import judge_together, shared_judge
+from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
+
+ROWS = [
+    conversation("SA-0", [segment("Begin.", "images/a.png"), segment("", "images/b.png")], "So."),
+    conversation("PBL-1", [segment(None, "images/a.png"), segment("")], "So."),
+    conversation("MSR-2", "How much?", [segment("7", "images/gone.png"), segment("more")]),
+]
+STEPS = json.dumps([segment("Step.", "0.png"), segment("", "1.png"), segment(None, "2.png"), segment("Done.")])
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with judge_server(by_category) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: JudgeServer) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MMIE_PROMPTS", "MMIE_ASSEMBLY", "MMIE_TASKS_SYNC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(session, "_open_judges", {})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_DATA", str(folder(tmp_path / "data", ROWS)))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:judge-model,base_url={server.url}")
+    (tmp_path / "data" / "images" / "gone.png").unlink()
+    for number in range(3):
+        draw(tmp_path / f"{number}.png", number)
+
+
+def logged_line(row: int, answer: str) -> dict[str, Any]:
+    """The line of a judged answer, as in a log."""
+    doc = task.process_docs(SimpleNamespace(config_name="all"))[row]
+    rows = dict(task.process_results(doc, [answer]).items())
+    line: dict[str, Any] = json.loads(json.dumps({"filtered_resps": answer, "target": "", **rows}))
+    return line
+
+
+def request_of(line: dict[str, Any]) -> GradedRequest:
+    sample = BENCHMARK.read_line(line)
+    assert BENCHMARK.judge_request is not None
+    return BENCHMARK.judge_request(sample.question, sample.answer, line)
+
+
+def pair_request(question: tuple[LoggedSegment, ...], answer: tuple[LoggedSegment, ...]) -> GradedRequest:
+    assert BENCHMARK.judge_request is not None
+    return BENCHMARK.judge_request(question, answer, None)
+
+
+@pytest.mark.parametrize("row", range(len(ROWS)), ids=[row["id"] for row in ROWS])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("Plain.", id="text"),
+        pytest.param(STEPS, id="steps-with-an-empty-and-an-absent-text"),
+        pytest.param("", id="empty"),
+        pytest.param("<think>on and on", id="only-thinking"),
+        pytest.param("[PREDICTIONS_NOT_TEXT] []", id="saved-without-segments"),
+        pytest.param("URI", id="image-in-the-answer"),
+    ],
+)
+def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer: str, server: JudgeServer) -> None:
+    if answer == "URI":
+        uri = f"data:image/png;base64,{base64.b64encode(Path('0.png').read_bytes()).decode()}"
+        answer = json.dumps([segment("Look.", uri)])
+    line = logged_line(row, answer)
+    assert len(server.asked) == 1
+    request = request_of(line)
+    [result] = judge_together(shared_judge(task.JUDGE.choice(), os.environ), [request], "")
+    assert result.reply is not None
+    assert result.reply.cached
+    assert len(server.asked) == 1
+    assert request.grade(result).official == BENCHMARK.read_line(line).official
+
+
+def test_another_answer_is_put_into_the_samples_own_template() -> None:
+    line = logged_line(2, "7")
+    assert BENCHMARK.judge_request is not None
+    request = BENCHMARK.judge_request(BENCHMARK.read_line(line).question, (LoggedSegment("8"),), line).request
+    assert request.parts == (
+        "Rate the sum.### Question\nHow much?\n\n### Answer\n8\n\n### Correct Answer\nIt is 7\n### Feedback\n",
+    )
+
+
+def test_a_question_that_is_no_sample_gets_the_template_of_situational_analysis_and_its_reader() -> None:
+    image = Path("0.png").absolute()
+    request = pair_request((LoggedSegment("Why?"),), (LoggedSegment("So:", str(image)), LoggedSegment("and so on.")))
+    before = "Rate the tale.### Question\nWhy?\n\n### Answer\nSo:\nImage-0: "
+    assert request.request.parts == (before, image, "\nand so on.\n\n### Feedback\n")
+    assert request.request.wants_digits
+    result = JudgeResult(reply=JudgeReply(text="### Score\n4", model="m"))
+    assert request.grade(result).official == Scored(4.0, "4")
+
+
+def test_what_the_limit_on_images_cuts_is_counted() -> None:
+    images = [LoggedSegment(f"Step {number}.", str(Path(f"{number}.png").absolute())) for number in (0, 1, 2)]
+    request = pair_request((images[0],), (*images, LoggedSegment("Done.")))
+    assert (request.cut_images, request.cut_texts) == (1, 2)
+    uncut = pair_request((images[0],), (*images[:2],))
+    assert (uncut.cut_images, uncut.cut_texts) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("segments", "message"),
+    [
+        pytest.param([LoggedSegment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"),
+        pytest.param([LoggedSegment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"),
+        pytest.param([LoggedSegment(image="words.json")], "bad_image.*words.json", id="no-image"),
+    ],
+)
+def test_an_image_that_cannot_be_shown_is_an_error(segments: list[LoggedSegment], message: str) -> None:
+    with pytest.raises(BadRecord, match=message):
+        pair_request((LoggedSegment("Why?"),), tuple(segments))
+    with pytest.raises(BadRecord, match=message):
+        pair_request(tuple(segments), (LoggedSegment("So."),))
+
+
+def test_a_question_that_the_official_script_leaves_out_is_an_error() -> None:
+    image = LoggedSegment(image=str(Path("0.png").absolute()))
+    with pytest.raises(BadRecord, match="left_out: 5 images"):
+        pair_request((image,) * 5, (LoggedSegment("So."),))
+
+
+def test_a_line_of_another_benchmark_is_an_error() -> None:
+    assert BENCHMARK.judge_request is not None
+    with pytest.raises(BadRecord, match="not a sample of MMIE"):
+        BENCHMARK.judge_request((), (), {"coverage": {"id": "1", "category": "scene"}})
