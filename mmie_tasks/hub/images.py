@@ -52,8 +52,8 @@ def inside(folder: Path, relative: str) -> Path:
             is_inside = path.resolve().is_relative_to(folder.resolve())
     if not is_inside or name.startswith("../"):
         raise DataBroken(
-            f"The dataset names the image {relative!r}, which is not a file inside `{folder}`.",
-            hint="image names are relative to that folder; put the file there and correct the name",
+            f"The dataset names {relative!r}, which is not a file inside `{folder}`.",
+            hint="names are relative to that folder; put the file there and correct the name",
         )
     return path
 

@@ -15,6 +15,7 @@ from typing import get_args
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import parse_choice, with_judge_args
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
@@ -42,7 +43,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         The grade as text or JSON; or, if the user interrupts, the exit status 130.
 
     Raises:
-        MmieTasksError: An option is invalid, the judge cannot be used, or the set could not be loaded.
+        MmieTasksError: An option is invalid, the judge cannot be used or gave no verdict at all, or the set could not
+            be loaded.
     """
     options = _parser().parse_args(arguments)
     if bool(options.judge) == bool(options.verdicts):
@@ -54,7 +56,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
     if options.verdicts:
         _refuse_judge_options(options)
         exam = _published(Path(options.verdicts).expanduser(), load_set(options.set, folder, environment))
-        return as_json(exam) if options.json else _as_text(exam)
+        return _printed(exam, is_json=options.json)
     shared = _open(options.judge, options.judge_args, environment)
     if options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
@@ -64,7 +66,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. The replies so far are in the cache: the same command asks for the rest.\n")
         return 130
-    return as_json(exam) if options.json else _as_text(exam)
+    return _printed(exam, is_json=options.json)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -165,6 +167,21 @@ def _reasons(judgements: Iterable[Judgement]) -> Mapping[str, int]:
     return Counter(judgement.why_not for judgement in judgements if judgement.a_wins is None)
 
 
+def _printed(exam: Exam, *, is_json: bool) -> str:
+    """The exam as JSON or text.
+
+    Raises:
+        JudgeMisconfigured: The judge gave no verdict at all.
+    """
+    if not exam.grade.judged:
+        reasons = f"{listed(_shortened(exam.why_not))}. The first: {short_name(next(iter(exam.why_not)))}"
+        raise JudgeMisconfigured(
+            f"The judge gave no verdict on {counted(exam.grade.asked, 'comparison')}: {reasons}",
+            hint="the same command sends requests that failed again; a judge whose replies cannot be read has no grade",
+        )
+    return as_json(exam) if is_json else _as_text(exam)
+
+
 def _as_text(exam: Exam) -> str:
     """A table of the grade, one by subset, and what they were computed from."""
     verdict_set = exam.verdict_set
@@ -172,7 +189,7 @@ def _as_text(exam: Exam) -> str:
     rows = [
         [name, *("" if share is None else _cell(share) for share in columns), f"{next(filter(None, columns)).n:,}"]
         for name, columns in shares.items()
-        if any(share is not None and share.n for share in columns) or not exam.grade.judged
+        if any(share is not None and share.n for share in columns)
     ]
     subsets = [[short_name(name), _cell(share), f"{share.n:,}"] for name, share in exam.grade.by_subset.items()]
     names_by_reason: defaultdict[str, list[str]] = defaultdict(list)

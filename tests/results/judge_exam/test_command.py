@@ -21,6 +21,7 @@ from support.opening_folder import ALWAYS_FIRST, FAIR, MORE_PICTURES, shown_answ
 
 from mmie_tasks.core.errors import MmieTasksError
 from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judging import session
 from mmie_tasks.results.judge_exam.command import run
 from mmie_tasks.results.table import run as run_table
@@ -128,15 +129,21 @@ def test_failed_requests_lower_the_coverage_and_not_the_agreement(exam: Exam, se
     assert len(server.asked) == 36
 
 
-def test_a_reply_without_verdict_is_counted_with_its_reason(
-    exam: Exam, server: JudgeServer, environment: dict[str, str]
+def test_a_reply_without_verdict_is_counted_with_its_reason(exam: Exam, server: JudgeServer) -> None:
+    server.says(lambda body: FAIR(body) if len(server.asked) == 24 else "I like both.")
+    output = exam(judge_args="max_concurrency=1")
+    assert "Coverage 4.17 %: 1 of 24 comparisons have a verdict. Without verdict: unparsed (23)." in output
+    assert "another verdict in the other order: no pair has verdicts in both orders." in " ".join(output.split())
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_judge_without_any_verdict_is_an_error_with_the_reasons_and_has_no_grade(
+    exam: Exam, server: JudgeServer, environment: dict[str, str], words: list[str]
 ) -> None:
     server.says("I like both.")
-    output = exam()
-    assert "Coverage 0.00 %: 0 of 24 comparisons have a verdict. Without verdict: unparsed (24)." in output
-    assert re.search(r"\| agreement with people +\| +n/a \|", output)
-    assert "- agreement with people, agreement with A shown first, " in output
-    assert ": the judge gave no verdict." in " ".join(output.split())
+    reasons = r"no verdict on 24 comparisons: unparsed \(24\)\. The first: unparsed: the last line is not a"
+    with pytest.raises(JudgeMisconfigured, match=rf"{reasons}[\s\S]*hint: "):
+        exam(*words)
     assert not list(Path(environment["MMIE_TASKS_CACHE"]).glob("judge_exams/*"))
 
 
