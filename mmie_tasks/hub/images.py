@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import posixpath
+import re
 import struct
 import threading
 import zlib
@@ -26,6 +27,15 @@ _DECODE_ERRORS = (
     RuntimeError,  # AVIF
 )
 
+_IMAGE_STARTS = {
+    ".png": rb"\x89PNG\r\n\x1a\n",
+    ".jpg": rb"\xff\xd8\xff",  # also MPO, with several images
+    ".gif": rb"GIF8",
+    ".bmp": rb"BM",
+    ".tif": rb"II\*\x00|MM\x00\*",
+    ".webp": rb"(?s:RIFF.{4}WEBP)",
+    ".avif": rb"(?s:.{4}ftyp.{0,20}avi[fs])",
+}
 _HINT = "look at it in an image viewer; if it is missing or damaged, unpack the published one in its place"
 _pillow_limit_lock = threading.Lock()
 
@@ -129,19 +139,7 @@ def image_suffix(content: bytes) -> str | None:
     >>> image_suffix(b"\xff\xd8\xff\xe0")
     '.jpg'
     """
-    if content[:4] == b"RIFF":
-        return ".webp" if content[8:12] == b"WEBP" else None
-    if content[4:12] == b"ftypavif":
-        return ".avif"
-    suffix_by_start = {
-        b"\x89PNG\r\n\x1a\n": ".png",
-        b"\xff\xd8\xff": ".jpg",
-        b"GIF8": ".gif",
-        b"BM": ".bmp",
-        b"II*\0": ".tif",
-        b"MM\0*": ".tif",
-    }
-    return next((s for start, s in suffix_by_start.items() if content.startswith(start)), None)
+    return next((suffix for suffix, start in _IMAGE_STARTS.items() if re.match(start, content)), None)
 
 
 def has_png_end(file: BinaryIO, path: Path) -> bool:

@@ -10,11 +10,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from loguru import logger
 
@@ -47,11 +45,6 @@ class Pin:
     size_bytes: int
     sha256: str
     local: str
-
-    @property
-    def public_url(self) -> str:
-        """The address without user, password and query: they may be keys."""
-        return _redacted(self.url)
 
     def holds(self, content: bytes) -> bool:
         """Whether the content is the file's."""
@@ -132,51 +125,33 @@ def _download(pin: Pin, environment: Mapping[str, str], retry: RetryPolicy) -> b
             break
         except _FetchFailed as error:
             if not error.again or attempt + 1 == retry.tries:
-                raise _missing(f"{pin.public_url}: {error}", pin) from error
+                raise _missing(f"{pin.url}: {error}", pin) from error
             logger.info(f"{pin.name}: {error}; trying again.")
             time.sleep(retry.backoff_s * 2**attempt)
-    logger.info(f"{pin.name} were downloaded from {pin.public_url}.")
+    logger.info(f"{pin.name} were downloaded from {pin.url}.")
     return content
 
 
 def _try(pin: Pin, retry: RetryPolicy) -> bytes:
-    """One try, through redirects.
+    """One try. A redirect may lead anywhere: the content is known.
 
     Raises:
         _FetchFailed: It failed.
     """
     import httpx
 
-    url, deadline = pin.url, time.monotonic() + retry.whole_s
+    deadline = time.monotonic() + retry.whole_s
     headers = {"Accept-Encoding": "identity"}  # the hash is of the file's own bytes
+    client = httpx.Client(timeout=retry.timeout_s, headers=headers, follow_redirects=True, max_redirects=_REDIRECTS)
     try:
-        with httpx.Client(timeout=retry.timeout_s, headers=headers) as client:
-            for _ in range(_REDIRECTS + 1):
-                with client.stream("GET", url, follow_redirects=False) as response:
-                    if not response.has_redirect_location:
-                        return _content(response, pin, deadline)
-                    url = _next(response)
-    except httpx.InvalidURL as error:
-        raise _FetchFailed("it is no web address", again=False) from error
+        with client, client.stream("GET", pin.url) as response:
+            return _content(response, pin, deadline)
+    except httpx.TooManyRedirects as error:
+        raise _FetchFailed("too many redirects", again=False) from error
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise _FetchFailed("it redirects to no web address", again=False) from error
     except httpx.HTTPError as error:
         raise _FetchFailed(connection_problem(error), again=True) from error
-    raise _FetchFailed("too many redirects", again=False)
-
-
-def _next(response: httpx.Response) -> str:
-    """The target of a redirect: only to https, or from this machine to itself."""
-    target = response.url.join(response.headers["location"])
-    is_local = _is_loopback(response.url.host) and _is_loopback(target.host)
-    if target.scheme == "https" or (target.scheme == "http" and is_local):
-        return str(target)
-    raise _FetchFailed(f"it redirects to {_redacted(str(target))}, which is not https", again=False)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
@@ -199,10 +174,5 @@ def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
 def _missing(problem: str, pin: Pin) -> DataMissing:
     return DataMissing(
         f"{pin.name} could not be downloaded: {problem}.",
-        hint=f"connect and run again (the file is then cached), or {pin.local} a copy of {pin.public_url}",
+        hint=f"connect and run again (the file is then cached), or {pin.local} a copy of {pin.url}",
     )
-
-
-def _redacted(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

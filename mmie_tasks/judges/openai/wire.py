@@ -30,6 +30,7 @@ from mmie_tasks.http.client import (
 )
 from mmie_tasks.http.rate_limit import quota_reset_s
 from mmie_tasks.http.retries import Failure, Success
+from mmie_tasks.hub.images import image_suffix
 from mmie_tasks.judges.base import (
     DigitToken,
     JudgeError,
@@ -240,26 +241,14 @@ def top_logprobs_of(request: JudgeRequest, settings: Settings, dialect: Dialect)
     return dialect.top_logprobs if is_of_use else 0
 
 
-_SIGNATURES = {
-    "image/png": rb"\x89PNG\r\n\x1a\n",
-    "image/jpeg": rb"\xff\xd8\xff",  # also MPO, with several images
-    "image/gif": rb"GIF8[79]a",
-    "image/bmp": rb"BM",
-    "image/tiff": rb"II\*\x00|MM\x00\*",
-    "image/webp": rb"(?s:RIFF.{4}WEBP)",
-    "image/avif": rb"(?s:.{4}ftyp.{0,20}avi[fs])",
-}
-
-
 def mime_type(content: bytes, path: Path) -> str:
     """The MIME type of an image, by its first bytes, or else by the file's suffix.
 
     >>> mime_type(b"GIF89a", Path("a.png"))
     'image/gif'
     """
-    for name, signature in _SIGNATURES.items():
-        if re.match(signature, content):
-            return name
+    if suffix := image_suffix(content):
+        return {".jpg": "image/jpeg", ".tif": "image/tiff"}.get(suffix, f"image/{suffix[1:]}")
     return mimetypes.guess_type(path.name)[0] or "application/octet-stream"
 
 

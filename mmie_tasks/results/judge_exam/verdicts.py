@@ -214,10 +214,10 @@ def opening(
     """
     if folder is None:
         path = cache_dir(environment) / "opening" / Path(OPENING_FILE).name
-        content, source = pinned_bytes(pin, path, environment, retry), pin.public_url
+        content, source = pinned_bytes(pin, path, environment, retry), pin.url
     else:
         path = folder if folder.is_file() else folder / OPENING_FILE
-        content = read_data_file(path, f"name a folder with `{OPENING_FILE}`, a copy of {pin.public_url}")
+        content = read_data_file(path, f"name a folder with `{OPENING_FILE}`, a copy of {pin.url}")
         source = _local_source(path, content, pin.sha256)
     rows = _parsed(path, content, TypeAdapter(tuple[_PeoplesRow, ...]))
     verdict_set = VerdictSet(

@@ -113,9 +113,8 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
         pytest.param(sends(CONTENT * 9000), "more than", 1, id="huge"),
         pytest.param(sends(b""), "0 bytes", 1, id="empty"),
         pytest.param(forwards("/again"), "too many redirects", 6, id="redirects-for-ever"),
-        pytest.param(forwards("http://192.0.2.1/p"), "not https", 1, id="redirect-to-http"),
-        pytest.param(forwards("file:///etc/passwd"), "not https", 1, id="redirect-to-a-file"),
-        pytest.param(forwards("http://[oops"), "", 1, id="redirect-to-nowhere"),
+        pytest.param(forwards("file:///etc/passwd"), "no web address", 1, id="redirect-to-a-file"),
+        pytest.param(forwards("http://[oops"), "", 3, id="redirect-to-nowhere"),
     ],
 )
 def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answer, message, tries):
@@ -128,7 +127,7 @@ def test_anything_else_is_missing_with_two_ways_out(server, home, tmp_path, answ
     assert (len(server.paths), stored_files(tmp_path)) == (tries, [])
 
 
-def test_a_redirect_on_this_machine_is_followed(server, home):
+def test_a_redirect_is_followed(server, home):
     server.gives(forwards("/elsewhere"), sends(CONTENT))
     assert fetch(home) == CONTENT
     assert server.paths == ["/p", "/elsewhere"]
@@ -137,14 +136,6 @@ def test_a_redirect_on_this_machine_is_followed(server, home):
 def test_the_bytes_are_asked_for_as_they_are(server, home):
     fetch(home)
     assert server.headers[0]["Accept-Encoding"] == "identity"
-
-
-def test_an_address_never_shows_its_password(server, home):
-    server.gives(sends(b"no", 404))
-    secret = home["SERVER"].replace("//", "//me:hush@") + "?token=hush"
-    with pytest.raises(DataMissing) as error:
-        fetch({**home, "SERVER": secret})
-    assert "hush" not in str(error.value)
 
 
 def test_nothing_listening_is_missing(home):
