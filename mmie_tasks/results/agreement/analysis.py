@@ -11,7 +11,6 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
-from mmie_tasks.core.tables import listed
 from mmie_tasks.results.agreement.measures import (
     ALL_MEASURES,
     GROUP_MEASURES,
@@ -24,6 +23,9 @@ from mmie_tasks.results.agreement.measures import (
 from mmie_tasks.results.agreement.ratings import Rater, Ratings, rating_rows
 from mmie_tasks.results.people import answer_digest
 from mmie_tasks.runs.benchmark import LoggedSample
+
+MAX_PAIRED_RATERS = 4
+"""With up to this many raters every pair is compared; with more, each with the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -236,6 +238,7 @@ class Agreement:
         reference: The name of the rater that the others are compared with.
         options: The scale, and how many resamples.
         with_reference: All other raters, compared with it.
+        other_pairs: All other pairs, where there are few raters.
         alphas: Of all raters first.
         group_pairs: With the reference, by group of samples.
         disputed: Samples that raters disagree on most, the worst first.
@@ -245,6 +248,7 @@ class Agreement:
     reference: str
     options: MeasureOptions
     with_reference: tuple[RaterPair, ...]
+    other_pairs: tuple[RaterPair, ...]
     alphas: tuple[RaterAlpha, ...]
     group_pairs: tuple[RaterPair, ...]
     disputed: tuple[DisputedSample, ...]
@@ -263,12 +267,19 @@ def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: 
         AnswersUnusable: No other rater has points of a sample that the reference has points of.
     """
     judges = [column for column in panel.columns if column.name not in reference.members]
+    raters = panel.ratings.raters
+    people = {rater.name for rater in raters if rater.kind == "person"}
+    # Without the reference, people are the reference of judges, else the earlier one.
+    ordered = sorted(panel.columns, key=lambda column: column.name not in people)
+    others = [column for column in ordered if column.name != reference.name]
+    other_pairs = combinations(others if len(ordered) <= MAX_PAIRED_RATERS else (), 2)
     with_reference = [_rater_pair(judge, reference, options) for judge in judges]
     if not any(pair.samples for pair in with_reference):
-        counts = [
-            f"{rater.name} has {len(rater.points)} (unscored: {listed(Counter(rater.unscored.values())) or 'none'})"
-            for rater in panel.ratings.raters
-        ]
+        counts = []
+        for rater in raters:
+            reasons = sorted(Counter(rater.unscored.values()).items())
+            listed = ", ".join(f"{number} {reason}" for reason, number in reasons)
+            counts.append(f"{rater.name} has {len(rater.points)} ({listed or 'none unscored'})")
         raise AnswersUnusable(
             f"No sample has points of {reference.name} and of another rater: {'; '.join(counts)}.",
             hint="check the judges' replies: `mmie-tasks report RUN`",
@@ -278,6 +289,7 @@ def analyse(panel: Panel, reference: RaterPoints, options: MeasureOptions, top: 
         reference=reference.name,
         options=options,
         with_reference=tuple(with_reference),
+        other_pairs=tuple(_rater_pair(judge, earlier, options) for earlier, judge in other_pairs),
         alphas=tuple(_alphas(panel, options)),
         group_pairs=tuple(_group_pairs(judges, reference, panel, options)),
         disputed=tuple(_disputed(panel, top)),
@@ -346,8 +358,11 @@ def _group_pairs(
 
 def _disputed(panel: Panel, top: int) -> list[DisputedSample]:
     points = panel.matrix
-    spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
-    order = np.lexsort((np.isnan(points).sum(axis=1), -spread))  # of equals, those with more raters, then ids
+    rated = np.isfinite(points)
+    highest = np.where(rated, points, -np.inf).max(axis=1)
+    lowest = np.where(rated, points, np.inf).min(axis=1)
+    spread = np.where(rated.sum(axis=1) >= 2, highest - lowest, 0).round(9)
+    order = np.lexsort((-rated.sum(axis=1), -spread))  # of equals, those with more raters, then ids
     return [
         DisputedSample(
             id=panel.ids[index],

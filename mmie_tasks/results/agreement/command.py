@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
-from mmie_tasks.core.tables import NO_VALUE, counted, listed, short_name, table
+from mmie_tasks.core.tables import NO_VALUE, counted, short_name, table
 from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse, panel_of, reference_of
 from mmie_tasks.results.agreement.measures import (
     DIFFERENCE_MEASURES,
@@ -90,6 +90,7 @@ def as_json(agreement: Agreement, score_kind: ScoreKind) -> str:
         "raters": list(map(_rater_json, ratings.raters)),
         "means": {mean.name: list(mean.members) for mean in panel.means},
         "with_reference": list(map(_pair_json, agreement.with_reference)),
+        "other_pairs": list(map(_pair_json, agreement.other_pairs)),
         "krippendorff_alpha": [
             {"who": a.raters, "n": a.samples, "measures": _measures_json(a.measures)} for a in agreement.alphas
         ],
@@ -169,10 +170,13 @@ def as_text(agreement: Agreement, score_kind: ScoreKind) -> str:
 
 def _measure_blocks(agreement: Agreement) -> Iterator[str]:
     heading = f"## Against {short_name(agreement.reference)}: the paper's table"
-    yield f"{heading}\n\n{_measure_table(agreement, PAPER_MEASURES)}"
+    yield f"{heading}\n\n{_measure_table(agreement, agreement.with_reference, PAPER_MEASURES)}"
     yield _rater_block(agreement)
-    yield f"## Ranks and chance\n\n{_measure_table(agreement, RANK_MEASURES)}"
-    yield f"## Differences\n\n{_measure_table(agreement, DIFFERENCE_MEASURES)}"
+    if agreement.other_pairs:
+        yield f"## The other pairs\n\n{_measure_table(agreement, agreement.other_pairs, PAPER_MEASURES)}"
+    pairs = [*agreement.with_reference, *agreement.other_pairs]
+    yield f"## Ranks and chance\n\n{_measure_table(agreement, pairs, RANK_MEASURES)}"
+    yield f"## Differences\n\n{_measure_table(agreement, pairs, DIFFERENCE_MEASURES)}"
 
 
 def _rater_block(agreement: Agreement) -> str:
@@ -188,20 +192,21 @@ def _rater_block(agreement: Agreement) -> str:
         mean = f"{sum(points) / len(points):.3f}" if points else NO_VALUE
         rows.append([short_name(rater.name), rater.kind, f"{len(points) + unscored:,}", f"{len(points):,}", mean])
         if unscored:
-            reasons = listed(Counter(rater.unscored.values()))
-            notes.append(f"- {rater.name}: {counted(unscored, 'sample')} without points: {reasons}")
+            by_reason = sorted(Counter(rater.unscored.values()).items())
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in by_reason)
+            notes.append(f"- {rater.name}: {counted(unscored, 'sample')} without points ({reasons})")
         notes += [f"- {rater.name}: {note}" for note in rater.notes]
     header = ["rater", "is a", "samples", "with points", "mean"]
     return f"## Raters\n\n{table(header, rows, text_columns=2, notes=notes)}"
 
 
-def _measure_table(agreement: Agreement, names: Sequence[str]) -> str:
+def _measure_table(agreement: Agreement, pairs: Sequence[RaterPair], names: Sequence[str]) -> str:
     """A table of pairs, and below it the reasons for missing values."""
     titles = measure_titles(agreement.options)
     header = ["judge", "reference", "n", *(titles[name] for name in names)]
     rows = []
     titles_by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for pair in agreement.with_reference:
+    for pair in pairs:
         cells = [pair.measures[name].cell(3) for name in names]
         rows.append([short_name(pair.judge), short_name(pair.reference), f"{pair.samples:,}", *cells])
         for name in names:
@@ -261,7 +266,7 @@ def _method_lines(agreement: Agreement) -> Iterator[str]:
     if resamples:
         fewer = {
             measurement.resamples
-            for pair in agreement.with_reference
+            for pair in (*agreement.with_reference, *agreement.other_pairs)
             for measurement in pair.measures.values()
             if 0 < measurement.resamples < resamples
         }
