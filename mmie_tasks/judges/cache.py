@@ -150,6 +150,11 @@ class CachedJudge:
                 outcomes.close()  # at once: it may hold connections
 
 
+def runs_in_process(judge: Judge) -> bool:
+    """Whether a judge's model runs in this process and takes its memory; a cache around the judge does not count."""
+    return isinstance(judge._judge if isinstance(judge, CachedJudge) else judge, InProcess)
+
+
 class _Access:
     """Runs accesses to a cache file until the first one that fails, which is logged."""
 

@@ -2,7 +2,8 @@
 
 In order of precedence: the launcher (``--launcher_args name=openai,model=...``, which
 ``mmie-tasks eval --judge`` is turned into), ``MMIE_TASKS_JUDGE``, the benchmark's default. The first
-two choose one judge for all benchmarks, one for each of some, or both: the named ones win.
+two choose one judge for all benchmarks, one for each of some, or both: the named ones win. In place of one judge there
+may be several, a panel.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +20,8 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judges.panel_choice import ChosenJudges, join_judges, judges_of, refuse_equal_judges
+from mmie_tasks.judges.registry import PANEL, JudgeChoice, parse_choice
 
 VARIABLE = "MMIE_TASKS_JUDGE"
 
@@ -32,49 +35,6 @@ DEFAULT = "default"
 """In ``--launcher_args``, the name that leaves benchmarks that are not named their own judge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeChoice:
-    """A judge by name, with its options as the user typed them.
-
-    Attributes:
-        name: One of `registry.names`.
-        options: Name to value, as text.
-        source: Where the choice was made, for messages.
-    """
-
-    name: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
-
-
-def parse_choice(text: str, source: str) -> JudgeChoice:
-    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; a first part without ``=`` is the model.
-
-    Raises:
-        SettingWrong: The text has another form.
-
-    >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
-    {'model': 'gpt-4o', 'timeout': '60'}
-    """
-    name, _, rest = text.strip().partition(":")
-    pairs = [pair.strip() for pair in rest.split(",") if pair.strip()]
-    if pairs and "=" not in pairs[0]:
-        pairs[0] = f"model={pairs[0]}"
-    options: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (name and key and equals) or key in options:
-            # The message does not repeat the pair: it may hold an API key.
-            raise SettingWrong(
-                f"{source} names a judge in an invalid form, at option {len(options) + 1}.",
-                hint="`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`, each option once",
-            )
-        options[key] = value
-    if not name:
-        raise SettingWrong(f"{source} names no judge.", hint=f"one of {registry.names()}")
-    return JudgeChoice(name=name, options=options, source=source)
-
-
 JudgeChoices: TypeAlias = Mapping[str, JudgeChoice]
 """Benchmark to its judge; `ALL_OTHERS` to the judge of those that are not named."""
 
@@ -82,22 +42,23 @@ JudgeChoices: TypeAlias = Mapping[str, JudgeChoice]
 def parse_choices(texts: Iterable[str], source: str) -> JudgeChoices:
     """Parse choices of the form ``JUDGE`` or ``BENCHMARK=JUDGE``, with a judge as `parse_choice` reads it.
 
+    Several judges for the same benchmarks are a panel.
+
     Raises:
-        SettingWrong: As `parse_choice`, or there are two judges for the same benchmarks.
+        SettingWrong: As `parse_choice`, or there is a panel beside another judge for the same benchmarks.
 
     >>> {name: choice.name for name, choice in parse_choices(["replay", "mmie=mmie_score"], "here").items()}
     {'': 'replay', 'mmie': 'mmie_score'}
     """
-    choices: dict[str, JudgeChoice] = {}
+    judges: dict[str, list[JudgeChoice]] = {}
     for text in texts:
         match = re.fullmatch(r"\s*([^\s=:,]+)\s*=(.*)", text, re.DOTALL)  # behind a `:`, an `=` is an option's
         benchmark, judge = match.groups() if match else (ALL_OTHERS, text)
-        if benchmark in choices:
-            benchmarks = f"`{benchmark}`" if benchmark else "all benchmarks"
-            hint = "one judge for each benchmark: `mmie=JUDGE`, `mia_bench=JUDGE`; without a name, for all others"
-            raise SettingWrong(f"{source} names two judges for {benchmarks}.", hint=hint)
-        choices[benchmark] = parse_choice(judge, source)
-    return choices
+        judges.setdefault(benchmark, []).append(parse_choice(judge, source))
+    return {
+        benchmark: chosen[0] if len(chosen) == 1 else join_judges(chosen, source)
+        for benchmark, chosen in judges.items()
+    }
 
 
 def environment_choices(environment: Mapping[str, str]) -> JudgeChoices:
@@ -148,7 +109,8 @@ def from_launcher_args(name: str, options: Mapping[str, str], source: str) -> Ju
     """
     judges: dict[str, dict[str, str]] = {}
     for key, value in {"name": name, **options}.items():
-        benchmark, _, option = key.rpartition(".")
+        match = re.fullmatch(r"(?:(.*?)\.)??((?:\d+\.)?[^.]*)", key)  # `mmie.2.model`: of a panel's second judge
+        benchmark, option = match.groups(default="") if match else ("", key)
         judges.setdefault(benchmark, {})[option] = value
     choices: dict[str, JudgeChoice] = {}
     for benchmark, judge in judges.items():
@@ -159,13 +121,24 @@ def from_launcher_args(name: str, options: Mapping[str, str], source: str) -> Ju
         if keeps_default or not chosen:
             key = f"{benchmark}.name" if benchmark else "name"
             raise SettingWrong(f"{source} has `{min(judge)}=`, and no judge for it.", hint=f"add `{key}=JUDGE`")
-        registry.parse_options(chosen, judge)
         choices[benchmark] = JudgeChoice(name=chosen, options=judge, source=source)
+    _check_options(choices)
     return choices
 
 
+def _check_options(choices: JudgeChoices) -> None:
+    """Check that every judge and option exists.
+
+    Raises:
+        SettingWrong: One does not.
+    """
+    for choice in choices.values():
+        for judge in judges_of(choice).judges:
+            registry.parse_options(judge.name, judge.options)
+
+
 def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> JudgeChoice:
-    """The judge of a run for a benchmark.
+    """The judge of a run for a benchmark, or its panel.
 
     A choice with the default's judge and no model uses the default's model. The environment
     variables that name a model for the judge replace the default's model, never a chosen one.
@@ -183,6 +156,10 @@ def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], l
     settings = (launched, environment_choices(environment))
     chosen = [setting[key] for setting in settings for key in (benchmark, ALL_OTHERS) if key in setting]
     choice = chosen[0] if chosen else fallback
+    return _with_default_model(choice, fallback, environment)
+
+
+def _with_default_model(choice: JudgeChoice, fallback: JudgeChoice, environment: Mapping[str, str]) -> JudgeChoice:
     if choice.name != fallback.name or (choice is not fallback and "model" in choice.options):
         return choice
     options = {**fallback.options, **choice.options}
@@ -192,6 +169,21 @@ def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], l
         return replace(choice, options=options)
     options["model"] = environment[variable]
     return replace(choice, options=options, source=f"{choice.source}, `{variable}`")
+
+
+def choose_judges(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> ChosenJudges:
+    """The judge of a run for a benchmark, or the judges of its panel; arguments as for `choose_judge`.
+
+    Raises:
+        SettingWrong: As `choose_judge`, or the panel is invalid.
+    """
+    choice = choose_judge(benchmark, default, environment, launched)
+    chosen, fallback = judges_of(choice), parse_choice(default, "the default")
+    if chosen.panel is None:
+        return chosen
+    judges = tuple(_with_default_model(judge, fallback, environment) for judge in chosen.judges)
+    refuse_equal_judges(judges, choice.source)
+    return replace(chosen, judges=judges)
 
 
 def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:
@@ -252,16 +244,18 @@ def add_judge_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[BENCHMARK=]JUDGE[:MODEL]",
-        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or, once for each, for the "
-        "one that is named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; default: that of the benchmark",
+        help=f"the judge ({', '.join(registry.names())}) and its model, for all benchmarks or for the one that is "
+        "named: `--judge mmie=mmie_score --judge mia_bench=openai:MODEL`; several for the same benchmarks judge "
+        "together, as those of `panel:FILE.yaml` do; default: that of the benchmark",
     )
     group.add_argument(
         "--judge_args",
         action="append",
         default=[],
         metavar="k=v,...",
-        help="options of a single `--judge`; default: none. Those of several stand behind each: `--judge "
-        "mmie=openai:MODEL,k=v`",
+        help="options of a single `--judge`, or of several judges together (rule, min_valid, cascade, "
+        "max_entropy_bits, max_spread); default: none. Those of one of several stand behind it: `--judge "
+        "openai:MODEL,k=v`",
     )
     hidden = argparse.SUPPRESS
     group.add_argument("--judge-args", action="append", dest="judge_args", default=hidden, help=hidden)
@@ -285,24 +279,29 @@ def parse_flags(judges: Sequence[str], judge_args: Sequence[str]) -> JudgeChoice
 
     Args:
         judges: The values of ``--judge``, as `parse_choices` reads them.
-        judge_args: The values of ``--judge_args``: none, or one beside a single ``--judge``.
+        judge_args: The values of ``--judge_args``: none, or one beside judges of the same benchmarks.
 
     Raises:
         SettingWrong: As `parse_choices`; there is no such judge or option; or it is not clear
             which judge ``--judge_args`` belongs to.
     """
-    if judge_args and len(judges) != 1:
-        problem = "needs `--judge`" if not judges else f"is ambiguous beside {len(judges)} times `--judge`"
-        hint = "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each behind it: `--judge NAME:k=v,...`"
-        raise SettingWrong(f"`--judge_args` {problem}.", hint=hint)
+    hint = "`--judge NAME[:MODEL] --judge_args k=v,...`, or the options of each behind it: `--judge NAME:k=v,...`"
+    if judge_args and not judges:
+        raise SettingWrong("`--judge_args` needs `--judge`.", hint=hint)
     if len(judge_args) > 1:
         raise SettingWrong("`--judge_args` is given twice.", hint="one `--judge_args k=v,k=v`")
-    if judge_args:
-        (judge,) = judges
-        judges = [with_judge_args(judge, judge_args[0])]
+    if judge_args and len(judges) == 1:
+        judges = [with_judge_args(judges[0], judge_args[0])]
     choices = parse_choices(judges, "`--judge`")
-    for choice in choices.values():
-        registry.parse_options(choice.name, choice.options)
+    if judge_args and len(judges) > 1:
+        if len(choices) > 1:
+            raise SettingWrong("`--judge_args` is ambiguous beside judges of several benchmarks.", hint=hint)
+        panel = parse_choice(with_judge_args(PANEL, judge_args[0]), "`--judge_args`")
+        choices = {
+            benchmark: replace(choice, options={**panel.options, **choice.options})
+            for benchmark, choice in choices.items()
+        }
+    _check_options(choices)
     return choices
 
 

@@ -13,7 +13,7 @@ import difflib
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
@@ -27,6 +27,9 @@ from mmie_tasks.judges.base import Judge
 
 ENTRY_POINTS = "mmie_tasks.judges"
 ENVIRONMENT = "environment"
+
+PANEL = "panel"
+"""In a choice, the name that stands for several judges together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,49 @@ JudgeFactory: TypeAlias = Callable[..., Judge]
 
 _SECRETS = ("api_key", "key", "token", "password", "secret")
 _OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeChoice:
+    """A judge by name, with its options as the user typed them.
+
+    Attributes:
+        name: One of `names`, or `PANEL`.
+        options: Name to value, as text.
+        source: Where the choice was made, for messages.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+def parse_choice(text: str, source: str) -> JudgeChoice:
+    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``; a first part without ``=`` is the model, of a panel its file.
+
+    Raises:
+        SettingWrong: The text has another form.
+
+    >>> parse_choice("openai:gpt-4o,timeout=60", "here").options
+    {'model': 'gpt-4o', 'timeout': '60'}
+    """
+    name, _, rest = text.strip().partition(":")
+    pairs = [pair.strip() for pair in rest.split(",") if pair.strip()]
+    if pairs and "=" not in pairs[0]:
+        pairs[0] = f"{'file' if name == PANEL else 'model'}={pairs[0]}"
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (name and key and equals) or key in options:
+            # The message does not repeat the pair: it may hold an API key.
+            raise SettingWrong(
+                f"{source} names a judge in an invalid form, at option {len(options) + 1}.",
+                hint="`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`, each option once",
+            )
+        options[key] = value
+    if not name:
+        raise SettingWrong(f"{source} names no judge.", hint=f"one of {names()}")
+    return JudgeChoice(name=name, options=options, source=source)
 
 
 def names() -> tuple[str, ...]:

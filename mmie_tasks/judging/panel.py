@@ -6,34 +6,21 @@ applied to the verdicts, so another rule makes no requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
-from mmie_tasks.core.verdict import Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.judges.panel_choice import Panel, Rule
 from mmie_tasks.judging.requests import JudgeResult
 
-Rule: TypeAlias = Literal["mean", "median", "majority"]
+__all__ = ["Judged", "MemberResult", "Panel", "Rule", "combine", "is_sure"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """How several judges make one verdict.
-
-    Attributes:
-        rule: Combines the points of the judges that gave any. ``majority``: the points that most judges give; of
-            several such, their mean.
-        min_valid: The fewest judges with points; with fewer, the sample is unscored.
-        is_cascade: Whether a judge is asked only where those before it are unsure.
-        max_entropy_bits: In a cascade, a single verdict with an entropy up to this one is sure.
-        max_spread: In a cascade, verdicts whose points differ by no more than this agree; in percent of full marks.
-    """
-
-    rule: Rule = "mean"
-    min_valid: int
-    is_cascade: bool = False
-    max_entropy_bits: float = 1.0
-    max_spread: float = 20.0
+_Kind: TypeAlias = Literal["official", "robust", "expected"]
+_KINDS: tuple[_Kind, ...] = ("official", "robust", "expected")
+_DECIMALS = 9  # points that are equal up to these are the same vote: fractions computed in two ways
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +61,97 @@ class Judged:
     def fields(self) -> Mapping[str, object]:
         """The fields of a sample's record about the judges: ``replies``."""
         return {"replies": [asdict(reply) for reply in self.result.replies]}
+
+
+def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
+    """The panel's verdicts: official, robust and expected each by the rule, over the judges with points of that kind.
+
+    Points are not rounded: the mean of whole points may have decimals. Components are combined one by one.
+
+    Args:
+        members: The judges that were asked; at least one.
+        panel: The rule.
+
+    >>> def member(points: float) -> MemberResult:
+    ...     verdicts = Verdicts(official=Scored(points), robust=Scored(points))
+    ...     return MemberResult(judge="judge:a|model:b", result=JudgeResult(), verdicts=verdicts)
+    >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
+    Scored(points=5, reading='')
+    """
+    official, robust, expected = (_combined(members, panel, kind) for kind in _KINDS)
+    kinds = {"official": official, "robust": robust, "expected": expected}
+    parts = {kind: _combined_parts(members, panel, kind) for kind in _KINDS if isinstance(kinds[kind], Scored)}
+    return Verdicts(
+        official=official,
+        robust=robust,
+        expected=expected,
+        parts={kind: components for kind, components in parts.items() if components},
+    )
+
+
+def is_sure(members: Sequence[MemberResult], panel: Panel, full_marks: float) -> bool:
+    """Whether no further judge of a cascade is to be asked, after these.
+
+    Args:
+        members: The judges that were asked, in order.
+        panel: Its limits.
+        full_marks: Of the verdicts' scale.
+    """
+    verdicts = [member.verdicts for member in members if isinstance(member.verdicts.official, Scored)]
+    if len(verdicts) < panel.min_valid:
+        return False
+    if len(verdicts) == 1:
+        entropy_bits = verdicts[0].entropy_bits
+        return entropy_bits is not None and entropy_bits <= panel.max_entropy_bits
+    points = [verdict.official.points for verdict in verdicts if isinstance(verdict.official, Scored)]
+    return round(max(points) - min(points), _DECIMALS) <= round(panel.max_spread / 100 * full_marks, _DECIMALS)
+
+
+def _combined(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> Verdict:
+    verdicts = [_verdict(member, kind) for member in members]
+    points = [verdict.points for verdict in verdicts if isinstance(verdict, Scored)]
+    if len(points) >= panel.min_valid:
+        return Scored(_by_rule(points, panel.rule))
+    reasons = [
+        (_short_name(member.judge), verdict.reason)
+        for member, verdict in zip(members, verdicts, strict=True)
+        if isinstance(verdict, Unscored)
+    ]
+    most_frequent = Counter(reason for _, reason in reasons).most_common(1)[0][0]
+    listed = ", ".join(f"{name}: {reason}" for name, reason in reasons)
+    needed = f"{len(points)} of {len(members)} judges gave points, {panel.min_valid} are needed"
+    return Unscored(most_frequent, f"{needed} ({listed})")
+
+
+def _combined_parts(members: Sequence[MemberResult], panel: Panel, kind: _Kind) -> dict[str, float]:
+    shares: dict[str, list[float]] = {}
+    for member in members:
+        if isinstance(_verdict(member, kind), Scored):
+            for component, share in member.verdicts.parts.get(kind, {}).items():
+                shares.setdefault(component, []).append(share)
+    return {component: _by_rule(values, panel.rule) for component, values in shares.items()}
+
+
+def _verdict(member: MemberResult, kind: _Kind) -> Verdict:
+    verdicts = member.verdicts
+    return {"official": verdicts.official, "robust": verdicts.robust, "expected": verdicts.expected}[kind]
+
+
+def _by_rule(values: Sequence[float], rule: Rule) -> float:
+    match rule:
+        case "median":
+            return statistics.median(values)
+        case "majority":
+            return statistics.fmean(statistics.multimode(round(value, _DECIMALS) for value in values))
+        case "mean":
+            return statistics.fmean(values)
+
+
+def _short_name(signature: str) -> str:
+    """The judge's kind and model, from its signature.
+
+    >>> _short_name("judge:openai|host:127.0.0.1:8000|model:gpt-4o|temperature:0")
+    'openai/gpt-4o'
+    """
+    fields = dict(part.partition(":")[::2] for part in signature.split("|"))
+    return "/".join(filter(None, (fields.get("judge"), fields.get("model"))))

@@ -1,4 +1,4 @@
-"""A judging session: a benchmark's judge, the samples that wait for it, verdicts and progress.
+"""A judging session: a benchmark's judges, the samples that wait for them, and verdicts.
 
 A benchmark has one `BenchmarkJudge`. All benchmarks of a run that use the same judge share one object of it, and so its
 budget and its check.
@@ -6,37 +6,31 @@ budget and its check.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
 import time
 import weakref
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from loguru import logger
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.judges.base import (
-    CountsRequests,
-    InProcess,
-    Judge,
-    JudgeError,
-    JudgeReply,
-    JudgeRequest,
-    Outcome,
-    RequestCounts,
-    SelfChecking,
-)
-from mmie_tasks.judges.choice import JudgeChoice, JudgeChoices, choose_judge, open_judge, parse_choice
+from mmie_tasks.judges.base import InProcess, Judge, JudgeRequest, Outcome, SelfChecking
+from mmie_tasks.judges.cache import runs_in_process
+from mmie_tasks.judges.choice import JudgeChoices, choose_judge, choose_judges, open_judge
+from mmie_tasks.judges.panel_choice import ChosenJudges, Panel
+from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
-from mmie_tasks.judging.panel import Judged, MemberResult
+from mmie_tasks.judging.panel import Judged, MemberResult, combine, is_sure
+from mmie_tasks.judging.progress import Progress
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, JudgeResult, judge_all
 
 SYNC_VARIABLE = "MMIE_TASKS_SYNC"
@@ -44,110 +38,6 @@ CHECK_VALID_S = 900.0
 """How long the check of a judge holds: later benchmarks of a run do not repeat it."""
 
 _JUDGE_VARIABLES = re.compile("JUDGE|API|ENDPOINT|MODEL|BASE|MMIE|CACHE")
-
-
-class Progress:
-    """A progress bar, and a final log line.
-
-    The bar shows what failed, came from the cache, is in flight and was sent again, tokens per second, and the cost
-    with a forecast of the total: the mean of the replies that were paid for, for every sample that is left.
-
-    The rate counts the input and output tokens of replies that arrived since judging began, over the time since then;
-    replies from the cache do not count. The remaining time is tqdm's, from samples per second. A judge that computes
-    its longest samples first becomes faster, so the remaining time is then over- rather than underestimated.
-
-    Args:
-        title: Name of the benchmark; with an empty title nothing is shown or logged.
-        total: Number of samples.
-        on_outcome: Called with every outcome as well.
-        judge: The judge that replies, which may know how its requests are going.
-        clock: Seconds, from any origin.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        total: int,
-        on_outcome: Callable[[Outcome], None] = lambda _: None,
-        judge: Judge | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._title = title
-        self._judge = judge
-        self._total = total
-        self._on_outcome = on_outcome
-        self._clock = clock
-        self._began_s = clock()
-        self._earlier_retries = 0
-        self._bar: tqdm[None] | None = None
-        self._counts: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter()
-        self._cost_usd: float | None = 0.0  # None as soon as the price of a reply is unknown
-
-    def __enter__(self) -> Progress:
-        self._began_s = self._clock()
-        if (counts := self._request_counts()) is not None:
-            self._earlier_retries = counts.retries
-        if self._title:
-            is_other_rank = os.environ.get("RANK", "0") != "0"  # one bar for all ranks of a run
-            self._bar = tqdm(total=self._total, desc=f"Judging {self._title}", unit="sample", disable=is_other_rank)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        if self._title:
-            logger.info(f"Judged {self._title}: {self.summary()}")
-
-    def update(self, outcome: Outcome) -> None:
-        """Count an outcome."""
-        self._on_outcome(outcome)
-        self._counts["requests"] += 1
-        match outcome:
-            case JudgeReply(cached=True):
-                self._counts["cached"] += 1
-            case JudgeReply(usage=usage):
-                self._counts["paid"] += 1
-                self._counts["input"] += usage.input_tokens
-                self._counts["output"] += usage.output_tokens
-                if self._cost_usd is not None:
-                    self._cost_usd = None if usage.cost_usd is None else self._cost_usd + usage.cost_usd
-            case JudgeError():
-                self._counts["failed"] += 1
-                self._failures[str(outcome).partition("\n")[0]] += 1
-        if self._bar is not None:
-            self._bar.total = max(self._total, self._counts["requests"])  # some are sent twice
-            parts = [f"failed {self._counts['failed']}", f"cached {self._counts['cached']}"]
-            if (requests := self._request_counts()) is not None:
-                parts.append(f"in flight {requests.in_flight}")
-            self._bar.set_postfix_str(self._joined(*parts), refresh=False)
-            self._bar.update()
-
-    def summary(self) -> str:
-        """The counts that are not 0, and the most frequent failures on lines of their own."""
-        counts = self._counts
-        titles = {"cached": "from the cache", "failed": "failed", "input": "tokens in", "output": "tokens out"}
-        parts = (f"{counts[name]:,} {title}" for name, title in titles.items() if counts[name])
-        text = self._joined(f"{counts['requests']:,} requests", *parts)
-        return text + "".join(f"\n  {count} x {failure}" for failure, count in self._failures.most_common(5))
-
-    def _request_counts(self) -> RequestCounts | None:
-        return self._judge.request_counts() if isinstance(self._judge, CountsRequests) else None
-
-    def _joined(self, *parts: str) -> str:
-        """The parts, and of retries, the tokens per second and the cost those that are not 0."""
-        counts = self._request_counts()
-        retries = counts.retries - self._earlier_retries if counts is not None else 0
-        tokens = self._counts["input"] + self._counts["output"]
-        elapsed_s = self._clock() - self._began_s
-        rate = f"{tokens / elapsed_s:,.0f} tokens/s" if tokens and elapsed_s > 0 else ""
-        cost = f"{self._cost_usd:.4f} USD" if self._cost_usd else ""
-        if self._cost_usd and (left := self._total - self._counts["requests"]) > 0:
-            total_usd = self._cost_usd * (1 + left / self._counts["paid"])
-            cost = f"{self._cost_usd:.4f} of about {total_usd:.4f} USD"
-        cost = "cost unknown" if self._cost_usd is None else cost
-        sent_again = f"{retries} sent again" if retries else ""
-        return ", ".join(part for part in (*parts, sent_again, rate, cost) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +81,7 @@ class SharedJudge:
         self.checked_until_s = time.monotonic() + CHECK_VALID_S
 
 
+_one_model_lock = threading.Lock()  # of panels with several models in this process
 _launcher_choices: weakref.WeakKeyDictionary[object, JudgeChoices] = weakref.WeakKeyDictionary()
 _open_judges: dict[int, SharedJudge] = {}
 _open_lock = threading.Lock()
@@ -231,24 +122,53 @@ def shared_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> SharedJ
         return _open_judges[key]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJudges:
+    """The judges of a benchmark, opened.
+
+    Attributes:
+        judges: One, or those of the panel in order.
+        names: A short name for each, for log lines; one empty name without a panel.
+        panel: How several judges make one verdict; None for a single judge.
+    """
+
+    judges: tuple[SharedJudge, ...]
+    names: tuple[str, ...] = ("",)
+    panel: Panel | None = None
+
+    @property
+    def signature(self) -> str:
+        """Everything of the judges that can move a score."""
+        signatures = [shared.judge.signature for shared in self.judges]
+        return "|".join([self.panel.signature, *signatures] if self.panel else signatures)
+
+
 class BenchmarkJudge:
-    """The judge of one benchmark, and the samples that wait for it.
+    """The judge of one benchmark, or its panel of judges, and the samples that wait for it.
 
     Args:
         benchmark: See below.
         default: See below.
         title: Names the benchmark in the progress bar; by default its name.
         check_setup: Checks what else judging needs, such as the official prompts; raises a `MmieTasksError`.
+        full_marks: Of the verdicts' scale, for a cascade; without it the benchmark can have none.
 
     Attributes:
         benchmark: The benchmark's name, as in ``--judge mmie=JUDGE``.
         default: The judge unless the user chooses another, as `choice.parse_choice` reads it.
         sync: Whether each sample is judged before ``process_results`` returns.
-        on_outcome: Called with every outcome; set by the runner, which keeps a ledger of tokens.
+        on_outcome: Called with every outcome, by one thread at a time; set by the runner, which keeps a ledger of
+            tokens.
     """
 
     def __init__(
-        self, benchmark: str, default: str, *, title: str = "", check_setup: Callable[[], None] = lambda: None
+        self,
+        benchmark: str,
+        default: str,
+        *,
+        title: str = "",
+        check_setup: Callable[[], None] = lambda: None,
+        full_marks: float | None = None,
     ) -> None:
         self.benchmark = benchmark
         self.default = default
@@ -256,53 +176,84 @@ class BenchmarkJudge:
         self.on_outcome: Callable[[Outcome], None] = lambda _: None
         self._title = title or benchmark
         self._check_setup = check_setup
+        self._full_marks = full_marks
         self._queue: list[tuple[PendingSample, DeferredRows]] = []
         self._queue_lock = threading.Lock()
         self._judging_lock = threading.Lock()
 
     def choice(self) -> JudgeChoice:
-        """The judge that this run uses, and which setting chose it.
+        """The judge or panel that this run uses, and which setting chose it.
 
         Raises:
             SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
         """
         return choose_judge(self.benchmark, self.default, os.environ, launcher_choices())
 
-    def judge(self) -> Judge:
-        """The judge itself. Sends no request.
+    def choices(self) -> ChosenJudges:
+        """The judges that this run uses.
+
+        Raises:
+            SettingWrong: As `choice`, or the panel is invalid.
+        """
+        return choose_judges(self.benchmark, self.default, os.environ, launcher_choices())
+
+    def judges(self) -> OpenJudges:
+        """The judges themselves. Sends no request.
 
         Raises:
             SettingWrong: No such judge or option, or an unusable value.
         """
-        return shared_judge(self.choice(), os.environ).judge
+        chosen = self.choices()
+        judges = tuple(shared_judge(choice, os.environ) for choice in chosen.judges)
+        if chosen.panel is None:
+            return OpenJudges(judges=judges)
+        if chosen.panel.is_cascade and self._full_marks is None:
+            hint = "`cascade=off`, or in its code `BenchmarkJudge(..., full_marks=...)`"
+            raise SettingWrong(f"`{self.benchmark}` does not say its full marks, which a cascade needs.", hint=hint)
+        count = len(judges)
+        names = tuple(
+            f"judge {number} of {count} ({':'.join(filter(None, (choice.name, choice.options.get('model'))))})"
+            for number, choice in enumerate(chosen.judges, start=1)
+        )
+        return OpenJudges(judges=judges, names=names, panel=chosen.panel)
 
     def before_loading(self, callback: Callable[[], object]) -> None:
-        """Have a function called before the judge loads a model into this process, if it does.
+        """Have a function called before a judge loads a model into this process, if it does.
 
         Raises:
             SettingWrong: No such judge or option, or an unusable value.
         """
-        if isinstance(judge := self.judge(), InProcess):
-            judge.before_loading(callback)
+        for shared in self.judges().judges:
+            if isinstance(judge := shared.judge, InProcess):
+                judge.before_loading(callback)
 
     def signature(self) -> str:
-        """The judge's signature: everything of the judge that can move a score."""
-        return self.judge().signature
+        """The signature of the judge or panel: everything of it that can move a score."""
+        return self.judges().signature
 
     def check(self) -> None:
-        """Check that the judge can be used, before anything is generated.
+        """Check that every judge can be used, before anything is generated.
 
         A check that passed less than `CHECK_VALID_S` ago, for another benchmark or before the
         tested model was loaded, is not repeated.
 
         Raises:
             SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid.
-            JudgeMisconfigured: The judge cannot reply as it is set up.
+            JudgeMisconfigured: A judge cannot reply as it is set up.
             DataBroken: Its cache file is unusable.
+        """
+        self.check_setup()
+        for shared in self.judges().judges:
+            shared.check()
+
+    def check_setup(self) -> None:
+        """Check what judging needs beside the judges, such as the official prompts.
+
+        Raises:
+            MmieTasksError: It is missing or broken, or ``MMIE_TASKS_SYNC`` is invalid.
         """
         is_sync(os.environ)
         self._check_setup()
-        shared_judge(self.choice(), os.environ).check()
 
     def submit(
         self, sample: PendingSample, plain: Callable[[MetricRows], Mapping[str, object]] = lambda _: {}
@@ -335,42 +286,140 @@ class BenchmarkJudge:
             if batch:
                 self._judge_batch(batch, self._title)
 
-    def _judge_batch(self, batch: Sequence[tuple[PendingSample, DeferredRows]], title: str) -> None:
-        """Fill in every row, whatever the judge raises.
+    def _judge_batch(self, pending: Sequence[tuple[PendingSample, DeferredRows]], title: str) -> None:
+        """Fill in every row, whatever a judge raises.
 
-        A judge may be code of another package. It runs as the only job of a thread: the future
-        holds any exception, which then costs the samples without a result, not the run.
+        A judge may be code of another package. It runs as a job of a thread: the future holds any exception, which
+        then costs the samples without a result, not the run.
         """
-        unjudged = dict(enumerate(batch))
-        stop = threading.Event()
-
-        def judge_until_stopped() -> None:
-            requests = [sample.request for sample, _ in batch]
-            judge = self.judge()
-            with Progress(title, len(batch), self.on_outcome, judge) as progress:
-                for index, result in judge_all(judge, requests, progress.update):
-                    sample, rows = unjudged[index]
-                    rows.fill(sample.make_rows(_judged(judge.signature, sample, result)))
-                    del unjudged[index]
-                    if stop.is_set():
-                        return
-
+        batch = _Batch(pending, title, self.on_outcome, self._full_marks or math.inf)
         with ThreadPoolExecutor(1, thread_name_prefix="judging") as thread:
-            job = thread.submit(judge_until_stopped)
+            job = thread.submit(lambda: batch.judge(self.judges()))
             try:
                 error = job.exception()
             finally:
-                stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
+                batch.stop.set()  # on Ctrl-C: replies so far are in the cache, the others are not awaited
         if error is not None:
-            logger.opt(exception=error).error("The judge ended early; {} samples left without a score.", len(unjudged))
-        for sample, rows in unjudged.values():
-            detail = f"the judge ended early: {type(error).__name__}: {error}"
-            rows.fill(sample.make_rows(_judged("", sample, JudgeResult(failure=Unscored("unavailable", detail)))))
+            batch.give_up(error)
 
 
-def _judged(judge: str, sample: PendingSample, result: JudgeResult) -> Judged:
-    verdicts = sample.request.grade(result)
-    return Judged(verdicts=verdicts, members=(MemberResult(judge=judge, result=result, verdicts=verdicts),))
+class _Batch:
+    """Samples that are judged together; a sample's rows are filled in as soon as its last judge has replied.
+
+    Judges on servers are asked at the same time, those in this process one after the other.
+
+    Args:
+        pending: The samples.
+        title: For the progress bars; empty for none.
+        on_outcome: Called with every outcome, by one thread at a time.
+        full_marks: Of the verdicts' scale.
+
+    Attributes:
+        stop: Set when no further reply is awaited.
+    """
+
+    def __init__(
+        self,
+        pending: Sequence[tuple[PendingSample, DeferredRows]],
+        title: str,
+        on_outcome: Callable[[Outcome], None],
+        full_marks: float,
+    ) -> None:
+        self.stop = threading.Event()
+        self._pending = pending
+        self._title = title
+        self._on_outcome = on_outcome
+        self._full_marks = full_marks
+        self._open = OpenJudges(judges=())
+        self._members: list[dict[int, MemberResult]] = [{} for _ in pending]  # by sample, then by judge
+        self._unfilled = dict.fromkeys(range(len(pending)))
+        self._lock = threading.Lock()
+
+    def judge(self, open_judges: OpenJudges) -> None:
+        """Ask the judges; in a cascade each in turn, for the samples that those before it are unsure about."""
+        self._open = open_judges
+        positions = range(len(open_judges.judges))
+        is_cascade = open_judges.panel is not None and open_judges.panel.is_cascade
+        for stage in [[position] for position in positions] if is_cascade else [positions]:
+            indices = list(self._unfilled)
+            if is_cascade and self._title:
+                name = open_judges.names[stage[0]]
+                logger.info(f"{self._title}: {len(indices):,} of {len(self._pending):,} samples go to {name}.")
+            if indices and not self.stop.is_set():
+                self._ask(stage, indices)
+
+    def give_up(self, error: BaseException) -> None:
+        """Fill in the rows that are left without a score, because of an error outside a judge."""
+        logger.opt(exception=error).error("Judging ended early; {} samples left without a score.", len(self._unfilled))
+        for index in self._unfilled:
+            sample, rows = self._pending[index]
+            result = _ended_early(error)
+            member = MemberResult(judge="", result=result, verdicts=sample.request.grade(result))
+            rows.fill(sample.make_rows(Judged(verdicts=member.verdicts, members=(member,))))
+
+    def _ask(self, stage: Sequence[int], indices: Sequence[int]) -> None:
+        """Ask some judges about the same samples, each in a thread; those in this process share one."""
+        with ExitStack() as threads:
+            shared_thread = threads.enter_context(ThreadPoolExecutor(1))
+            jobs: dict[int, Future[None]] = {}
+            for position in stage:
+                in_process = runs_in_process(self._open.judges[position].judge)
+                thread = shared_thread if in_process else threads.enter_context(ThreadPoolExecutor(1))
+                jobs[position] = thread.submit(self._ask_judge, position, indices)
+            for position, job in jobs.items():
+                if (error := job.exception()) is not None:
+                    missing = [index for index in indices if position not in self._members[index]]
+                    text = "{} ended early; {} samples left without its verdict."
+                    name = self._open.names[position] or "the judge"
+                    logger.opt(exception=error).error(text, name[0].upper() + name[1:], len(missing))
+                    for index in missing:
+                        self._add(position, index, _ended_early(error))
+
+    def _ask_judge(self, position: int, indices: Sequence[int]) -> None:
+        judge, name = self._open.judges[position].judge, self._open.names[position]
+        requests = [self._pending[index][0].request for index in indices]
+        title = f"{self._title}, {name}" if self._title and name else self._title
+        closes = sum(runs_in_process(shared.judge) for shared in self._open.judges) > 1 and runs_in_process(judge)
+        with _one_model_lock if closes else nullcontext(), Progress(title, len(indices), self._report, judge) as bar:
+            try:
+                if self.stop.is_set():
+                    return
+                for number, result in judge_all(judge, requests, bar.update):
+                    self._add(position, indices[number], result)
+                    if self.stop.is_set():
+                        return
+            finally:
+                if closes and isinstance(judge, InProcess):
+                    judge.close()  # the next model needs the memory
+
+    def _report(self, outcome: Outcome) -> None:
+        with self._lock:
+            self._on_outcome(outcome)
+
+    def _add(self, position: int, index: int, result: JudgeResult) -> None:
+        """Add a judge's result; fill in the sample's rows if no further judge is to be asked."""
+        sample, rows = self._pending[index]
+        judge, panel = self._open.judges[position].judge.signature, self._open.panel
+        member = MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
+        with self._lock:
+            by_position = {**self._members[index], position: member}
+            members = tuple(by_position[asked] for asked in sorted(by_position))
+            judged: Judged | None = None
+            if panel is None:
+                judged = Judged(verdicts=member.verdicts, members=members)
+            elif len(members) == len(self._open.judges) or (
+                panel.is_cascade and is_sure(members, panel, self._full_marks)
+            ):
+                judged = Judged(verdicts=combine(members, panel), members=members, panel=panel)
+            if judged is not None:
+                rows.fill(sample.make_rows(judged))
+                del self._unfilled[index]
+            self._members[index] = by_position
+
+
+def _ended_early(error: BaseException) -> JudgeResult:
+    detail = f"the judge ended early: {type(error).__name__}: {error}"
+    return JudgeResult(failure=Unscored("unavailable", detail))
 
 
 def is_sync(environment: Mapping[str, str]) -> bool:

@@ -20,9 +20,10 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Check, hub_cache
-from mmie_tasks.judges.base import HasAssets, JudgeMisconfigured, SelfChecking
+from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import VARIABLE, add_judge_options, cache_path, environment_choices, parse_flags
-from mmie_tasks.judging.session import BenchmarkJudge, register_launcher
+from mmie_tasks.judges.registry import JudgeChoice
+from mmie_tasks.judging.session import BenchmarkJudge, SharedJudge, register_launcher
 from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding, problem_from, run_check
 from mmie_tasks.preflight.prefetch import tasks_named
 
@@ -259,47 +260,54 @@ def check_benchmark(
 def _check_judge(
     subject: str, benchmark_judge: BenchmarkJudge, benchmark_findings: Sequence[Finding], environment: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """The findings on the chosen judge.
+    """The findings on the chosen judge, or on each judge of a panel, behind those on what judging needs beside it.
 
     A judge with assets is checked by their checks; its own check might download them.
     """
     try:
-        choice, judge = benchmark_judge.choice(), benchmark_judge.judge()
-        assets = judge.assets() if isinstance(judge, HasAssets) else ()
+        choices, judges = benchmark_judge.choices().judges, benchmark_judge.judges().judges
     except MmieTasksError as error:
         yield problem_from(subject, error)
         return
+    known = {finding.message for finding in benchmark_findings}
+    for number, (choice, shared) in enumerate(zip(choices, judges, strict=True), start=1):
+        judge_subject = subject if len(choices) == 1 else f"{subject} {number}"
+        name = f"`{choice.name}`, named by {choice.source}"
+        try:
+            assets = shared.judge.assets() if isinstance(shared.judge, HasAssets) else ()
+        except MmieTasksError as error:
+            yield problem_from(judge_subject, error)
+            continue
+        if assets:  # it runs on this machine
+            yield Finding("ok", judge_subject, name)
+            yield from _check_gpus(choice.name)
+            yield from check_assets(assets)
+        else:
+            findings = [*_setup_findings(subject, benchmark_judge), *_judge_findings(judge_subject, name, shared)]
+            yield from (new for new in findings if new.message not in known)
+            known |= {finding.message for finding in findings}
+        yield from _cache_findings(choice, environment)
 
-    name = f"`{choice.name}`, named by {choice.source}"
-    if assets:  # it runs on this machine
-        yield Finding("ok", subject, name)
-        yield from _check_gpus(choice.name)
-        yield from check_assets(assets)
-    else:
-        known = {finding.message for finding in benchmark_findings}
-        yield from (new for new in _setup_findings(subject, name, benchmark_judge) if new.message not in known)
+
+def _setup_findings(subject: str, benchmark_judge: BenchmarkJudge) -> Iterator[Finding]:
+    def describe() -> str:
+        benchmark_judge.check_setup()
+        return ""
+
+    return run_check(Check(subject=subject, describe=describe))
+
+
+def _judge_findings(subject: str, name: str, shared: SharedJudge) -> Iterator[Finding]:
+    def describe() -> str:
+        shared.check()
+        return f"{name}, can be used: {shared.judge.signature}"
+
+    return run_check(Check(subject=subject, describe=describe))
+
+
+def _cache_findings(choice: JudgeChoice, environment: Mapping[str, str]) -> Iterator[Finding]:
     path = cache_path(choice, environment)
     if path is not None and path.is_dir():
         yield Finding("problem", "replies' cache", f"`{path}` is a folder", "name a file: `cache=PATH`")
     elif path is not None:
         yield folder_finding("replies' cache", path.parent, "name another file: `cache=PATH`, or `cache=off`")
-
-
-def _setup_findings(subject: str, name: str, benchmark_judge: BenchmarkJudge) -> Iterator[Finding]:
-    """The findings of the judge's own check, behind a problem of what judging needs beside the judge."""
-    setup_problems: list[Finding] = []
-
-    def describe() -> str:
-        try:
-            benchmark_judge.check()
-        except JudgeMisconfigured:
-            raise
-        except MmieTasksError as error:
-            setup_problems.append(problem_from(subject, error))
-            if isinstance(judge := benchmark_judge.judge(), SelfChecking):
-                judge.check()
-        return f"{name}, can be used: {benchmark_judge.signature()}"
-
-    judge_findings = list(run_check(Check(subject=subject, describe=describe)))
-    yield from (problem for problem in setup_problems if problem not in judge_findings)
-    yield from judge_findings

@@ -22,7 +22,9 @@ from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import HasAssets
-from mmie_tasks.judges.choice import DEFAULT, JudgeChoice, JudgeChoices, choose_judge, open_judge, parse_flags
+from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge, parse_flags
+from mmie_tasks.judges.panel_choice import judges_of
+from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.preflight.findings import is_writable, problem_from, shortened
 
 if TYPE_CHECKING:
@@ -172,22 +174,27 @@ def judge_assets(
         if benchmark_judge is None:
             notes += [f"{entry.name}: it has no judge."] if explicit == {} else []
             continue
-        choice = choose_judge(entry.name, benchmark_judge.default, environment, explicit or {})
-        if explicit is not None:
-            choices.setdefault((choice.name, tuple(sorted(choice.options.items()))), choice)
-            continue
-        subject = f"{entry.name}: its judge `{choice.name}`"
-        try:
-            notes += [f"{subject} is not fetched; add `--judge` for that."] if _assets_of(choice, environment) else []
-        except MmieTasksError as error:
-            notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
+        for choice in choose_judges(entry.name, benchmark_judge.default, environment, explicit or {}).judges:
+            if explicit is not None:
+                choices.setdefault(_key(choice), choice)
+                continue
+            subject = f"{entry.name}: its judge `{choice.name}`"
+            note = f"{subject} is not fetched; add `--judge` for that."
+            try:
+                notes += [note] if _assets_of(choice, environment) else []
+            except MmieTasksError as error:
+                notes.append(f"{subject} cannot be used: {problem_from('', error).message}.")
     if explicit and not choices:
-        choices = {(choice.name, ()): choice for choice in explicit.values()}
+        choices = {_key(judge): judge for choice in explicit.values() for judge in judges_of(choice).judges}
     assets: list[Asset] = []
     for choice in choices.values():
         assets += (new := _assets_of(choice, environment))
         notes += [] if new else [f"judge `{choice.name}`: nothing is to be fetched for it."]
     return AssetList(assets=tuple(assets), notes=tuple(notes))
+
+
+def _key(choice: JudgeChoice) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return choice.name, tuple(sorted(choice.options.items()))
 
 
 def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asset]:

@@ -159,7 +159,7 @@ def check_judge(judge: BenchmarkJudge, rank: int) -> None:
     if rank == 0:
         judge.check()
     else:
-        judge.judge()
+        judge.judges()
 
 
 def log_judge_usage(outcome: Outcome) -> None:

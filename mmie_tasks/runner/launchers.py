@@ -3,7 +3,8 @@
 The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
 name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
 it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
-``name=default`` is one too, which leaves every benchmark that no option names its own judge. Other
+``name=default`` is one too, which leaves every benchmark that no option names its own judge, and ``name=panel``, which
+stands for several judges. Other
 packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and
 launchers, which start a server, in the group ``mmie_tasks.launchers``:
 
@@ -137,7 +138,7 @@ def _choices(name: str, options: Mapping[str, object]) -> JudgeChoices:
 
 
 def _names() -> tuple[str, ...]:
-    return (DEFAULT, *registry.names())
+    return (DEFAULT, registry.PANEL, *registry.names())
 
 
 def __getattr__(name: str) -> type[JudgeLauncher]:

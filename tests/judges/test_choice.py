@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,17 @@ from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
-    JudgeChoice,
     JudgeChoices,
     choose_judge,
+    choose_judges,
     environment_choices,
     open_judge,
-    parse_choice,
     parse_choices,
+    parse_flags,
     with_launcher_args,
 )
+from mmie_tasks.judges.panel_choice import Panel
+from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
 
@@ -130,9 +133,84 @@ def test_the_variable_chooses_one_judge_or_one_for_each_benchmark(
     assert named(environment_choices({"MMIE_TASKS_JUDGE": text})) == choices
 
 
-def test_a_benchmark_with_two_judges_is_refused() -> None:
-    with pytest.raises(SettingWrong, match=r"^`MMIE_TASKS_JUDGE` names two judges for `mmie`"):
-        environment_choices({"MMIE_TASKS_JUDGE": "mmie=mmie_score mmie=openai"})
+def judges_and_panel(environment: dict[str, str], launched: JudgeChoices | None = None) -> tuple[list[str], Panel]:
+    """The judges of MIA-Bench's panel, as name and model, and the panel."""
+    chosen = choose_judges("mia_bench", DEFAULT, environment, launched or {})
+    assert chosen.panel is not None
+    return [f"{judge.name}:{judge.options.get('model', '')}" for judge in chosen.judges], chosen.panel
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(["openai:a", "openai:b", "mmie_score"], id="all-benchmarks"),
+        pytest.param(["mia_bench=openai:a", "mmie=replay", "mia_bench=openai:b", "mia_bench=mmie_score"], id="one"),
+        pytest.param(["panel:1.name=openai,2.name=openai,3.name=mmie_score,2.model=b,1.model=a"], id="numbered"),
+    ],
+)
+def test_several_judges_for_one_benchmark_are_a_panel_that_needs_more_than_half(texts: list[str]) -> None:
+    judges, panel = judges_and_panel({}, parse_choices(texts, "here"))
+    assert judges == ["openai:a", "openai:b", "mmie_score:"]
+    assert panel == Panel(rule="mean", min_valid=2)
+
+
+def test_the_variable_chooses_a_panel_too_and_a_judge_without_a_model_has_the_default_one() -> None:
+    judges, panel = judges_and_panel({"MMIE_TASKS_JUDGE": "mmie_score mia_bench=openai mia_bench=replay:path=/a b"})
+    assert judges == ["openai:gpt-4o-2024-11-20", "replay:"]
+    assert panel.min_valid == 2
+
+
+def test_a_panel_can_be_a_yaml_file_whose_options_the_command_line_overrides(tmp_path: Path) -> None:
+    path = tmp_path / "judges.yaml"
+    path.write_text(
+        "rule: median\ncascade: on\nmax_spread: 10\n"
+        "judges:\n  - openai:a\n  - {name: openai, model: b, temperature: none, timeout: 60, cache: off}\n"
+    )
+    choices = parse_flags([f"mia_bench=panel:{path}"], ["max_spread=5"])
+    judges, panel = judges_and_panel({}, choices)
+    assert judges == ["openai:a", "openai:b"]
+    assert panel == Panel(rule="median", min_valid=1, is_cascade=True, max_spread=5)
+    second = choose_judges("mia_bench", DEFAULT, {}, choices).judges[1]
+    assert second.options == {"model": "b", "temperature": "none", "timeout": "60", "cache": "false"}
+    path.write_text("judges: [openai:c, openai:b, mmie_score]")
+    os.utime(path, ns=(1, 1))
+    assert judges_and_panel({}, choices)[0] == ["openai:c", "openai:b", "mmie_score:"]
+
+
+KEY = "sk-1234567"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("judges: [openai:a", "judges.yaml`, line 1 cannot be read as YAML", id="no-yaml"),
+        pytest.param(f"judges: [a, *{KEY}]", "judges.yaml`, line 1 cannot be read", id="alias"),
+        pytest.param("- openai:a", "judges.yaml`: Input should be a valid dict", id="no-mapping"),
+        pytest.param("rule: mean", "judges.yaml`, judges: Field required", id="no-judges"),
+        pytest.param("judges: [openai:a, [b]]", "judges.yaml`, judge 2: Input should be", id="no-judge"),
+        pytest.param("judges: [openai:a]", "of the judges 1; it needs at least two", id="one"),
+        pytest.param("judges: [openai:a, openai:a]", "the judges 1 and 2 of the panel are the same", id="twice"),
+        pytest.param("judges: [openai:a, {model: b}]", "judges.yaml`, judge 2 has no name", id="no-name"),
+        pytest.param("judges: [openai:a, {name: opnai}]", "judge 2: There is no judge `opnai`", id="name"),
+        pytest.param(
+            f"judges: [openai:a, {{name: openai, api_key: {KEY}}}]", "judge 2: A judge takes no `api_key=`", id="key"
+        ),
+        pytest.param(f"judges: [openai:a, 'openai:b,{KEY}']", "judge 2, names a judge in an invalid form", id="text"),
+        pytest.param("judges: [openai:a, {name: openai, modle: b}]", "no option `modle`", id="option"),
+        pytest.param("rulle: mean\njudges: [openai:a, openai:b]", "a panel has no option `rulle`", id="panel-option"),
+        pytest.param("rule: mode\njudges: [openai:a, openai:b]", "'mean', 'median' or 'majority'", id="rule"),
+        pytest.param("min_valid: 3\njudges: [openai:a, openai:b]", "more than the 2 judges", id="min-valid"),
+        pytest.param("judges: [openai:a, panel:x.yaml]", "a panel beside other judges", id="nested"),
+    ],
+)
+def test_a_panels_file_is_refused_with_its_name_and_no_key(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "judges.yaml"
+    path.write_text(content)
+    with pytest.raises(SettingWrong) as error:
+        parse_flags([f"panel:{path}"], [])
+    assert message in str(error.value)
+    assert "judges.yaml" in str(error.value)
+    assert KEY not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +258,14 @@ def test_every_built_in_judge_has_options() -> None:
             "name=default,mia_bench.name=openai,mia_bench.model=gpt-4o,mia_bench.timeout=60,mmie.name=mmie_score",
         ),
         ("--judge mmie=mmie_score --judge openai:m", "name=openai,model=m,mmie.name=mmie_score"),
+        (
+            "--judge openai:m --judge replay --judge_args rule=median",
+            "name=panel,rule=median,1.name=openai,1.model=m,2.name=replay",
+        ),
+        (
+            "--judge mmie=openai:m --judge mmie=replay",
+            "name=default,mmie.name=panel,mmie.1.name=openai,mmie.1.model=m,mmie.2.name=replay",
+        ),
     ],
 )
 def test_the_judge_flags_become_launcher_args(flags: str, launcher_args: str) -> None:
@@ -200,8 +286,21 @@ def test_a_command_without_a_judge_is_not_changed() -> None:
         ("--judge openai:x --judge_args timeout=soon", "`timeout=soon`"),
         ("--judge openai:x --judge_args api_key=sk-1234567", "takes no `api_key=`"),
         ("--judge openai:x --judge_args oops", "invalid form"),
-        ("--judge openai --judge replay", "two judges for all benchmarks"),
-        ("--judge mmie=openai --judge mmie=replay", "two judges for `mmie`"),
+        ("--judge openai --judge openai", "the judges 1 and 2 of the panel are the same"),
+        ("--judge mmie=openai --judge mmie=panel:a.yaml", "a panel beside other judges"),
+        ("--judge openai:a --judge openai:b --judge_args timeout=60", "`--judge openai:MODEL,timeout=...`"),
+        ("--judge openai:a --judge openai:b --judge_args min_valid=0", "greater than or equal to 1"),
+        ("--judge openai:a --judge openai:b --judge_args min_valid=3", "more than the 2 judges"),
+        ("--judge openai:a --judge openai:b --judge_args rule=best", "'mean', 'median' or 'majority'"),
+        ("--judge openai:a --judge openai:b --judge_args max_spread=101", "less than or equal to 100"),
+        ("--judge openai:a --judge openai:b --judge_args max_entropy_bits=nan", "finite number"),
+        ("--judge openai:a --judge openai:b --judge_args judges.yaml", "judges.yaml` cannot be read: No such file"),
+        ("--judge openai:a --judge openai:b --judge_args file=README.md", "by a file and by judges"),
+        ("--judge panel:1.name=openai,3.name=replay", "of the judges 1, 3; it needs"),
+        ("--judge panel:0.name=openai,1.name=replay", "of the judges 0, 1; it needs"),
+        ("--judge panel:rule=mean", "of the judges none; it needs"),
+        ("--judge panel:1.name=openai,2.model=b", "judge 2 has no name"),
+        ("--judge panel:1.name=openai,2.name=panel", "judge 2 is a panel"),
         ("--judge_args a=b", "needs `--judge`"),
         ("--judge openai --judge_args timeout=1 --judge_args timeout=2", "given twice"),
         ("--judge mmie=openai --judge replay --judge_args timeout=1", "`--judge NAME:k=v,...`"),

@@ -8,7 +8,8 @@ from support.judges import FunctionJudge, echo
 from mmie_tasks.core.verdict import Scored, Verdicts
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, Outcome
-from mmie_tasks.judges.choice import ALL_OTHERS, JudgeChoice
+from mmie_tasks.judges.choice import ALL_OTHERS
+from mmie_tasks.judges.registry import JudgeChoice
 from mmie_tasks.judging import session
 from mmie_tasks.judging.deferred import DeferredRows
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
@@ -44,7 +45,7 @@ def test_benchmarks_share_a_judge_and_its_check(checks: list[str]) -> None:
     first, second = BenchmarkJudge("first", "counting"), BenchmarkJudge("second", "counting")
     first.check()
     second.check()
-    assert first.judge() is second.judge()
+    assert first.judges().judges[0] is second.judges().judges[0]
     assert checks == ["right"]
 
 

@@ -14,7 +14,7 @@ from mmie_tasks.judges.base import Judge, JudgeRequest, JudgeUnavailable, Outcom
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
 from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+from mmie_tasks.judging.session import BenchmarkJudge, OpenJudges, PendingSample, SharedJudge
 
 
 def grade(result: JudgeResult) -> Verdicts:
@@ -42,10 +42,10 @@ class SessionWith(BenchmarkJudge):
         super().__init__("", "unused")
         self._judge = judge
 
-    def judge(self) -> Judge:
+    def judges(self) -> OpenJudges:
         if isinstance(self._judge, Exception):
             raise self._judge
-        return self._judge
+        return OpenJudges(judges=(SharedJudge(self._judge),))
 
 
 def submit(session: BenchmarkJudge, text: str) -> DeferredRows:

@@ -39,6 +39,7 @@ def test_our_launchers_and_those_of_installed_packages_are_added(
     assert added(monkeypatch, theirs="package.module:Launcher") == {
         "sglang": "SGLangLauncher",
         "default": "mmie_tasks.runner.launchers.default",
+        "panel": "mmie_tasks.runner.launchers.panel",
         "of_ours": "mmie_tasks.runner.launchers.of_ours",
         "theirs": "package.module.Launcher",
     }
@@ -70,7 +71,7 @@ def test_an_unknown_name_ends_the_run_with_the_valid_names(monkeypatch: pytest.M
     with pytest.raises(SystemExit) as error:
         added(monkeypatch)["opnai"]
     assert "no judge or launcher `opnai`" in str(error.value)
-    assert "`sglang`, `default`, `of_ours`" in str(error.value)
+    assert "`sglang`, `default`, `panel`, `of_ours`" in str(error.value)
 
 
 def test_a_judge_is_chosen_while_its_launcher_exists() -> None:
@@ -102,6 +103,7 @@ def test_an_invalid_option_ends_the_run_when_the_launcher_is_created(options: di
         pytest.param(["openai:gpt-4o"], id="plain"),
         pytest.param(["mmie=mmie_score", "mia_bench=openai:gpt-4o-2024-11-20,timeout=60"], id="named"),
         pytest.param(["replay:path=a;b", "mia_bench=openai:base_url=http://[::1]:1/v1?a=b;http://h/v1"], id="both"),
+        pytest.param(["openai:a", "openai:b,timeout=60", "mmie=replay:path=x", "mmie=mmie_score"], id="panels"),
         pytest.param([], id="none"),
     ],
 )

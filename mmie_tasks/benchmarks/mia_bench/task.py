@@ -74,7 +74,7 @@ def check_prompt() -> None:
 
 
 DEFAULT_JUDGE = "openai:gpt-4o-2024-11-20"
-JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setup=check_prompt)
+JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setup=check_prompt, full_marks=100)
 
 
 def grade(sample: Sample, result: JudgeResult) -> Verdicts:

@@ -49,7 +49,7 @@ WHOLE_TASKS = ("mmie", "mmie_1k")
 PAPER_JUDGE = "mmie_score"
 """Name of the judge whose scores the paper reports, as signatures have it."""
 
-JUDGE = BenchmarkJudge("mmie", PAPER_JUDGE, title="MMIE", check_setup=requests.check_setup)
+JUDGE = BenchmarkJudge("mmie", PAPER_JUDGE, title="MMIE", check_setup=requests.check_setup, full_marks=FULL_MARKS)
 _MISSING = "MMIE_MISSING_IMAGES"
 _OPENER = ImageOpener()  # of this process: a sample whose image could not be opened is not scored
 

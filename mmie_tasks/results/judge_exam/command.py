@@ -16,7 +16,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import parse_choice, with_judge_args
+from mmie_tasks.judges.choice import with_judge_args
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
 from mmie_tasks.results.judge_exam.asking import choose_pairs, compare_pairs, prompt_signature
@@ -109,7 +109,7 @@ def _open(judge: str, judge_args: str, environment: Mapping[str, str]) -> Shared
         SettingWrong: There is no such judge or option, or the judge cannot compare.
     """
     text = with_judge_args(judge, judge_args) if judge_args else judge
-    choice = parse_choice(text, "`judge-exam`")
+    choice = registry.parse_choice(text, "`judge-exam`")
     if not registry.can_compare(choice.name):
         raise SettingWrong(
             f"The judge `{choice.name}` gives points and does not compare; grading by points is not built yet.",

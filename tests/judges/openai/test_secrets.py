@@ -13,9 +13,9 @@ from mmie_tasks.http.client import read_server_error
 from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.choice import JudgeChoice
 from mmie_tasks.judges.openai import open_judge
 from mmie_tasks.judges.openai.judge import OpenAIJudge
+from mmie_tasks.judges.registry import JudgeChoice
 
 ODD_KEY = "4f9a-oddly/shaped+key"
 
