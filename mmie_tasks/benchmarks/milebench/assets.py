@@ -118,7 +118,28 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
     if not (commit := archive.unpacked_commit()):
         commit = install(archive.file, archive.root, archive.stem, unpack_once)
         archive.note.write(commit)
-    return HubFolder(folder=_dataset_below(archive.root / commit / archive.stem, dataset), repo=REPO, commit=commit)
+    unpacked = archive.root / commit / archive.stem
+    folder = _find_dataset(unpacked, dataset)
+    if folder is None or not (folder / f"{dataset}.json").is_file():
+        names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
+        raise DataBroken(
+            f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
+            hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
+        )
+    return HubFolder(folder=folder, repo=REPO, commit=commit)
+
+
+def _find_dataset(root: Path, dataset: str) -> Path | None:
+    """The folder of a dataset in a folder, or in one of those that archives have had around the datasets."""
+    for base in (root / prefix for prefix in _PREFIXES):
+        for folder in sorted(base.iterdir()) if base.is_dir() else ():
+            if folder.is_dir() and _letters(folder.name) == _letters(dataset):
+                return folder
+    return None
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def archive_of(part: int, environment: Mapping[str, str]) -> Archive:
@@ -162,18 +183,6 @@ def part_of(dataset: str) -> int:
     close = difflib.get_close_matches(dataset.lower(), folded, cutoff=0.5) or folded
     listed = ", ".join(f"`{folded[name]}`" for name in close)
     raise DataMissing(f"MileBench has no dataset `{dataset}`.", hint=f"it has {listed}")
-
-
-def _dataset_below(unpacked: Path, dataset: str) -> Path:
-    for prefix in _PREFIXES:
-        folder = unpacked / prefix / dataset
-        if (folder / f"{dataset}.json").is_file():
-            return folder
-    names = ", ".join(sorted(path.name for path in unpacked.iterdir())[:20]) or "nothing"
-    raise DataBroken(
-        f"`{unpacked}` should contain `{dataset}/{dataset}.json`, and contains {names}.",
-        hint=f"delete that folder and run again: `rm -r '{unpacked}'`",
-    )
 
 
 # Annotation files, in a local folder or in the archives
@@ -232,18 +241,11 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
     return _parse_annotation(path, content, commit or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
 
 
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
 def _local_folder(root: Path, dataset: str) -> Path:
     if not root.is_dir():
         raise DataMissing(f"`MILEBENCH_DATA` is `{root}`: there is no such folder.", hint=_LAYOUT)
-    for prefix in _PREFIXES:
-        base = root / prefix
-        for folder in sorted(base.iterdir()) if base.is_dir() else ():
-            if folder.is_dir() and _letters(folder.name) == _letters(dataset):
-                return folder
+    if folder := _find_dataset(root, dataset):
+        return folder
     if _letters(root.name) == _letters(dataset):
         return root
     folders = ", ".join(sorted(f.name for f in root.iterdir() if f.is_dir())) or "no folder at all"

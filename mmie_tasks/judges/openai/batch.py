@@ -37,7 +37,7 @@ from mmie_tasks.judges.openai.batch_store import (
     Submission,
     SubmissionStore,
     is_too_much,
-    read_lines,
+    read_results,
     write_requests,
 )
 from mmie_tasks.judges.openai.check import check
@@ -356,7 +356,7 @@ class BatchRun:
         self, entry: RunningBatch, batch: Batch, contents: Sequence[bytes]
     ) -> Iterator[tuple[str, Outcome]]:
         unanswered, retries = dict(entry.requests), {}
-        for line in _result_lines(contents, frozenset(entry.submission.keys)):
+        for line in read_results(contents, entry.submission.keys):
             if line.key not in unanswered:
                 continue  # requested by an earlier run, not by this one
             request, outcome = unanswered.pop(line.key), self._outcome(entry, line)
@@ -409,29 +409,6 @@ class BatchRun:
         elif error.error.status in (404, 405, 501):
             hint = "leave `batch=true` out: not every server has a Batch API"
         return JudgeMisconfigured(f"The judge's server {self._provider.address} accepts no batch: {error}.", hint=hint)
-
-
-def _result_lines(contents: Sequence[bytes], keys: frozenset[str]) -> Iterator[ResultLine]:
-    """The first line of every request in the output and error files of a batch.
-
-    Unreadable, repeated and unknown lines are counted in the log.
-
-    Args:
-        contents: The output file, then the error file.
-        keys: The requests in the batch.
-    """
-    seen: set[str] = set()
-    ignored = 0
-    for line in (line for content in contents for line in read_lines(content)):
-        if line is None or line.key in seen or line.key not in keys:
-            ignored += 1
-            continue
-        seen.add(line.key)
-        yield line
-    if ignored:
-        logger.warning(
-            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, or of no request in it"
-        )
 
 
 def _request_error(error: ServerError) -> JudgeError:

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -247,20 +247,36 @@ class ResultLine:
     body: object
 
 
-def read_lines(content: bytes) -> Iterator[ResultLine | None]:
-    """The lines of an output or error file; None for every unreadable line."""
-    for line in filter(bytes.strip, content.split(b"\n")):
+def read_results(contents: Sequence[bytes], keys: Iterable[str]) -> Iterator[ResultLine]:
+    """The first line of every request in the output and error files of a batch.
+
+    Unreadable, repeated and unknown lines are counted in the log.
+
+    Args:
+        contents: The output file, then the error file.
+        keys: The content keys of the requests in the batch.
+    """
+    without_line = set(keys)
+    ignored = 0
+    for text in filter(bytes.strip, b"\n".join(contents).split(b"\n")):
         try:
-            fields = json.loads(line)
+            fields = json.loads(text)
         except (ValueError, RecursionError):
             fields = None
         match fields:
-            case {"custom_id": str(key), "response": {"status_code": int(status), "body": body}}:
-                yield ResultLine(key=key, status=status, body=body)
-            case {"custom_id": str(key), "error": dict() as error}:
-                yield ResultLine(key=key, status=None, body={"error": error})
+            case {"custom_id": str(key), "response": {"status_code": int(status), "body": body}} if key in without_line:
+                line = ResultLine(key=key, status=status, body=body)
+            case {"custom_id": str(key), "error": dict() as error} if key in without_line:
+                line = ResultLine(key=key, status=None, body={"error": error})
             case _:
-                yield None
+                ignored += 1
+                continue
+        without_line.remove(line.key)
+        yield line
+    if ignored:
+        logger.warning(
+            f"mmie-tasks: {ignored} lines of a batch's files were ignored: unreadable, repeated, or of no request in it"
+        )
 
 
 class Rejected(Exception):

@@ -51,13 +51,8 @@ def check(
         shared = (pace or Pace(), adaptations or Adaptations())
         return await asyncio.gather(*(_problem(settings, url, *shared) for url in settings.base_urls))
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        outcomes = asyncio.run(results())
-    else:  # in a notebook, whose loop is running
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            outcomes = pool.submit(lambda: asyncio.run(results())).result()
+    with ThreadPoolExecutor(max_workers=1) as pool:  # in a notebook, a loop is running in this thread
+        outcomes = pool.submit(lambda: asyncio.run(results())).result()
     problems = [problem for problem in outcomes if problem is not None]
     if len(problems) == len(outcomes):
         raise problems[0]

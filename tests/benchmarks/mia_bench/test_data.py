@@ -256,7 +256,7 @@ def log():
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        pytest.param({"image": "../secret.png"}, "row 9: The dataset names the im", id="outside"),
+        pytest.param({"image": "../secret.png"}, "row 9: The dataset names '../secret.png'", id="outside"),
         pytest.param({"components": None}, "sample 9: `components` is NoneType", id="components"),
         pytest.param({"type": ["basic"]}, "sample 9: `type` is ['basic']", id="type"),
     ],

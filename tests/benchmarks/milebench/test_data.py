@@ -155,7 +155,7 @@ def edit_sample(entry, path=None, **fields):
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        pytest.param({"path": "../../secret.png"}, "7: The dataset names the", id="outside"),
+        pytest.param({"path": "../../secret.png"}, "7: The dataset names '../../secret.png'", id="outside"),
         pytest.param({"sample_id": ["7"]}, "`sample_id` is ['7']", id="id is no string"),
         pytest.param({"sample_id": "3"}, "`sample_id` 3 occurs twice, at 3 and 7", id="repeated"),
         pytest.param({"task_instance": None}, "`task_instance` is NoneType", id="no question"),
