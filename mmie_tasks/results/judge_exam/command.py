@@ -7,10 +7,9 @@ import hashlib
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
@@ -19,16 +18,21 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import with_judge_args
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
+from mmie_tasks.results.judge_exam import mmrb2, opening
 from mmie_tasks.results.judge_exam.asking import choose_pairs, compare_pairs, prompt_signature
 from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
 from mmie_tasks.results.judge_exam.stored import Exam, as_json, store
-from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, load_set, read_judgements
+from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, read_judgements
 
 _JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
 _FOLDER_HINT = (
     "`--folder FOLDER` with the answers and pictures; `--verdicts FILE` grades published verdicts without them"
 )
 
+_SETS: Mapping[SetName, Callable[[Path | None, Mapping[str, str]], VerdictSet]] = {
+    "mmrb2": mmrb2.load,
+    "opening": opening.load,
+}
 _PUBLISHED = "verdicts:"  # before the file of published verdicts, in the place of a judge's signature
 
 
@@ -55,14 +59,14 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
     folder = Path(options.folder).expanduser() if options.folder else None
     if options.verdicts:
         _refuse_judge_options(options)
-        exam = _published(Path(options.verdicts).expanduser(), load_set(options.set, folder, environment))
+        exam = _published(Path(options.verdicts).expanduser(), _SETS[options.set](folder, environment))
         return _printed(exam, is_json=options.json)
     shared = _open(options.judge, options.judge_args, environment)
     if options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
     try:
         shared.check()  # before a download
-        exam = _examine(shared, load_set(options.set, folder, environment), options.limit, environment)
+        exam = _examine(shared, _SETS[options.set](folder, environment), options.limit, environment)
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. The replies so far are in the cache: the same command asks for the rest.\n")
         return 130
@@ -81,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--judge-args", dest="judge_args", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument(
         "--set",
-        choices=get_args(SetName),
+        choices=tuple(_SETS),
         default="mmrb2",
         help="whose verdicts: MMRB2 (interleaved pairs) or OpenING; default: %(default)s",
     )
@@ -120,7 +124,8 @@ def _open(judge: str, judge_args: str, environment: Mapping[str, str]) -> Shared
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:
     """Grade the published verdicts of a judge; asks nobody and stores nothing."""
-    judgements = read_judgements(path, verdict_set)
+    rows_in = opening.judge_rows if verdict_set.name == "opening" else mmrb2.judge_rows
+    judgements = read_judgements(path, verdict_set, rows_in)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return Exam(
         judge=f"{_PUBLISHED}{path.name},{digest}",

@@ -25,16 +25,9 @@ from support.verdict_files import (
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import RetryPolicy
+from mmie_tasks.results.judge_exam import mmrb2, opening
 from mmie_tasks.results.judge_exam.grade import grade
-from mmie_tasks.results.judge_exam.verdicts import (
-    OPENING,
-    Judgement,
-    Pair,
-    VerdictSet,
-    load_set,
-    opening,
-    read_judgements,
-)
+from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, VerdictSet, read_judgements
 
 ONCE = RetryPolicy(tries=1, timeout_s=60.0)
 CONTENT = json.dumps(OPENING_ROWS).encode()
@@ -72,9 +65,12 @@ def readable(verdict_set: VerdictSet) -> Pair:
 
 def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSet:
     pin = replace(
-        OPENING, url=f"{server.url}/verdicts", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()
+        opening.VERDICTS,
+        url=f"{server.url}/verdicts",
+        size_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
     )
-    return opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
+    return opening.load(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
 
 
 def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_path: Path) -> None:
@@ -96,18 +92,18 @@ def test_another_file_is_never_taken_for_the_published_verdicts(server: Server, 
 
 
 def test_the_pinned_file_is_that_of_the_facts() -> None:
-    assert OPENING.url.startswith("https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c02")
-    assert (OPENING.size_bytes, OPENING.sha256[:8]) == (1_025_107, "2bf58594")
+    assert opening.VERDICTS.url.startswith("https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c02")
+    assert (opening.VERDICTS.size_bytes, opening.VERDICTS.sha256[:8]) == (1_025_107, "2bf58594")
 
 
 def test_of_a_tie_the_forced_side_is_the_winner(tmp_path: Path) -> None:
-    pairs = load_set("opening", opening_folder(tmp_path), {}).pairs
+    pairs = opening.load(opening_folder(tmp_path), {}).pairs
     assert [(pair.winner, pair.is_tie) for pair in pairs] == [("A", False), ("B", True), ("A", True)]
     assert [(pair.sample, pair.subset) for pair in pairs[1:]] == [("1502046", "task 15"), ("0301007", "task 03")]
 
 
 def test_opening_answers_are_texts_with_their_images_behind_them(tmp_path: Path) -> None:
-    verdict_set = load_set("opening", opening_folder(tmp_path), {})
+    verdict_set = opening.load(opening_folder(tmp_path), {})
     assert (verdict_set.has_answers, verdict_set.missing_answers) == (True, 0)
     assert readable(verdict_set) == Pair(
         id=FIRST,
@@ -164,7 +160,7 @@ def test_pairs_without_complete_answers_are_left_out_and_counted(
 ) -> None:
     folder = opening_folder(tmp_path)
     edit(folder / name)
-    verdict_set = load_set("opening", folder, {})
+    verdict_set = opening.load(folder, {})
     assert verdict_set.has_answers
     assert (FIRST not in {pair.id for pair in verdict_set.pairs}, len(log)) == (True, 1)
     assert verdict_set.missing_answers == 3 - len(verdict_set.pairs)
@@ -177,7 +173,7 @@ def test_a_model_or_sample_cannot_name_a_file_outside_the_folder(tmp_path: Path,
     folder = opening_folder(tmp_path)
     rows = [*OPENING_ROWS, opening_row("1502046", hostile, "Red", "A"), opening_row(hostile, "Red", "Green", "A")]
     write_json(folder / OPENING_FILE, rows)
-    assert load_set("opening", folder, {}).missing_answers == 2
+    assert opening.load(folder, {}).missing_answers == 2
     assert "not a file inside" in log[0] or "File name too long" in log[0]
 
 
@@ -185,7 +181,7 @@ def test_a_folder_without_any_complete_answer_has_verdicts_only(tmp_path: Path, 
     folder = opening_folder(tmp_path)
     for file in folder.glob("gen_outputs/*/*.jpg"):
         file.unlink()
-    verdict_set = load_set("opening", folder, {})
+    verdict_set = opening.load(folder, {})
     assert (len(verdict_set.pairs), verdict_set.has_answers, verdict_set.missing_answers) == (3, False, 0)
     assert "3 of 3 pairs" in log[0]
 
@@ -207,28 +203,28 @@ def test_a_folder_without_any_complete_answer_has_verdicts_only(tmp_path: Path, 
 def test_verdicts_in_another_layout_are_broken_data(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "verdicts.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataBroken, match=r"verdicts\.json") as error:
-        load_set("opening", tmp_path / "verdicts.json", {})
+        opening.load(tmp_path / "verdicts.json", {})
     assert problem in error.value.message
 
 
 @pytest.mark.parametrize("name", ["opening", "mmrb2"])
 def test_a_folder_without_the_file_is_missing_data_with_the_layout_in_the_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataMissing, match=r"cannot be read(.|\n)*hint: name a folder with `[\w/]+\.json`"):
-        load_set("opening" if name == "opening" else "mmrb2", tmp_path, {})
+        (opening.load if name == "opening" else mmrb2.load)(tmp_path, {})
 
 
 def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_path: Path) -> None:
     path = write_json(tmp_path / "verdicts.json", OPENING_ROWS)
-    pin = replace(OPENING, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    assert opening(path, {}, pin).source == f"`{path}` (SHA-256 {pin.sha256[:12]}…, the published file)"
-    assert load_set("opening", path, {}).source.endswith("…, not the published file)")
+    pin = replace(opening.VERDICTS, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    assert opening.load(path, {}, pin).source == f"`{path}` (SHA-256 {pin.sha256[:12]}…, the published file)"
+    assert opening.load(path, {}).source.endswith("…, not the published file)")
 
 
 # MMRB2
 
 
 def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -> None:
-    verdict_set = load_set("mmrb2", mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
+    verdict_set = mmrb2.load(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
     assert (verdict_set.has_answers, verdict_set.both_orders, verdict_set.missing_answers) == (False, True, 0)
     assert verdict_set.licence.startswith("CC BY-NC 4.0")
     assert verdict_set.pairs == (
@@ -245,7 +241,7 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
             images=(2, 1),
         ),
     )
-    assert load_set("mmrb2", tmp_path / MMRB2_FILE, {}) == verdict_set
+    assert mmrb2.load(tmp_path / MMRB2_FILE, {}) == verdict_set
 
 
 @pytest.mark.parametrize(
@@ -263,18 +259,18 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
 def test_mmrb2_fields_of_another_type_are_broken_data(tmp_path: Path, field: str, value: object) -> None:
     folder = mmrb2_file(tmp_path, [mmrb2_row(1), mmrb2_row(2, **{field: value})])
     with pytest.raises(DataBroken, match=rf"`pairs\.1\.{field}"):
-        load_set("mmrb2", folder, {})
+        mmrb2.load(folder, {})
 
 
 def test_a_folder_that_the_official_script_has_built_has_answers(tmp_path: Path, log: list[str]) -> None:
     folder = built_mmrb2_folder(tmp_path, [mmrb2_row(1), mmrb2_row(2)])
-    verdict_set = load_set("mmrb2", folder, {})
+    verdict_set = mmrb2.load(folder, {})
     assert (verdict_set.has_answers, verdict_set.missing_answers, log) == (True, 0, [])
     pair = readable(verdict_set)
     assert pair.question == ("q.png", "Go on.")
     assert pair.answers == (("1_a0.jpg", " First. ", "1_a1.jpg"), ("One.", "1_b0.jpg"))
     (folder / "images/1_b0.jpg").unlink()
-    verdict_set = load_set("mmrb2", folder, {})
+    verdict_set = mmrb2.load(folder, {})
     assert ([pair.id for pair in verdict_set.pairs], verdict_set.missing_answers) == (["pair-2"], 1)
 
 
@@ -283,16 +279,17 @@ def test_a_folder_that_the_official_script_has_built_has_answers(tmp_path: Path,
 
 @pytest.fixture
 def people(tmp_path: Path) -> VerdictSet:
-    return load_set("opening", write_json(tmp_path / "people.json", OPENING_ROWS), {})
+    return opening.load(write_json(tmp_path / "people.json", OPENING_ROWS), {})
 
 
 @pytest.fixture
 def experts(tmp_path: Path) -> VerdictSet:
-    return load_set("mmrb2", mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
+    return mmrb2.load(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
 
 
 def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judgement, ...]:
-    return read_judgements(write_json(folder / "judge.json", content), verdict_set)
+    rows_in = {"opening": opening.judge_rows, "mmrb2": mmrb2.judge_rows}[verdict_set.name]
+    return read_judgements(write_json(folder / "judge.json", content), verdict_set, rows_in)
 
 
 def test_a_judges_tie_counts_as_the_forced_side(people: VerdictSet, tmp_path: Path) -> None:
@@ -304,8 +301,8 @@ def test_a_judges_tie_counts_as_the_forced_side(people: VerdictSet, tmp_path: Pa
 def test_a_row_with_a_and_b_exchanged_is_a_verdict_in_the_reversed_order(people: VerdictSet, tmp_path: Path) -> None:
     rows = [opening_row("1502046", "Green", "Red", "A"), opening_row("1502046", "Blue", "Red", "A")]
     first, second, third = judged(people, tmp_path, rows)
-    assert (first.pair, first.is_reversed, first.a_wins, first.first_wins) == (FIRST, True, 0, 1)
-    assert (second.is_reversed, second.a_wins, second.first_wins) == (False, 1, 1)
+    assert (first.pair, first.is_reversed, first.a_wins) == (FIRST, True, 0)
+    assert (second.is_reversed, second.a_wins) == (False, 1)
     assert (third.is_reversed, third.a_wins, third.why_not) == (False, None, "no verdict in the file")
 
 
@@ -380,4 +377,4 @@ def test_a_judges_file_that_cannot_be_read_is_an_error(
     if content:
         path.write_bytes(content)
     with pytest.raises(AnswersUnusable, match=r"judge\.json"):
-        read_judgements(path, experts)
+        read_judgements(path, experts, mmrb2.judge_rows)

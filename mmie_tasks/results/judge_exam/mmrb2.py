@@ -1,0 +1,252 @@
+"""MMRB2: people's verdicts on interleaved answers, from the Hub or a local folder, and judges' files.
+
+The Hub's tables are written as files below `mmie_tasks.core.paths.cache_dir`, images byte for byte::
+
+    mmrb2/<commit>/interleaved/<table>/interleaved.json, images/...
+    mmrb2/commits/<revision>.txt                   see `mmie_tasks.hub.revisions`
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from loguru import logger
+from pydantic import Field, TypeAdapter
+
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.files import file_lock, readable_size
+from mmie_tasks.hub.asset import read_data_file
+from mmie_tasks.hub.download import HubFile, download_errors, download_failure, install
+from mmie_tasks.hub.images import image_suffix
+from mmie_tasks.hub.revisions import HubDataset, HubFolder
+from mmie_tasks.results.judge_exam.verdicts import (
+    REPAIR,
+    Content,
+    Contents,
+    Pair,
+    PublishedModel,
+    Side,
+    VerdictSet,
+    local_source,
+    parsed,
+    problem_of,
+    segments_of,
+    unique,
+    with_answers,
+)
+
+REPO = "rl-research/multimodal-rewardbench-2"
+FILES = ("interleaved.json", "benchmark/interleaved.json", "benchmark/interleaved_response_only.json")
+SHA256 = "8f71e0d699814715dc271bd83ee75eabedea3e9c420cb11dc98e4f7c591fa6f1"
+"""Of the last of `FILES` in facebookresearch/MMRB2 at 7ff0552cf298441af5ebbabea634b682ef04afee."""
+
+_DATASET = HubDataset(repo=REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",))
+_LOCAL = f"name a folder with `{FILES[0]}`, or with `{FILES[-1]}` for the verdicts alone"
+
+
+class _Answer(PublishedModel):
+    model_name: str
+    response_content: Content
+
+
+class _Row(PublishedModel):
+    id: str
+    prompt_content: Content | None = None
+    prompt_source: str
+    prompt_metadata: dict[str, object] = Field(default_factory=dict)
+    response_a: _Answer
+    response_b: _Answer
+    chosen: Side
+    human_annotations: tuple[Annotated[int, Field(ge=1, le=6)], ...] = ()
+
+
+class _File(PublishedModel):
+    """``interleaved.json`` as ``build_from_hf.py`` writes it, or the repository's file without questions."""
+
+    pairs: tuple[_Row, ...]
+
+
+def load(folder: Path | None, environment: Mapping[str, str]) -> VerdictSet:
+    """MMRB2's verdicts on interleaved answers.
+
+    Args:
+        folder: What ``benchmark/build_from_hf.py`` of its repository has written, or that repository, which has no
+            questions and images, or its file with the verdicts; None to download.
+        environment: Read: ``MMRB2_REVISION`` (branch, tag or commit; by default ``main``), ``HF_HUB_OFFLINE``,
+            and what `mmie_tasks.core.paths.cache_dir` reads.
+
+    Raises:
+        DataMissing: A file is missing, or could not be downloaded.
+        DataBroken: A file is not in the published layout.
+        SettingWrong: ``MMRB2_REVISION`` cannot be a revision.
+    """
+    if folder is None:
+        hub = _from_hub(environment)
+        paths, source = sorted(hub.folder.glob("interleaved/*/interleaved.json")), hub.revision
+    else:
+        files = [folder, *(folder / name for name in FILES)]
+        paths = [next((file for file in files if file.is_file()), files[-1])]
+        source = local_source(paths[0], read_data_file(paths[0], _LOCAL), SHA256)
+    rows = [
+        (row, path.parent)
+        for path in paths
+        for row in parsed(path, read_data_file(path, REPAIR), TypeAdapter(_File)).pairs
+    ]
+    verdict_set = VerdictSet(
+        name="mmrb2",
+        title="MMRB2: pairs of interleaved answers, each rated by three experts",
+        licence="CC BY-NC 4.0 (non-commercial use only)",
+        source=source,
+        pairs=unique(source, (_pair(row) for row, _ in rows)),
+        has_answers=False,
+        both_orders=True,
+    )
+    if all(row.prompt_content is None for row, _ in rows):
+        return verdict_set
+    by_id = {row.id: (row, folder) for row, folder in rows}
+    return with_answers(verdict_set, lambda pair: _contents(*by_id[pair.id]))
+
+
+def _pair(row: _Row) -> Pair:
+    a, b = row.response_a.response_content, row.response_b.response_content
+    question = [str(value) for _, value in sorted(row.prompt_metadata.items())] or [row.id]
+    return Pair(
+        id=row.id,
+        sample="/".join((row.prompt_source, *question)),
+        subset=row.prompt_source,
+        winner=row.chosen,
+        is_tie=False,
+        votes=tuple("A" if rating > 3 else "B" for rating in row.human_annotations),
+        models=(row.response_a.model_name, row.response_b.model_name),
+        question=(),
+        answers=(segments_of(a, None), segments_of(b, None)),
+        images=(sum(kind == "image" for kind, _ in a), sum(kind == "image" for kind, _ in b)),
+    )
+
+
+def _contents(row: _Row, folder: Path) -> Contents:
+    a, b = (segments_of(answer.response_content, folder) for answer in (row.response_a, row.response_b))
+    return segments_of(row.prompt_content or (), folder), (a, b)
+
+
+def _from_hub(environment: Mapping[str, str]) -> HubFolder:
+    """The folder with tables as files, downloaded first if necessary."""
+    from huggingface_hub import HfApi
+
+    if cached := _DATASET.cached(environment):
+        return cached
+    revision = _DATASET.revision(environment)
+    file = HubFile(repo=REPO, filename="interleaved/", revision=revision, alternative=_LOCAL)
+    try:
+        info = HfApi().dataset_info(REPO, revision=revision, files_metadata=True)
+    except download_errors() as error:
+        raise download_failure(file, error) from error
+    tables = [entry for entry in info.siblings or () if re.fullmatch(r"interleaved/[\w.-]+\.parquet", entry.rfilename)]
+    if not tables or not info.sha:
+        raise _other_dataset(f"there is no `interleaved/*.parquet` at revision `{revision}`")
+    size = readable_size(sum(table.size or 0 for table in tables))
+    logger.info(f"MMRB2 (CC BY-NC 4.0) needs {size} from the Hub, and as much on the disk for its images.")
+    for table in tables:
+        table_file = replace(file, filename=table.rfilename, revision=info.sha)
+        commit = install(
+            table_file, _DATASET.root(environment), table.rfilename[:-8], partial(_write_pairs, table_file)
+        )
+    return _DATASET.stored(commit, environment)
+
+
+def _write_pairs(file: HubFile, table: Path, destination: Path, check: Callable[[Path], None]) -> None:
+    """Write the pairs of a table and their images to a folder, unless it exists."""
+    unfinished = destination.with_name(f"{destination.name}.unfinished")
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with file_lock(destination.with_name(f"{destination.name}.lock"), f"writing `{destination}`"):
+            if destination.is_dir():
+                return
+            check(table)
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+            (unfinished / "images").mkdir(parents=True)
+            content = json.dumps({"pairs": list(_table_pairs(table, unfinished))}).encode()
+            _File.model_validate_json(content)
+            (unfinished / "interleaved.json").write_bytes(content)
+            unfinished.replace(destination)
+    except OSError as error:
+        raise download_failure(file, error, is_downloading=True) from error
+    except (ValueError, TypeError, KeyError) as error:  # of pyarrow, pydantic and JSON
+        raise _other_dataset(f"`{file.filename}`: {problem_of(error)}") from error
+
+
+def _table_pairs(table: Path, folder: Path) -> Iterator[dict[str, object]]:
+    """Rows of a table in the form of `_Row`; their images are written below `folder`."""
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    with pyarrow.parquet.ParquetFile(table) as parquet:
+        rows = (row for batch in parquet.iter_batches(batch_size=16) for row in batch.to_pylist())
+        for number, row in enumerate(rows):
+            contents = {}
+            for part in ("prompt", "response_a", "response_b"):
+                names: list[str] = []
+                for image in row[f"{part}_images"] or []:
+                    suffix = image_suffix(image["bytes"]) or ".bin"  # no image: see `segments_of`
+                    names.append(f"images/{number:04d}-{part}-{len(names)}{suffix}")
+                    (folder / names[-1]).write_bytes(image["bytes"])
+                contents[part] = _table_content(row[f"{part}_text"] or "", names)
+            yield {
+                "id": row["pair_id"],
+                "prompt_content": contents["prompt"],
+                "prompt_source": row["prompt_source"],
+                "prompt_metadata": json.loads(row["prompt_metadata"] or "{}"),
+                "response_a": {"model_name": row["response_a_model"], "response_content": contents["response_a"]},
+                "response_b": {"model_name": row["response_b_model"], "response_content": contents["response_b"]},
+                "chosen": str(row["chosen"]).upper(),
+                "human_annotations": json.loads(row["human_annotations"] or "[]"),
+            }
+
+
+def _table_content(text: str, images: list[str]) -> list[tuple[str, str]]:
+    """Text and images in order: the n-th mark is the n-th image, as ``build_from_hf.py`` reads it.
+
+    Images without a mark follow the text; there they do so only if the text has no mark.
+
+    >>> _table_content("Look: <image_0> Nice.", ["0.png", "1.png"])
+    [('text', 'Look:'), ('image', '0.png'), ('text', 'Nice.'), ('image', '1.png')]
+    """
+    first, *texts = re.split(r"<image_\d+>", text)
+    content = [("text", first.strip())]
+    for index, behind in enumerate(texts):
+        content += [("image", name) for name in images[index : index + 1]]
+        content.append(("text", behind.strip()))
+    content += [("image", name) for name in images[len(texts) :]]
+    return [(kind, value) for kind, value in content if value]
+
+
+def _other_dataset(difference: str) -> DataBroken:
+    return DataBroken(
+        f"`{REPO}` on the Hub is not MMRB2 as published: {difference}.",
+        hint=f"set `MMRB2_REVISION` to an older commit, or {_LOCAL}",
+    )
+
+
+class _Entry(PublishedModel):
+    judgement: str | None = None
+
+
+class _Orders(PublishedModel):
+    forward: tuple[_Entry, ...] = ()
+    reverse: tuple[_Entry, ...] = ()
+
+
+def judge_rows(text: str, _: VerdictSet) -> Iterator[tuple[str, bool, str | None]]:
+    """The verdicts in a file that ``compute_accuracy.py`` reads, of which the first entry of each order counts.
+
+    A verdict that names no side counts as wrong there, and as none here.
+    """
+    for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text).items():
+        for is_reversed, entries in ((False, orders.forward), (True, orders.reverse)):
+            yield pair, is_reversed, entries[0].judgement if entries else None
