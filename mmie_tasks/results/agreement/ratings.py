@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -84,34 +84,32 @@ def read_ratings(sources: Sequence[str], task: str | None, score_kind: ScoreKind
             opened.append(NamedPath(named.name or named.path.stem, named.path))
         else:
             opened.append(open_run(word, [task] if task else []))
-    task_runs = _task_runs([source for source in opened if isinstance(source, Run)], task)
-    first = next(iter(task_runs.values()), None)
-    benchmark = first.benchmark if first else _benchmark_of(task)
+    runs = [source for source in opened if isinstance(source, Run)]
+    task_runs = _task_runs(runs, task)
+    benchmark = task_runs[0].benchmark if task_runs else _benchmark_of(task)
+    judges = iter([_judge(run, task_run, score_kind) for run, task_run in zip(runs, task_runs, strict=True)])
     raters: list[Rater] = []
     for source in opened:
-        if isinstance(source, Run):
-            raters.append(_judge(source, task_runs[id(source)], score_kind))
-        else:
-            raters += _people(source, benchmark.scale, task_runs.values())
+        raters += [next(judges)] if isinstance(source, Run) else _people(source, benchmark.scale, task_runs)
     if len(raters) < 2:
         message = f"Agreement needs two raters or more, and `{raters[0].name}` is the only one."
         raise SettingWrong(message, hint="name a second run, or a CSV with `id, score`")
-    task_name = first.task if first else task or ""
+    task_name = task_runs[0].task if task_runs else task or ""
     return Ratings(task=task_name, benchmark=benchmark, raters=_with_unique_names(raters))
 
 
-def _task_runs(runs: Sequence[Run], task: str | None) -> dict[int, TaskRun]:
-    """The task to compare in each run, by the run's identity.
+def _task_runs(runs: Sequence[Run], task: str | None) -> list[TaskRun]:
+    """The task to compare in each run.
 
     Runs with one task each may have different ones of one benchmark: ``mmie`` contains ``mmie_sa``.
     """
     common = set.intersection(*(set(run.tasks) for run in runs)) if runs else set()
     if task in common or len(common) == 1:
         name = task if task in common else common.pop()
-        return {id(run): run.tasks[name or ""] for run in runs}
+        return [run.tasks[name or ""] for run in runs]
     single = [next(iter(run.tasks.values())) for run in runs if len(run.tasks) == 1]
     if len(single) == len(runs) and len({task_run.benchmark.name for task_run in single}) <= 1:
-        return {id(run): task_run for run, task_run in zip(runs, single, strict=True)}
+        return single
     if common:
         names = ", ".join(sorted(common))
         message = f"The runs have {len(common)} tasks in common: {names}."
@@ -147,7 +145,7 @@ def _judge(run: Run, task_run: TaskRun, score_kind: ScoreKind) -> Rater:
     )
 
 
-def _people(source: NamedPath, scale: Scale, task_runs: Collection[TaskRun]) -> Iterator[Rater]:
+def _people(source: NamedPath, scale: Scale, task_runs: Sequence[TaskRun]) -> Iterator[Rater]:
     """The people of a CSV; their scores of other answers than those of the runs do not count."""
     labels = [label for label in read_labels(source.path, scale, source.name) if label.rater]
     by_id = [task_run.by_id for task_run in task_runs]
