@@ -6,13 +6,14 @@ applied to the verdicts, so another rule makes no requests.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, Verdicts, as_row
 from mmie_tasks.judges.panel_choice import Panel, Rule
 from mmie_tasks.judging.requests import JudgeResult
 
@@ -39,6 +40,26 @@ class MemberResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """How far the official points of several judges differ, on the benchmark's own scale.
+
+    Attributes:
+        range: The most points less the fewest.
+        sd: The standard deviation, with these judges as the whole population.
+    """
+
+    range: float
+    sd: float
+
+
+def disagreement(members: Sequence[MemberResult]) -> Disagreement | None:
+    """How far the judges' official points differ; None with fewer than two judges that gave points."""
+    verdicts = [member.verdicts.official for member in members]
+    points = [entry.points for entry in verdicts if isinstance(entry, Scored) and math.isfinite(entry.points)]
+    return Disagreement(range=max(points) - min(points), sd=statistics.pstdev(points)) if len(points) > 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """The verdicts on an answer, and the judges' replies.
 
@@ -59,8 +80,38 @@ class Judged:
 
     @property
     def fields(self) -> Mapping[str, object]:
-        """The fields of a sample's record about the judges: ``replies``."""
-        return {"replies": [asdict(reply) for reply in self.result.replies]}
+        """The fields of a sample's record about the judges: ``replies`` of a single judge, ``panel`` of several."""
+        if self.panel is None:
+            return {"replies": [asdict(reply) for reply in self.result.replies]}
+        return {"replies": [], **self.panel_fields}
+
+    @property
+    def panel_fields(self) -> Mapping[str, object]:
+        """The field ``panel`` of a record: its settings, each judge's replies and verdicts, and their disagreement.
+
+        Empty for a single judge. `mmie_tasks.runs.log_line.members` reads it.
+        """
+        if self.panel is None:
+            return {}
+        spread = disagreement(self.members)
+        return {
+            "panel": {
+                **asdict(self.panel),
+                "members": [_member_fields(member) for member in self.members],
+                **(asdict(spread) if spread else {"range": None, "sd": None}),
+            }
+        }
+
+
+def _member_fields(member: MemberResult) -> dict[str, object]:
+    verdicts = member.verdicts
+    return {
+        "judge": member.judge,
+        "replies": [asdict(reply) for reply in member.result.replies],
+        "official": as_row(verdicts.official),
+        "robust": as_row(verdicts.robust),
+        "expected": as_row(verdicts.expected, entropy_bits=verdicts.entropy_bits),
+    }
 
 
 def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:

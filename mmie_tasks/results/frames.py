@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, get_args
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored, Verdict
+from mmie_tasks.judging.panel import disagreement
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.log_line import IMAGE_PLACEHOLDER
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
+from mmie_tasks.runs.summary import judge_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +62,10 @@ class LoadedRun:
         * ``question``, ``gold``, ``answer``: their texts, with ``<image>`` for every image;
           ``answer_images``: the paths of the answer's images, a list
         * ``judge``: the model that replied; ``reply``: its reply, ``second_reply``: the reply to
-          the request when it was sent a second time; None if there is none
+          the request when it was sent a second time; None if there is none, or several judges
+        * of several judges: ``judge_<n>`` is the name of the n-th, ``judge_<n>_official`` and ``judge_<n>_robust``
+          its points, ``judge_<n>_reply`` its last reply; ``judges_range`` and ``judges_sd``: range and standard
+          deviation of their official points, NaN with fewer than two
         * ``input_tokens``, ``output_tokens``, ``cost_usd``: of all replies; the cost is NaN if
           unknown. ``cached``: whether all replies come from a cache or recording
         * ``signature``: everything that can move the score
@@ -152,7 +157,7 @@ def _text(segments: tuple[LoggedSegment, ...]) -> str:
 
 
 def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
-    first, second = (*sample.replies, None, None)[:2]
+    first, second = ((None, None) if sample.members else (*sample.replies, None, None))[:2]
     costs = [reply.usage.cost_usd for reply in sample.replies]
     known_costs = [cost for cost in costs if cost is not None]
     return {
@@ -163,7 +168,27 @@ def _reply_columns(sample: LoggedSample) -> Mapping[str, object]:
         "output_tokens": sum(reply.usage.output_tokens for reply in sample.replies),
         "cost_usd": sum(known_costs) if len(known_costs) == len(costs) else float("nan"),
         "cached": bool(sample.replies) and all(reply.cached for reply in sample.replies),
+        **_panel_columns(sample),
     }
+
+
+def _panel_columns(sample: LoggedSample) -> dict[str, object]:
+    columns: dict[str, object] = {}
+    for number, member in enumerate(sample.members, 1):
+        replies = member.result.replies
+        columns |= {
+            f"judge_{number}": judge_of(member.judge),
+            f"judge_{number}_official": _points(member.verdicts.official),
+            f"judge_{number}_robust": _points(member.verdicts.robust),
+            f"judge_{number}_reply": replies[-1].text if replies else None,
+        }
+    if sample.members:
+        spread = disagreement(sample.members)
+        columns |= {
+            "judges_range": spread.range if spread else math.nan,
+            "judges_sd": spread.sd if spread else math.nan,
+        }
+    return columns
 
 
 def _score_rows(task_run: TaskRun) -> list[dict[str, object]]:

@@ -20,6 +20,7 @@ from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
+from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
@@ -398,7 +399,16 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
 def _new_record(benchmark: Benchmark, line: Line) -> dict[str, object]:
     if benchmark.rerecord is not None:
         return dict(benchmark.rerecord(line))
-    record = line["coverage"]
+    record = log_line.record_of(line)
+    renewed = {**record, **_new_rows(benchmark, line)}
+    panel = log_line.mapping(record, "panel")
+    if isinstance(members := panel.get("members"), list):  # each is read like the record of a single judge
+        lines = [{**line, "coverage": {**record, "panel": None, **member}} for member in members]
+        rows = [_new_rows(benchmark, member_line) for member_line in lines]
+        renewed["panel"] = {**panel, "members": [{**old, **new} for old, new in zip(members, rows, strict=True)]}
+    return renewed
+
+
+def _new_rows(benchmark: Benchmark, line: Line) -> dict[str, object]:
     verdicts = benchmark.reread(line) or {}
-    rows = {kind: as_row(verdicts[kind]) for kind in SCORE_KINDS if kind in verdicts}
-    return {**(record if isinstance(record, Mapping) else {}), **rows}
+    return {kind: as_row(verdicts[kind]) for kind in SCORE_KINDS if kind in verdicts}

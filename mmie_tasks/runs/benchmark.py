@@ -16,6 +16,7 @@ from mmie_tasks.judges.base import JudgeReply
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
+    from mmie_tasks.judging.panel import MemberResult
     from mmie_tasks.judging.requests import GradedRequest
     from mmie_tasks.judging.session import BenchmarkJudge
 
@@ -78,7 +79,8 @@ class LoggedSample:
         question: The question as the model was asked.
         gold: The reference answer; empty if there is none.
         answer: The tested model's answer.
-        replies: The judge's replies, the latest last; empty if there is none.
+        replies: The judge's replies, the latest last; empty if there is none. Of several judges those of all, in order.
+        members: The judges of a panel, in order, with their verdicts; empty with a single judge.
         signature: Everything that can move the score.
         facts: Further facts to display, name to value.
     """
@@ -94,6 +96,7 @@ class LoggedSample:
     gold: tuple[LoggedSegment, ...] = ()
     answer: tuple[LoggedSegment, ...] = ()
     replies: tuple[JudgeReply, ...] = ()
+    members: tuple[MemberResult, ...] = ()
     signature: str = ""
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -12,8 +14,9 @@ from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Unscored
 from mmie_tasks.judges.base import DigitToken, JudgeReply, Usage
 from mmie_tasks.judges.cache_store import read_digits
 from mmie_tasks.judging.expected import ExpectedScore
+from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
 from mmie_tasks.judging.requests import JudgeResult
-from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Line, LoggedSample, LoggedSegment, Record, Segments
+from mmie_tasks.runs.benchmark import BadRecord, Line, LoggedSample, LoggedSegment, Record, Segments
 
 IMAGE_PLACEHOLDER = "<image>"
 """Placeholder of an image in a logged question, unless the model's wrapper sets another."""
@@ -22,6 +25,7 @@ NOT_LOGGED = "not in this log"
 
 _T = TypeVar("_T")
 _REASONS: tuple[str, ...] = get_args(UnscoredReason)
+_RULES: tuple[str, ...] = get_args(Rule)
 
 
 def record_of(line: Line) -> Record:
@@ -139,13 +143,77 @@ def expected(record: Record, full_marks: float) -> ExpectedScore:
 
 
 def replies(record: Record) -> tuple[JudgeReply, ...] | None:
-    """The judge's replies in order; None if the log lacks any of them or their text.
+    """The replies in order, of several judges one after the other; None if the log lacks any of them or their text.
 
     Digits that cannot be those of a reply are left out.
 
     Raises:
-        BadRecord: ``replies`` is not a list.
+        BadRecord: ``replies`` is not a list, or ``panel`` has another form.
     """
+    by_judge = [_replies(judge_record) for judge_record in _judge_records(record)]
+    complete = [of_judge for of_judge in by_judge if of_judge is not None]
+    return tuple(chain.from_iterable(complete)) if len(complete) == len(by_judge) else None
+
+
+def _judge_records(record: Record) -> Sequence[Record]:
+    """The records of a panel's judges; without a panel, the sample's own record."""
+    logged_panel = mapping(record, "panel")
+    if not logged_panel:
+        return (record,)
+    judge_records = _field(logged_panel, "members", list, "a list of judges", elements=Mapping)
+    if not judge_records:
+        raise BadRecord("`panel` has no `members`")
+    return judge_records
+
+
+def panel(record: Record) -> Panel | None:
+    """The panel that judged a sample; None for a single judge.
+
+    Raises:
+        BadRecord: ``panel`` has another form.
+    """
+    logged_panel = mapping(record, "panel")
+    if not logged_panel:
+        return None
+    rule, min_valid = logged_panel.get("rule"), logged_panel.get("min_valid")
+    if rule not in _RULES:
+        raise BadRecord(f"`rule` of `panel` is none of {', '.join(_RULES)}")
+    if type(min_valid) is not int or min_valid < 1:
+        raise BadRecord("`min_valid` of `panel` is not a number of judges from 1")
+    is_cascade = logged_panel.get("is_cascade") is True
+    return Panel(rule=rule, min_valid=min_valid, is_cascade=is_cascade)  # type: ignore[arg-type]  # checked above
+
+
+def members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
+    """The judges of a panel with the verdicts that were logged; none for a single judge.
+
+    Args:
+        record: A sample's record.
+        full_marks: As of `verdict`.
+
+    Raises:
+        BadRecord: ``panel`` has another form, or a judge has neither points nor a reason.
+    """
+    if panel(record) is None:
+        return ()
+    return tuple(_member(judge_record, full_marks) for judge_record in _judge_records(record))
+
+
+def _member(judge_record: Record, full_marks: float) -> MemberResult:
+    expected_score = expected(judge_record, full_marks)
+    return MemberResult(
+        judge=optional_text(judge_record, "judge"),
+        result=judge_result(_replies(judge_record) or ()),
+        verdicts=Verdicts(
+            official=verdict(judge_record, "official", full_marks),
+            robust=verdict(judge_record, "robust", full_marks),
+            expected=expected_score.verdict,
+            entropy_bits=expected_score.entropy_bits,
+        ),
+    )
+
+
+def _replies(record: Record) -> tuple[JudgeReply, ...] | None:
     value = _field(record, "replies", list, "a list")
     if value is None:
         return None
@@ -173,9 +241,9 @@ def _reply(value: object) -> JudgeReply | None:
 
 
 def judge_result(logged_replies: Sequence[JudgeReply]) -> JudgeResult:
-    """The judging result from which one or two replies were logged."""
-    second_reply = logged_replies[1] if len(logged_replies) > 1 else None
-    return JudgeResult(reply=logged_replies[0], second_reply=second_reply)
+    """The judging result from which none, one or two replies were logged."""
+    first, second = (*logged_replies, None, None)[:2]
+    return JudgeResult(reply=first, second_reply=second)
 
 
 def answer(line: Line) -> str:
@@ -258,7 +326,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
     * ``id``: a text
     * ``official``, ``robust``: rows of `mmie_tasks.core.verdict.as_row`
     * ``expected``: such a row, with ``entropy_bits``; may be missing
-    * ``replies``: the judge's replies, ``[dataclasses.asdict(reply), ...]``; none for a benchmark that is scored by
+    * ``replies``, ``panel``: those of `mmie_tasks.judging.panel.Judged.fields`; missing if the benchmark is scored by
       rule
     * ``images``: paths of the question's images, in order; may be missing
     * ``signature``: a text; may be missing
@@ -285,6 +353,7 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
         gold=text_segments(optional_text(line, "target")),
         answer=text_segments(answer(line)),
         replies=replies(record) or (),
+        members=members(record, full_marks),
         signature=optional_text(record, "signature"),
     )
 
@@ -304,10 +373,38 @@ def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: flo
     Raises:
         BadRecord: The line has no record, or a field has another form.
     """
-    record = record_of(line)
-    if saved_replies := replies(record):
-        current = grade(judge_result(saved_replies))
-        return {"official": current.official, "robust": current.robust}
-    verdicts: dict[str, Verdict] = {kind: verdict(record, kind, full_marks) for kind in SCORE_KINDS}
-    has_points = any(isinstance(entry, Scored) for entry in verdicts.values())
-    return None if saved_replies is None or has_points else verdicts
+    judged = rejudged(record_of(line), grade, full_marks)
+    return None if judged is None else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+
+
+def rejudged(record: Record, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float) -> Judged | None:
+    """The judges' replies in a record with the verdicts of the current readers, combined by the logged rule.
+
+    Verdicts of a judge without a reply are those that were logged.
+
+    Args:
+        record: Has the fields of `sample`.
+        grade: The verdicts on the replies of one judge; None if the record lacks what the readers need.
+        full_marks: As of `sample`.
+
+    Returns:
+        None if the log lacks replies that scores were read from, or they cannot be read.
+
+    Raises:
+        BadRecord: A field has another form.
+    """
+    logged_panel, current = panel(record), []
+    for judge_record in _judge_records(record):
+        member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)
+        logged = (member.verdicts.official, member.verdicts.robust)
+        if saved_replies and grade:
+            member = replace(member, verdicts=grade(member.result))
+        elif saved_replies != () or any(isinstance(entry, Scored) for entry in logged):
+            return None
+        current.append(member)
+    verdicts = current[0].verdicts
+    if logged_panel is not None:
+        if len(current) < logged_panel.min_valid:  # not of ours
+            return None
+        verdicts = combine(current, logged_panel)
+    return Judged(verdicts=verdicts, members=tuple(current), panel=logged_panel)

@@ -142,10 +142,15 @@ def coverage(records: Sequence[Mapping[str, object]]) -> float:
     return 100 * counted.count(None) / len(counted) if counted else math.nan
 
 
-def replies_of(record: Mapping[str, object]) -> list[Mapping[str, Any]]:
-    """The judge's replies in a sample's record, as they were logged."""
-    replies = record.get("replies")
-    return replies if isinstance(replies, list) else []
+def judge_records(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of a new record that have a judge's replies and verdicts: a panel's members, or the record itself."""
+    members: list[Mapping[str, Any]] = record.get("panel", {}).get("members", [record])
+    return members
+
+
+def replies_of(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The judges' replies in a sample's new record, as they are logged."""
+    return [reply for judge_record in judge_records(record) for reply in judge_record.get("replies") or ()]
 
 
 def plain_score(rows: Mapping[str, Row]) -> Mapping[str, object]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import get_args
 
 from mmie_tasks.core.tables import NO_VALUE, listed, percent_cell
-from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason
-from mmie_tasks.runs.benchmark import SCORE_KINDS, Record, ScoreKind
-from mmie_tasks.runs.log_files import TaskRun
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
+from mmie_tasks.judging.panel import Disagreement, disagreement
+from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Record, ScoreKind
+from mmie_tasks.runs.log_files import TaskRun, numbered_names
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
 from mmie_tasks.runs.rows import replies_of
 
@@ -31,7 +33,7 @@ class Headline:
         robust: The robust score in percent.
         expected: The expected score in percent; None if no sample has one.
         scored: How many samples are scored: see `scored_of`.
-        judge: The judge's model; empty for a benchmark that is scored by rule.
+        judge: The judge's model, or the panel; empty for a benchmark that is scored by rule.
         marks: What makes the score incomparable with the published one: see `marks_of`.
     """
 
@@ -84,20 +86,89 @@ def scored_of(task_run: TaskRun) -> str:
 def signature_fields(signature: str) -> dict[str, str]:
     """Key to value, of a signature as it is logged; several values of a key are joined.
 
+    A judge of a panel that lacks a key of the others has the value ``none``, so that values tell judges apart.
+
     >>> signature_fields("judge:openai|model:gpt-4o|paper_judge:no")["model"]
     'gpt-4o'
+    >>> signature_fields("panel:mean|judge:openai|host:a|judge:replay|paper_judge:no")["host"]
+    'a, none'
     """
+    pairs = [part.partition(":")[::2] for part in signature.split("|") if part]
+    judges, number = sum(key == "judge" for key, _ in pairs), 0
     values: defaultdict[str, list[str]] = defaultdict(list)
-    for part in filter(None, signature.split("|")):
-        key, _, value = part.partition(":")
+    judge_keys = set()
+    for key, value in pairs:
+        number += key == "judge"
+        if 0 < number < judges:  # what is behind the last judge may belong to the benchmark
+            judge_keys.add(key)
+        if key in judge_keys:
+            values[key] += ["none"] * (number - 1 - len(values[key]))
         values[key].append(value)
+    for key in judge_keys:
+        values[key] += ["none"] * (judges - len(values[key]))
     return {key: ", ".join(parts) for key, parts in values.items()}
 
 
+def judge_signatures(signature: str) -> list[str]:
+    """A logged signature from each ``judge:`` up to the next: of a panel, its members.
+
+    >>> judge_signatures("panel:mean|judge:a|t:0|judge:b|paper_judge:no"), judge_signatures("task:milebench@1-A")
+    (['judge:a|t:0', 'judge:b|paper_judge:no'], [])
+    """
+    _, *judges = f"|{signature}".split("|judge:")
+    return [f"judge:{judge}" for judge in judges]
+
+
+def judges_of(signature: str) -> list[str]:
+    """The names of a panel's judges, in order: the model, or else the kind; empty for a single judge.
+
+    >>> judges_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
+    ['gpt-4o', 'mmie_score']
+    """
+    return (
+        numbered_names(list(map(judge_of, judge_signatures(signature))))
+        if "panel" in signature_fields(signature)
+        else []
+    )
+
+
+def judge_of(signature: str) -> str:
+    """The judge's model, or else its kind; of a panel its judges and rule; empty for a benchmark scored by rule.
+
+    >>> judge_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
+    'panel of gpt-4o, mmie_score (mean)'
+    """
+    fields = signature_fields(signature)
+    if judges := judges_of(signature):
+        rule, *options = fields["panel"].split(",")
+        cascade = ", cascade" if any(option.startswith("cascade") for option in options) else ""
+        return f"panel of {', '.join(judges)} ({rule}{cascade})"
+    return fields.get("model") or fields.get("judge", "")
+
+
 def judge_name(task_run: TaskRun) -> str:
-    """The judge's model, or else its kind, from the signatures; empty for a benchmark that is scored by rule."""
-    fields = [signature_fields(signature) for signature in task_run.signatures]
-    return ", ".join(dict.fromkeys(filter(None, (entry.get("model") or entry.get("judge", "") for entry in fields))))
+    """The names of the judges of a task's samples, by `judge_of`; empty for a benchmark that is scored by rule."""
+    return ", ".join(dict.fromkeys(filter(None, map(judge_of, task_run.signatures))))
+
+
+def judge_facts(sample: LoggedSample) -> dict[str, str]:
+    """For display, of a panel's sample: each judge's points or the reason for none, and how far they differ.
+
+    The name of a fact is that of the judge: ``{"judge gpt-4o": "4", "judges differ by": "1"}``.
+    """
+    facts = {}
+    names = numbered_names([judge_of(member.judge) or "without a name" for member in sample.members])
+    for name, member in zip(names, sample.members, strict=True):
+        official, robust = member.verdicts.official, member.verdicts.robust
+        also = f" (robust: {_points(robust)})" if member.verdicts.differ else ""
+        facts[f"judge {name}"] = f"{_points(official)}{also}"
+    if spread := disagreement(sample.members):
+        facts["judges differ by"] = f"{spread.range:g}"
+    return facts
+
+
+def _points(verdict: Verdict) -> str:
+    return f"{verdict.points:g}" if isinstance(verdict, Scored) else f"no points: {verdict.reason}"
 
 
 def marks_of(task_run: TaskRun) -> tuple[str, ...]:
@@ -147,6 +218,10 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     ``ci95_high_<metric>``. Counts of samples: ``scored_<metric>``, ``samples_<metric>``, ``unscored_<reason>``,
     ``points_<n>`` where points are whole numbers, ``differ``, and the benchmark's own. Of a benchmark that computes
     expected scores: ``expected`` in percent, the samples that have one, and their mean entropy in bits.
+
+    Of a panel, whose points need not be whole: for the n-th judge ``judge_<n>_asked`` and ``judge_<n>_scored`` in
+    samples, and ``judge_<n>_official``, its own score; ``judges_compared``, the samples with points of two judges or
+    more, and the means of their range and standard deviation in points, ``judges_range`` and ``judges_sd``.
     """
     benchmark, samples = task_run.benchmark, task_run.samples
     details: dict[str, float | None] = {}
@@ -167,12 +242,46 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     for kind, prefix in (("official", ""), ("robust", "robust_")):
         unscored = reasons_of(task_run, kind)
         details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
-    if benchmark.scale.whole:
+    if panel_size := max((len(judges_of(signature)) for signature in task_run.signatures), default=0):
+        details |= _panel_details(task_run, panel_size)
+    elif benchmark.scale.whole:
         points = Counter(sample.official.points for sample in samples if isinstance(sample.official, Scored))
         details |= {f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)}
     if any("expected" in record for record in records):
         details |= _expected_details(task_run)
     return details | dict(benchmark.counts(records))
+
+
+def _panel_details(task_run: TaskRun, panel_size: int) -> dict[str, float | None]:
+    details: dict[str, float | None] = {}
+    metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
+    for number in range(1, panel_size + 1):
+        samples = _judged_by(task_run, number)
+        value = metric_value(samples, metric, "official", scale, resamples=0)
+        details |= {
+            f"judge_{number}_asked": float(len(samples)),
+            f"judge_{number}_scored": float(sum(isinstance(sample.official, Scored) for sample in samples)),
+            f"judge_{number}_official": value.percent if value else None,
+        }
+    spreads = _disagreements(task_run)
+    return details | {
+        "judges_compared": float(len(spreads)),
+        "judges_range": fmean(spread.range for spread in spreads) if spreads else None,
+        "judges_sd": fmean(spread.sd for spread in spreads) if spreads else None,
+    }
+
+
+def _judged_by(task_run: TaskRun, number: int) -> list[LoggedSample]:
+    """The samples that the n-th judge of a panel was asked about, with its own official verdicts."""
+    return [
+        replace(sample, official=sample.members[number - 1].verdicts.official)
+        for sample in task_run.samples
+        if len(sample.members) >= number
+    ]
+
+
+def _disagreements(task_run: TaskRun) -> list[Disagreement]:
+    return [spread for sample in task_run.samples if (spread := disagreement(sample.members)) is not None]
 
 
 def _expected_details(task_run: TaskRun) -> dict[str, float | None]:
@@ -208,6 +317,7 @@ def notes_of(task_run: TaskRun, records: Sequence[Record]) -> Iterator[str]:
     yield from _describe_expected(task_run)
     yield from task_run.benchmark.notes(records)
     if task_run.benchmark.judge is not None:
+        yield from _describe_panel(task_run)
         yield _describe_replies(records)
     yield from task_run.signatures
 
@@ -219,6 +329,19 @@ def _describe_expected(task_run: TaskRun) -> Iterator[str]:
     if 0 < missing.total() < len(scored):
         why = f"{listed(missing)}; replies cached before, or of another server, may have none"
         yield f"expected score: of {len(scored) - missing.total():,} of {len(scored):,} scored samples; without: {why}"
+
+
+def _describe_panel(task_run: TaskRun) -> Iterator[str]:
+    """One line for each judge of a panel, with its failures, and one about their disagreement."""
+    for signature in task_run.signatures:
+        for number, name in enumerate(judges_of(signature), 1):
+            verdicts = [sample.official for sample in _judged_by(task_run, number) if sample.signature == signature]
+            reasons = Counter[str](verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
+            scored = f"points in {len(verdicts) - reasons.total():,} of {len(verdicts):,} samples"
+            yield f"judge {number}, {name}: {scored}" + (f"; without: {listed(reasons)}" if reasons else "")
+    if spreads := _disagreements(task_run):
+        mean = fmean(spread.range for spread in spreads)
+        yield f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with points of two or more"
 
 
 def _describe_replies(records: Sequence[Record]) -> str:

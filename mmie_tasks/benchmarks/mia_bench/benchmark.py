@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count, zip_longest
 from pathlib import Path
 
 from mmie_tasks.benchmarks.mia_bench import assets, metrics, task
-from mmie_tasks.benchmarks.mia_bench.robust import is_impossible
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.benchmarks.mia_bench.task import grade
-from mmie_tasks.core.verdict import Scored, Verdict
-from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.core.verdict import Verdict
+from mmie_tasks.judging.panel import Judged
+from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import (
     SCORE_KINDS,
@@ -48,6 +50,7 @@ def read_line(line: Line) -> LoggedSample:
         question=_question(line, record),
         answer=log_line.text_segments(log_line.answer(line)),
         replies=log_line.replies(record) or (),
+        members=log_line.members(record, math.inf),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
@@ -59,24 +62,18 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
     """
-    record = _record(line)
-    sample = _sample(record)
-    if sample is not None and (result := _result(record, sample)) is not None:
-        verdicts = grade(sample, result)
-        return {"official": verdicts.official, "robust": verdicts.robust}
-    stored: dict[str, Verdict] = {name: log_line.verdict(record, name) for name in SCORE_KINDS}
-    has_no_reply = log_line.replies(record) == ()
-    is_unscored = not any(isinstance(verdict, Scored) for verdict in stored.values())
-    return stored if has_no_reply and is_unscored else None
+    judged = _rejudged(_record(line))
+    return None if judged is None else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
 
 
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no readable reply."""
     record = _record(line)
-    sample = _sample(record)
-    if sample is None or (result := _result(record, sample)) is None:
+    sample, judged = _sample(record), _rejudged(record)
+    if sample is None or judged is None or not log_line.replies(record):
         return record
-    return {**record, **metrics.graded_fields(sample, grade(sample, result), result.last_text)}
+    reply = task.last_reply(sample, judged)
+    return {**record, **metrics.graded_fields(sample, judged.verdicts, reply), **judged.panel_fields}
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
@@ -132,17 +129,9 @@ def _logged_sample(question: Segments, line: Line) -> Sample:
     return replace(sample, instruction=instruction)
 
 
-def _result(record: Record, sample: Sample) -> JudgeResult | None:
-    """The result with the saved replies; None without replies.
-
-    A second reply counts only if the first is still impossible: it would not have been requested otherwise.
-    """
-    replies = log_line.replies(record)
-    if not replies:
-        return None
-    first = replies[0]
-    again = first.finish == "stop" and is_impossible(sample, first.text)
-    return log_line.judge_result(replies if again else replies[:1])
+def _rejudged(record: Record) -> Judged | None:
+    sample = _sample(record)
+    return log_line.rejudged(record, None if sample is None else partial(grade, sample), math.inf)
 
 
 def _record(line: Line) -> Record:
@@ -196,18 +185,22 @@ def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
 
 
 def _facts(record: Record) -> dict[str, str | float | bool]:
-    """Text and mark of each component, and what is unusual about the sample."""
+    """Text and mark of each component, of several judges their marks in order, and what is unusual about the sample."""
     facts: dict[str, str | float | bool] = {}
-    marks = record.get("components")
+    marks_of_judges = record.get("marks", [record])  # a panel has a list
+    components = [
+        marks if isinstance(marks, list) else []
+        for judge_marks in (marks_of_judges if isinstance(marks_of_judges, list) else ())
+        if isinstance(judge_marks, Mapping)
+        for marks in [judge_marks.get("components")]
+    ]
     columns = zip_longest(
-        log_line.texts(record, "categories") or (),
-        _weights(record),
-        marks if isinstance(marks, list) else (),
-        log_line.texts(record, "asked") or (),
+        log_line.texts(record, "categories") or (), _weights(record), log_line.texts(record, "asked") or (), *components
     )
-    for number, (category, weight, mark, text) in enumerate(columns, 1):
+    for number, (category, weight, text, *marks) in enumerate(columns, 1):
         suffix = f": {text}" if text else ""
-        facts[f"component {number}"] = f"{category or '?'} {_mark(mark, weight)}{suffix}"
+        shown_marks = ", ".join(_mark(mark, weight) for mark in marks)
+        facts[f"component {number}"] = f"{category or '?'} {shown_marks}{suffix}"
     if record.get("contradictory") is True:
         facts["contradictory"] = True
     if record.get("agrees") is False:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from mmie_tasks.benchmarks.mia_bench import official
 from mmie_tasks.benchmarks.mia_bench.robust import read_reply
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable, replies_of
+from mmie_tasks.runs.rows import RunnerTable, judge_records
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""
@@ -63,7 +64,7 @@ def groups(kind: str, categories: Iterable[str], *, contradictory: bool) -> dict
     return {"type": (kind,), "component": tuple(dict.fromkeys(categories)), **clean}
 
 
-def record(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
+def record(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> MetricRow:
     """The sample, its verdicts and its marks; the runner logs it under ``coverage``."""
     return {
         "id": sample.id,
@@ -77,18 +78,32 @@ def record(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
     }
 
 
-def graded_fields(sample: Sample, verdicts: Verdicts, reply: str) -> MetricRow:
-    """The fields of a record that depend on the readers; the marks are those of the last reply."""
-    parsed = read_reply(reply, sample.weights)
+def graded_fields(sample: Sample, verdicts: Verdicts, reply: str | tuple[str, ...]) -> MetricRow:
+    """The fields of a record that depend on the readers.
+
+    The marks are those of the last reply. Several judges have a list of ``marks`` instead, in their order.
+
+    Args:
+        sample: The sample.
+        verdicts: On the answer.
+        reply: The last reply; of several judges, that of each; empty without one.
+    """
     return {
         "official": as_row(verdicts.official, id=sample.id),
         "robust": as_row(verdicts.robust, id=sample.id),
+        **(_marks(sample, reply) if isinstance(reply, str) else {"marks": [_marks(sample, text) for text in reply]}),
+        "differ": verdicts.differ,
+        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
+    }
+
+
+def _marks(sample: Sample, reply: str) -> MetricRow:
+    parsed = read_reply(reply, sample.weights)
+    return {
         "components": [mark and [mark.points, mark.out_of] for mark in parsed.components],
         "total": parsed.total and [parsed.total.points, parsed.total.out_of],
         "recomputed": None if parsed.recomputed is None else 100 * parsed.recomputed,
         "agrees": parsed.agrees,
-        "differ": verdicts.differ,
-        "parts": {kind: dict(verdicts.parts.get(kind, {})) for kind in SCORE_KINDS},
     }
 
 
@@ -114,11 +129,19 @@ def in_percent(verdict: Verdict) -> Verdict:
     return Scored(100 * verdict.points, verdict.reading) if isinstance(verdict, Scored) else verdict
 
 
+def marks_of(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The marks of each judge in a new record."""
+    marks: Sequence[Mapping[str, Any]] = record.get("marks", [record])
+    return marks
+
+
 def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
     """MIA-Bench's own counts, for the results file: ``unsound_totals`` and ``requested_twice``, in samples."""
     return {
-        "unsound_totals": float(sum(not record["agrees"] for record in records)),
-        "requested_twice": float(sum(len(replies_of(record)) > 1 for record in records)),
+        "unsound_totals": float(sum(not all(mark["agrees"] for mark in marks_of(record)) for record in records)),
+        "requested_twice": float(
+            sum(any(len(entry.get("replies", ())) > 1 for entry in judge_records(record)) for record in records)
+        ),
     }
 
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,7 @@ JUDGE = BenchmarkJudge("mia_bench", DEFAULT_JUDGE, title="MIA-Bench", check_setu
 
 def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     """The official verdict of the first reply and the robust verdict of the last, in percent of full marks."""
+    result = _with_needed_replies(sample, result)
     official = result.first_verdict(lambda reply: read_official(sample.categories, reply))
     robust = result.verdict(lambda reply: read_robust(sample, reply))
     parts: dict[ScoreKind, Mapping[str, float]] = {}
@@ -87,6 +89,19 @@ def grade(sample: Sample, result: JudgeResult) -> Verdicts:
     if isinstance(robust, Scored):
         parts["robust"] = metrics.robust_shares(sample, result.last_text)
     return Verdicts(official=metrics.in_percent(official), robust=metrics.in_percent(robust), parts=parts)
+
+
+def _with_needed_replies(sample: Sample, result: JudgeResult) -> JudgeResult:
+    """The result; without a second reply if the first is possible, so that it would not be requested again today."""
+    first = result.reply
+    is_needed = first is not None and first.finish == "stop" and is_impossible(sample, first.text)
+    return result if is_needed else replace(result, second_reply=None)
+
+
+def last_reply(sample: Sample, judged: Judged) -> str | tuple[str, ...]:
+    """The text of the judge's last reply, of a panel that of each judge; empty without a reply."""
+    texts = tuple(_with_needed_replies(sample, member.result).last_text for member in judged.members)
+    return texts if judged.panel is not None else "".join(texts)
 
 
 def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - the runner's signature
@@ -152,7 +167,7 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
     }
 
     def make_rows(judged: Judged) -> MetricRows:
-        record = {**metrics.record(sample, judged.verdicts, judged.result.last_text), **logged, **judged.fields}
+        record = {**metrics.record(sample, judged.verdicts, last_reply(sample, judged)), **logged, **judged.fields}
         return metrics.TABLE.rows(metrics.graded_sample(sample, judged.verdicts), record)
 
     if (verdicts := _unscored(sample, doc, results)) is not None:
@@ -214,7 +229,8 @@ def signature(doc: Doc) -> str:
     """
     judge = JUDGE.signature()
     is_elsewhere = "|host:" in judge  # a server that is not the provider's
-    paper = "yes" if _PAPER_JUDGE.search(judge) and not is_elsewhere else "no"
+    is_panel = judge.startswith("panel:")
+    paper = "yes" if _PAPER_JUDGE.search(judge) and not is_elsewhere and not is_panel else "no"
     settings = f"{provenance(doc)}{floor_signature(os.environ)}"
     return f"{judge}|paper_judge:{paper}|{settings}|pkg:{__version__}"
 

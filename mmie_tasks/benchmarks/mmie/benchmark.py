@@ -59,13 +59,14 @@ def read_line(line: Line) -> LoggedSample:
         gold=log_line.text_segments(target) if gold is None else gold,
         answer=answer or log_line.text_segments(log_line.answer(line)),
         replies=log_line.replies(record) or (),
+        members=log_line.members(record, FULL_MARKS),
         signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
 
 
 def reread(line: Line) -> Mapping[str, Verdict] | None:
-    """Apply the current readers to a line's saved reply; None if the line lacks it.
+    """Apply the current readers to a line's saved replies; None if the line lacks them.
 
     Raises:
         BadRecord: The line is not a scored sample of this benchmark.
@@ -77,9 +78,10 @@ def reread(line: Line) -> Mapping[str, Verdict] | None:
 def rerecord(line: Line) -> Record:
     """The record with the current readers' results; unchanged if it has no reply."""
     record = _record(line)
-    if replies := log_line.replies(record):
-        return {**record, **metrics.graded_fields(task.grade(log_line.judge_result(replies)))}
-    return record
+    judged = log_line.rejudged(record, task.grade, FULL_MARKS)
+    if judged is None or not log_line.replies(record):
+        return record
+    return {**record, **metrics.graded_fields(judged.verdicts), **judged.panel_fields}
 
 
 def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:

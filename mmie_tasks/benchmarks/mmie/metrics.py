@@ -16,7 +16,7 @@ from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample
 from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Scored, Verdict, Verdicts, as_row, verdict_of
 from mmie_tasks.runs.benchmark import LoggedSample, Metric, Scale
-from mmie_tasks.runs.rows import RunnerTable
+from mmie_tasks.runs.rows import RunnerTable, judge_records
 
 MetricRow = dict[str, object]
 """What one sample adds to one metric, as the runner logs it."""
@@ -67,7 +67,7 @@ class RequestFacts:
         bad_images: Files that cannot be used as an image.
         truncated: The limit on images removed text or images of the answer.
         typed: Control string in the question or the answer to its number.
-        judge_tokens: Tokens of the request, as the judge reports with its reply; None without.
+        judge_tokens: Tokens of the request, as the judge, of a panel the first, reports with its reply; None without.
         judge_tokens_exact: Whether the judge counted them. Older logs also hold estimates.
         shown_images: Images in the request, the question's included.
         answer_images: Images of the answer, in the request or not.
@@ -219,8 +219,8 @@ def _long(facts: Sequence[RequestFacts]) -> str:
 
 
 def _parsed(records: Sequence[SampleRecord]) -> list[bool]:
-    """Whether points could be read, for each sample with a reply."""
-    verdicts = [verdict_in(record, "official") for record in records]
+    """Whether points could be read, for each sample and judge with a reply."""
+    verdicts = [verdict_in(entry, "official") for record in records for entry in judge_records(record)]
     return [
         isinstance(verdict, Scored) for verdict in verdicts if isinstance(verdict, Scored) or verdict.reason in _UNREAD
     ]

@@ -18,7 +18,7 @@ from mmie_tasks.results.commands import open_run, require_kind
 from mmie_tasks.results.people import answer_digest, read_labels
 from mmie_tasks.runs.benchmark import Benchmark, LoggedSample, Scale, ScoreKind
 from mmie_tasks.runs.log_files import NamedPath, Run, TaskRun, numbered_names, split_name
-from mmie_tasks.runs.summary import signature_fields
+from mmie_tasks.runs.summary import judge_of
 
 _DIGITS = 9  # points are rounded to this many decimals: two ways to one fraction are equal
 
@@ -186,8 +186,8 @@ def _with_unique_names(raters: Sequence[Rater]) -> tuple[Rater, ...]:
 
 
 def _model(rater: Rater) -> str:
-    """The judge's model, from the first signature of a log; empty where it has none."""
-    return signature_fields("".join(rater.signatures[:1])).get("model", "")
+    """The judge's model or the panel, from the first signature of a log; empty where it has none."""
+    return judge_of("".join(rater.signatures[:1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -26,7 +26,7 @@ from mmie_tasks.core.tables import percent_cell, short_name
 from mmie_tasks.results.judge_exam.grade import Grade
 from mmie_tasks.results.judge_exam.verdicts import VerdictSet
 from mmie_tasks.runs.log_files import TaskRun
-from mmie_tasks.runs.summary import signature_fields
+from mmie_tasks.runs.summary import judge_signatures, signature_fields
 
 COMPARE = "compare"
 """The method of an exam in which the judge compares two answers; of others, the benchmark whose prompt it got."""
@@ -185,7 +185,7 @@ class StoredGrades:
         with one method the one with the most verdicts is shown, and at most two in all.
         """
         judges = []
-        for logged in (part for signature in task_run.signatures for part in _judges_in(signature)):
+        for logged in (part for signature in task_run.signatures for part in judge_signatures(signature)):
             fields = signature_fields(logged)
             judges.append(
                 JudgeGrades(
@@ -209,16 +209,6 @@ class StoredGrades:
                 exams = (exam for file in by_age if (exam := _read(file, judge)))
                 self._exams[judge] = tuple(sorted(exams, key=lambda exam: exam.judged))
         return next(filter(None, map(self._exams.__getitem__, judges)), ())
-
-
-def _judges_in(signature: str) -> Iterator[str]:
-    """A logged signature from each ``judge:`` up to the next: of a panel, its members.
-
-    >>> list(_judges_in("panel:mean|judge:a|t:0|judge:b|paper_judge:no")), list(_judges_in("task:milebench@1-A"))
-    (['judge:a|t:0', 'judge:b|paper_judge:no'], [])
-    """
-    _, *judges = f"|{signature}".split("|judge:")
-    return (f"judge:{judge}" for judge in judges)
 
 
 def _chosen(exams: Sequence[StoredExam], benchmark: str) -> tuple[StoredExam, ...]:

@@ -30,6 +30,7 @@ from mmie_tasks.results.html import (
 )
 from mmie_tasks.runs.benchmark import SCORE_KINDS, Benchmark, LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run, TaskRun
+from mmie_tasks.runs.summary import judge_facts
 
 MAX_PREVIEW = 100  # characters of a question in the list of samples
 MAX_IMAGES = 6  # images of a question, a gold answer or an answer that are shown
@@ -272,6 +273,7 @@ def question_and_gold(row: SampleRow) -> tuple[Sequence[LoggedSegment], Sequence
 
 
 def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnail: FindImage) -> Json:
+    facts = {**judge_facts(sample), **sample.facts}
     return {
         "answer": segments_json(sample.answer, "the answer", find_thumbnail, MAX_IMAGES),
         "official": _verdict_json(sample.official),
@@ -279,7 +281,7 @@ def _run_json(sample: LoggedSample, signatures: Mapping[str, int], find_thumbnai
         "expected": _expected_json(sample) if isinstance(sample.expected, Scored) else None,
         "replies": list(map(_reply_json, sample.replies[-_MAX_REPLIES:])),
         "signature": signatures[sample.signature],
-        "facts": {cut(name, MAX_LABEL): _fact_json(fact) for name, fact in islice(sample.facts.items(), _MAX_FACTS)},
+        "facts": {cut(name, MAX_LABEL): _fact_json(fact) for name, fact in islice(facts.items(), _MAX_FACTS)},
         "parts": {
             kind: {
                 cut(name, MAX_LABEL): finite(share)

@@ -129,7 +129,8 @@ def _cell(run: TaskRun, metric: Metric) -> Json | None:
 def charts(task: JoinedTask, tables: Sequence[Json]) -> list[Json]:
     """Every chart of a task, for the page."""
     metric_charts = [chart for table in tables for chart in _table_charts(table)]
-    histograms = [_histogram(task)] if task.benchmark.scale.whole else []
+    has_panel = any(sample.members for _, run in task.present for sample in run.samples)
+    histograms = [_histogram(task)] if task.benchmark.scale.whole and not has_panel else []  # of whole points only
     return [*metric_charts, *histograms, *needle_charts(task)]
 
 

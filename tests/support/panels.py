@@ -1,0 +1,55 @@
+"""Judgements of panels: several judges with a reply each, and MMIE lines that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmie_tasks.benchmarks.mmie import metrics, sample
+from mmie_tasks.benchmarks.mmie.task import grade
+from mmie_tasks.core.verdict import Unscored, Verdicts
+from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.judging.panel import Judged, MemberResult, Panel, combine
+from mmie_tasks.judging.requests import JudgeResult
+
+MODELS = ("gpt-4o", "gpt-4o-mini", "qwen")
+FAILURE = Unscored("unavailable", "HTTP 503")
+
+
+def signature(rule: str = "mean", models: Sequence[str] = MODELS) -> str:
+    """The signature of an MMIE sample that a panel of these models judged."""
+    judges = "|".join(f"judge:openai|model:{model}|t:0" for model in models)
+    return f"panel:{rule},min_valid=2|{judges}|paper_judge:no|task:mmie@3-C|pkg:1"
+
+
+def member(points: object, model: str = "m") -> MemberResult:
+    """A judge of MMIE that replied with these points; with None it failed."""
+    result = JudgeResult(failure=FAILURE)
+    if points is not None:
+        usage = Usage(input_tokens=10, output_tokens=1, cost_usd=0.5)
+        result = JudgeResult(reply=JudgeReply(text=f"### Score\n{points}", model=model, usage=usage))
+    return MemberResult(judge=f"judge:openai|model:{model}|t:0", result=result, verdicts=grade(result))
+
+
+def judged(*points: object, rule: Any = "mean", min_valid: int = 2) -> Judged:
+    """The judgement of a panel whose judges gave these points."""
+    members = tuple(member(value, model) for value, model in zip(points, MODELS, strict=False))
+    panel = Panel(rule=rule, min_valid=min_valid)
+    return Judged(verdicts=combine(members, panel), members=members, panel=panel)
+
+
+def mmie_line(judgement: Judged, sample_id: str = "SA-1") -> dict[str, Any]:
+    """A line of a log of MMIE with this judgement; without members, the answer was not judged."""
+    answered = sample.Sample(
+        id=sample_id, index=0, row=0, category="SA", field="Art", question=(sample.Segment(text="Draw."),), gold=()
+    )
+    rule = judgement.panel.rule if judgement.panel else "mean"
+    record = {
+        **metrics.record(answered, judgement.verdicts, metrics.RequestFacts()),
+        "signature": signature(rule),
+        **judgement.fields,
+    }
+    return {"input": "Draw.", "target": "", "filtered_resps": "A kite.", "coverage": record}
+
+
+NOT_JUDGED = Judged(verdicts=Verdicts.unscored("no_answer", "the request failed"))
