@@ -120,6 +120,20 @@ def test_a_server_is_contacted_and_a_key_is_never_printed(monkeypatch: pytest.Mo
     assert "replies' cache" not in result.text
 
 
+@needs_transformers_5
+def test_every_judge_of_a_panel_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", KEY)
+    with judge_server() as server, judge_server(key="another") as closed:
+        judges = [f"openai:m,base_url={url}" for url in (server.url, closed.url)]
+        judges.append(f"mmie_score:{TINY}")
+        status, findings = report("--tasks", "mmie", *(word for judge in judges for word in ("--judge", judge)))
+        assert (server.checks, closed.checks) == (1, 1)
+    assert (status, problems(findings)) == (1, ["mmie: judge 2"])
+    assert findings["mmie: judge 1"][0]["found"].startswith("`openai`, named by `--judge`, judge 1, can be used: ")
+    assert findings["mmie: judge 3"][0]["status"] == "ok"
+    assert "mmie_score: files" in findings
+
+
 def test_a_missing_prompt_is_reported_once_and_the_judge_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MMIE_OTHER_PROMPTS", "/nowhere.json")
     path = EXAMPLES / "mmie" / "replies.jsonl"

@@ -109,6 +109,14 @@ def test_the_judge_of_each_benchmark_is_fetched() -> None:
     assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
 
 
+@pytest.mark.parametrize("benchmark", ["mmie", "milebench"])
+def test_every_judge_of_a_panel_is_fetched(benchmark: str) -> None:
+    explicit = parse_flags(["openai:gpt-4o", f"mmie_score:{TINY}", f"mmie_score:{TINY},dtype=float32"], ())
+    listed = judge_assets(explicit, [entry(benchmark)], {})
+    assert [asset.name for asset in listed.assets] == ["mmie_score: checkpoint"] * 2
+    assert listed.notes == ("judge `openai`: nothing is to be fetched for it.",)
+
+
 def test_a_checkpoint_in_a_folder_is_a_local_asset(local_data: dict[str, str]) -> None:
     text = run(["mmie", "--judge", f"mmie_score:{TINY}"], local_data | os.environ)
     assert f"export MMIE_SCORE_MODEL={TINY}" in text

@@ -1,0 +1,429 @@
+"""A panel: several judges, most of them on loopback servers, whose verdicts a rule combines."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from loguru import logger
+from support.judge_server import Body, JudgeServer, Says, completion, error, judge_server, token
+from support.judges import FunctionJudge, echo, reply, text_of
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, Verdict, Verdicts
+from mmie_tasks.judges import registry
+from mmie_tasks.judges.base import Judge, JudgeMisconfigured, JudgeRequest, Outcome
+from mmie_tasks.judges.cache_store import CacheFile, default_path
+from mmie_tasks.judging import session
+from mmie_tasks.judging.expected import expected_verdict
+from mmie_tasks.judging.panel import Judged, MemberResult, Panel, Rule, combine
+from mmie_tasks.judging.requests import GradedRequest, JudgeResult
+from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
+
+FULL_MARKS = 6
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-thisisnotarealkey")
+    monkeypatch.setattr(session, "_open_judges", {})
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), format="{message}")
+    yield lines
+    logger.remove(sink)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., list[JudgeServer]]]:
+    """Starts a server for each script."""
+    with ExitStack() as stack:
+        yield lambda *scripts: [stack.enter_context(judge_server(says)) for says in scripts]
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, servers: Sequence[JudgeServer], *more: str) -> BenchmarkJudge:
+    """The session of a benchmark whose panel is one judge per server, and further options."""
+    judges = [
+        f"{number}.name=openai,{number}.model=m{number},{number}.base_url={server.url}"
+        for number, server in enumerate(servers, start=1)
+    ]
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", f"panel:{','.join([*judges, *more])}")
+    return BenchmarkJudge("mmie", "openai:m", title="MMIE", full_marks=FULL_MARKS)
+
+
+def register(monkeypatch: pytest.MonkeyPatch, **judges: Judge) -> None:
+    """Register judges of another package."""
+    factories = {name: lambda judge=judge: judge for name, judge in judges.items()}
+    built_in = registry.factory_of
+    monkeypatch.setattr(registry, "factory_of", lambda name: factories.get(name) or built_in(name))
+
+
+def read(text: str) -> Verdict:
+    return Scored(float(text)) if text.isdigit() else Unscored("unparsed")
+
+
+def grade(result: JudgeResult) -> Verdicts:
+    official = result.verdict(read)
+    expected = expected_verdict(result.reply, 0, official, FULL_MARKS)
+    return Verdicts(official=official, robust=official, expected=expected.verdict, entropy_bits=expected.entropy_bits)
+
+
+def pending(text: str, judged: list[Judged]) -> PendingSample:
+    def make_rows(one: Judged) -> dict[str, dict[str, object]]:
+        judged.append(one)
+        match one.verdicts.official:
+            case Scored(points=points):
+                return {"points": {"score": points}}
+            case Unscored(reason=reason, detail=detail):
+                return {"points": {"unscored": reason, "detail": detail}}
+
+    request = GradedRequest(
+        request=JudgeRequest(parts=(text,), max_tokens=9, wants_digits=True),
+        is_impossible=lambda reply: reply == "9",
+        grade=grade,
+    )
+    return PendingSample(request=request, make_rows=make_rows, metrics=("points",))
+
+
+def judge(benchmark: BenchmarkJudge, count: int, judged: list[Judged] | None = None) -> list[dict[str, object]]:
+    """The rows of samples whose requests are the numbers 0, 1 and so on."""
+    rows = [benchmark.submit(pending(str(n), [] if judged is None else judged)) for n in range(count)]
+    return [dict(row.items())["points"] for row in rows]  # type: ignore[misc]
+
+
+def number_in(body: Body) -> int:
+    return int(body["messages"][0]["content"][0]["text"])
+
+
+def numbers(server: JudgeServer) -> list[int]:
+    return sorted(map(number_in, server.asked))
+
+
+def refuses_even_numbers(body: Body) -> Says:
+    return "5" if number_in(body) % 2 else error(400)
+
+
+@pytest.mark.parametrize(("min_valid", "scored"), [(2, range(10)), (3, range(1, 10, 2))])
+def test_every_sample_with_enough_valid_verdicts_is_scored_and_none_else(
+    monkeypatch: pytest.MonkeyPatch,
+    serve: Callable[..., list[JudgeServer]],
+    log: list[str],
+    min_valid: int,
+    scored: range,
+) -> None:
+    servers = serve("2", refuses_even_numbers, "3")
+    rows = judge(choose(monkeypatch, servers, f"min_valid={min_valid}"), 10)
+    assert [n for n, row in enumerate(rows) if "score" in row] == list(scored)
+    assert rows[1]["score"] == pytest.approx(10 / 3)
+    assert rows[0] == (
+        {"score": 2.5}
+        if min_valid == 2
+        else {"unscored": "refused", "detail": "2 of 3 judges gave points, 3 are needed (openai/m2: refused)"}
+    )
+    summaries = [line.partition(": ")[2] for line in log if line.startswith("Judged MMIE, judge ")]
+    assert sorted("5 failed" in line for line in summaries) == [False, False, True]
+
+
+def test_another_rule_makes_no_requests(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    servers = serve("2", "6", "6")
+    points = {}
+    for rule in ("mean", "median", "majority"):
+        monkeypatch.setattr(session, "_open_judges", {})
+        points[rule] = {row["score"] for row in judge(choose(monkeypatch, servers, f"rule={rule}"), 4)}
+    assert points == {"mean": {14 / 3}, "median": {6.0}, "majority": {6.0}}
+    assert [numbers(server) for server in servers] == [[0, 1, 2, 3]] * 3
+
+
+def test_judges_on_servers_are_asked_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    first, second = serve("2", "4")
+    first.ready = lambda: len(second) == 3  # each answers only when the other has all requests
+    second.ready = lambda: len(first) == 3
+    assert judge(choose(monkeypatch, [first, second]), 3) == [{"score": 3.0}] * 3
+
+
+def test_the_signature_names_the_panel_and_all_judges(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    judged: list[Judged] = []
+    benchmark = choose(monkeypatch, serve("2", "4"), "rule=median")
+    judge(benchmark, 1, judged)
+    signatures = [member.judge for member in judged[0].members]
+    assert benchmark.signature() == "|".join(["panel:median,min_valid=2", *signatures])
+    assert [re.findall(r"\|model:(\w+)", signature) for signature in signatures] == [["m1"], ["m2"]]
+
+
+def test_a_judge_that_cannot_be_used_stops_the_run_before_any_request(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    first, second = serve("2", "4")
+    second.key = "another"
+    benchmark = choose(monkeypatch, [first, second])
+    with pytest.raises(JudgeMisconfigured, match="401"):
+        benchmark.check()
+    assert (first.checks, len(first), len(second)) == (1, 0, 0)
+
+
+def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    first, second = serve("9", "4")
+    judged: list[Judged] = []
+    judge(choose(monkeypatch, [first, second]), 2, judged)
+    assert (numbers(first), numbers(second)) == ([0, 0, 1, 1], [0, 1])
+    assert [len(member.result.replies) for member in judged[0].members] == [2, 1]
+
+
+def test_synchronous_samples_are_judged_by_the_whole_panel(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    servers = serve("2", "4")
+    benchmark = choose(monkeypatch, servers)
+    benchmark.sync = True
+    assert benchmark.submit(pending("0", [])) == {"points": {"score": 3.0}}
+    assert [numbers(server) for server in servers] == [[0], [0]]
+
+
+def test_ctrl_c_keeps_the_replies_that_have_arrived(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    first, second = serve("2", "4")
+    outcomes: list[Outcome] = []
+
+    def interrupt(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if len(outcomes) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    benchmark = choose(monkeypatch, [first, second])
+    benchmark.on_outcome = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        judge(benchmark, 40)
+    with CacheFile(default_path(os.environ)).open() as replies:
+        kept = sum(1 for _ in replies.read_all())
+    asked = len(first) + len(second)
+    assert 0 < kept <= asked
+    monkeypatch.setattr(session, "_open_judges", {})
+    rows = judge(choose(monkeypatch, [first, second]), 40)
+    assert rows == [{"score": 3.0}] * 40
+    assert len(first) + len(second) - asked == 80 - kept
+
+
+# Cascades
+
+
+def says_with_probabilities(by_number: dict[int, tuple[str, dict[str, float]]]) -> Callable[[Body], Body]:
+    """Replies a digit; the probabilities of other digits are given."""
+
+    def says(body: Body) -> Body:
+        digit, others = by_number[number_in(body)]
+        own = math.log(1 - math.fsum(others.values()))
+        likely = {name: math.log(probability) for name, probability in others.items()}
+        return completion(digit, logprobs={"content": [token(digit, own, likely)]})
+
+    return says
+
+
+CERTAIN: dict[str, float] = {"3": 1e-6}
+UNCERTAIN = {"3": 0.25, "2": 0.25}  # 1.5 bits
+
+
+def test_a_cascade_asks_the_next_judge_only_about_the_samples_that_are_unsure(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], log: list[str]
+) -> None:
+    first = says_with_probabilities({0: ("4", CERTAIN), 1: ("4", UNCERTAIN), 2: ("4", UNCERTAIN), 3: ("x", CERTAIN)})
+    second = says_with_probabilities({1: ("5", UNCERTAIN), 2: ("6", CERTAIN), 3: ("1", CERTAIN)})
+    servers = serve(first, second, "0")
+    judged: list[Judged] = []
+    rows = judge(choose(monkeypatch, servers, "cascade=on"), 4, judged)
+    # 0: certain. 1: two judges agree within 20 % of 6. 2: they do not. 3: the first gave no points, the second is sure.
+    assert [numbers(server) for server in servers] == [[0, 1, 2, 3], [1, 2, 3], [2]]
+    assert [row["score"] for row in rows] == [4.0, 4.5, pytest.approx(10 / 3), 1.0]
+    assert sorted(len(one.members) for one in judged) == [1, 2, 2, 3]
+    stages = [re.sub(r" \(.*", "", line.strip()) for line in log if "samples go to" in line]
+    assert stages == [
+        "MMIE: 4 of 4 samples go to judge 1 of 3",
+        "MMIE: 3 of 4 samples go to judge 2 of 3",
+        "MMIE: 1 of 4 samples go to judge 3 of 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        pytest.param("max_entropy_bits=1.5", [[0, 1], []], id="as-certain-as-the-limit"),
+        pytest.param("max_entropy_bits=1.4", [[0, 1], [1]], id="less-certain"),
+        pytest.param("min_valid=2", [[0, 1], [0, 1]], id="two-are-needed"),
+    ],
+)
+def test_the_limits_of_a_cascade_can_be_set(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], options: str, asked: list[list[int]]
+) -> None:
+    first = says_with_probabilities({0: ("4", CERTAIN), 1: ("4", UNCERTAIN)})
+    servers = serve(first, "4")
+    judge(choose(monkeypatch, servers, "cascade=on", options), 2)
+    assert [numbers(server) for server in servers] == asked
+
+
+def test_a_judge_without_probabilities_is_never_sure_alone(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    servers = serve("4", "4", "4")
+    assert judge(choose(monkeypatch, servers, "cascade=on"), 2) == [{"score": 4.0}] * 2
+    assert [numbers(server) for server in servers] == [[0, 1], [0, 1], []]
+
+
+def test_a_cascade_needs_the_full_marks_of_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    choose(monkeypatch, serve("4", "4"), "cascade=on")
+    with pytest.raises(SettingWrong, match="does not say its full marks"):
+        BenchmarkJudge("captions", "openai:m").check()
+
+
+# Judges of other packages, and in this process
+
+
+class InProcessJudge(FunctionJudge):
+    """Loads and frees a model, and writes that into a list."""
+
+    def __init__(self, name: str, events: list[str]) -> None:
+        super().__init__(echo)
+        self.signature = f"judge:{name}"
+        self._name, self._events, self._is_loaded = name, events, False
+
+    def before_loading(self, callback: Callable[[], object]) -> None:
+        callback()
+
+    def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+        self._events.append(f"{self._name} loads")
+        self._is_loaded = True
+        yield from super().ask(requests)
+
+    def close(self) -> None:
+        if self._is_loaded:
+            self._is_loaded = False
+            self._events.append(f"{self._name} closes")
+
+
+@pytest.mark.parametrize("cascade", ["on", "off"])
+def test_a_judge_in_this_process_is_closed_before_the_next_one_loads(
+    monkeypatch: pytest.MonkeyPatch, cascade: str
+) -> None:
+    events: list[str] = []
+    register(monkeypatch, a=InProcessJudge("a", events), b=InProcessJudge("b", events))
+    rows = judge(choose(monkeypatch, [], "1.name=a", "2.name=b", f"cascade={cascade}"), 3)
+    assert rows == [{"score": float(n)} for n in range(3)]
+    assert events == ["a loads", "a closes", "b loads", "b closes"]
+
+
+def test_the_only_judge_in_this_process_stays_loaded(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
+) -> None:
+    events: list[str] = []
+    register(monkeypatch, a=InProcessJudge("a", events))
+    judge(choose(monkeypatch, serve("4"), "2.name=a"), 3)
+    assert events == ["a loads"]
+
+
+def test_a_judge_that_raises_costs_only_its_own_verdicts(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], log: list[str]
+) -> None:
+    def reply_or_raise(request: JudgeRequest) -> Outcome:
+        if text_of(request) == "1":
+            raise ZeroDivisionError("in a judge of another package")
+        return reply("4")
+
+    register(monkeypatch, raising=FunctionJudge(reply_or_raise))
+    judged: list[Judged] = []
+    rows = judge(choose(monkeypatch, serve("2", "2"), "3.name=raising"), 4, judged)
+    assert rows == [{"score": 2.0}] * 2 + [{"score": pytest.approx(8 / 3)}] * 2
+    failures = [one.members[2].result.failure for one in judged if one.members[2].result.failure]
+    assert [failure.reason for failure in failures] == ["unavailable"] * 2
+    assert "Judge 3 of 3 (raising) ended early; 2 samples left without its verdict." in "".join(log)
+
+
+def test_a_samples_rows_are_filled_in_as_soon_as_its_last_judge_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[Judged] = []
+    filled: list[int] = []
+
+    class StepJudge(FunctionJudge):
+        def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
+            for index, outcome in super().ask(requests):
+                filled.append(len(judged))
+                yield index, outcome
+
+    first, second = InProcessJudge("a", []), StepJudge(echo)
+    second.close, second.before_loading = first.close, first.before_loading  # type: ignore[attr-defined]
+    register(monkeypatch, a=first, b=second)
+    judge(choose(monkeypatch, [], "1.name=a", "2.name=b"), 3, judged)
+    assert filled == [0, 1, 2]
+
+
+# The rules
+
+
+def member(official: Verdict, name: str = "b", **fields: object) -> MemberResult:
+    verdicts = Verdicts(official=official, robust=official, **fields)  # type: ignore[arg-type]
+    return MemberResult(judge=f"judge:openai|model:{name}", result=JudgeResult(), verdicts=verdicts)
+
+
+@pytest.mark.parametrize(
+    ("rule", "points", "combined"),
+    [
+        pytest.param("mean", [4, 5], 4.5, id="mean"),
+        pytest.param("median", [1, 5, 6], 5, id="median"),
+        pytest.param("median", [1, 2, 5, 6], 3.5, id="median-of-an-even-number"),
+        pytest.param("majority", [4, 4, 6], 4, id="majority"),
+        pytest.param("majority", [1, 4, 4, 6, 6], 5, id="two-majorities"),
+        pytest.param("majority", [0.1 + 0.2, 0.3, 0.5], 0.3, id="equal-fractions"),
+        pytest.param("majority", [1, 6], 3.5, id="no-majority"),
+    ],
+)
+def test_points_are_combined_by_the_rule_and_not_rounded(rule: Rule, points: list[float], combined: float) -> None:
+    verdicts = combine([member(Scored(n)) for n in points], Panel(rule=rule, min_valid=1))
+    assert verdicts.official == verdicts.robust == Scored(pytest.approx(combined))
+
+
+def test_each_kind_is_combined_from_the_judges_that_have_it() -> None:
+    members = [
+        member(Scored(4), expected=Scored(4.5), entropy_bits=1.0),
+        member(Scored(5), expected=NO_PROBABILITIES),
+        member(Unscored("refused", "no"), expected=Unscored("refused", "no")),
+    ]
+    one, two = (combine(members, Panel(min_valid=n)) for n in (1, 2))
+    assert (one.official, one.expected, one.entropy_bits) == (Scored(4.5), Scored(4.5), None)
+    assert two.official == Scored(4.5)
+    detail = "1 of 3 judges gave points, 2 are needed (openai/b: no_probabilities, openai/b: refused)"
+    assert two.expected == Unscored("no_probabilities", detail)
+
+
+def test_the_reason_of_an_unscored_sample_is_the_most_frequent_one_of_the_judges() -> None:
+    failures = [Unscored("refused"), Unscored("unavailable"), Unscored("unavailable")]
+    verdict = combine([member(failure) for failure in failures], Panel(min_valid=2)).official
+    assert isinstance(verdict, Unscored)
+    assert verdict.reason == "unavailable"
+    assert verdict.detail.startswith("0 of 3 judges gave points, 2 are needed (openai/b: refused, ")
+
+
+def test_components_are_combined_one_by_one_over_the_judges_that_are_scored() -> None:
+    members = [
+        member(Scored(50), parts={"official": {"style": 0.5, "length": 1.0}}),
+        member(Scored(75), parts={"official": {"style": 1.0}, "robust": {"style": 0.25}}),
+        member(Unscored("cut_off"), parts={"official": {"style": 0.0}}),
+    ]
+    parts = combine(members, Panel(min_valid=2)).parts
+    assert parts == {"official": {"style": 0.75, "length": 1.0}, "robust": {"style": 0.25}}
