@@ -21,6 +21,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from support.fork_server import STARTUP
+from support.runner import Workplace
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = ROOT / "task_yamls"
@@ -184,8 +185,21 @@ def test_the_entry_point_is_there_and_is_the_installed_code(from_wheel: Installe
     assert Path(editable.output_of("python", "-c", ENTRY_POINT)).is_relative_to(ROOT)
 
 
-def test_the_runner_lists_every_task_of_ours(either: Installed) -> None:
-    listed = either.output_of("python", "-m", "lmms_eval", "--tasks", "list").split()
+@pytest.fixture(params=["from_wheel", "editable"])
+def listed(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """The tasks that the runner lists, in the environment of an editable install, and of a wheel in a fork.
+
+    Only the interpreter of its environment finds the checkout of an editable install.
+    """
+    command = ("python", "-m", "lmms_eval", "--tasks", "list")
+    chosen: Installed = request.getfixturevalue(request.param)
+    if request.param == "editable":
+        return chosen.output_of(*command).split()
+    (site_packages,) = chosen.folder.glob("lib/python*/site-packages")
+    return Workplace(folder=tmp_path).run(*command, PYTHONPATH=f"{site_packages}{os.pathsep}{STARTUP}").output.split()
+
+
+def test_the_runner_lists_every_task_of_ours(listed: list[str]) -> None:
     ours = {name for path in TASKS.rglob("*.yaml") for name in names_in(path)}
     assert ours
     assert ours - set(listed) == set()

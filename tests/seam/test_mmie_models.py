@@ -1,4 +1,4 @@
-"""MMIE with models that draw, from the Hub, and with other benchmarks beside it."""
+"""MMIE with models that draw, and with other benchmarks beside it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from support.hub_server import COMMIT
 from support.judge_server import JudgeServer
-from support.mmie_hub import ARCHIVE, mmie_hub
 from support.mmie_judge import content_of, text_of
 from support.mmie_seam import TABLE, N, evaluate, printed, samples
 from support.runner import Workplace
@@ -39,16 +37,6 @@ def test_saved_generations_are_judged_later_on_another_machine(workplace: Workpl
     options = ("--model", "predictions", "--model_args", "path=out", "--output_path", "scored")
     result = evaluate(workplace, *options, url=judge.url)
     assert TABLE.items() <= printed(result).items(), result.output
-
-
-def test_only_the_data_and_its_images_are_downloaded_from_the_hub(workplace: Workplace, judge: JudgeServer) -> None:
-    hub_is = {"HF_HUB_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0", "MMIE_DATA": ""}
-    with mmie_hub(N, prefix="MMIE/images/") as hub:
-        result = evaluate(workplace, url=judge.url, HF_ENDPOINT=hub.url, **hub_is)
-        assert TABLE.items() <= printed(result).items(), result.output
-        assert f"|data:MMIE/MMIE@{COMMIT}" in result.output
-        assert {"data.json", ARCHIVE} <= set(hub.requested_files("GET"))
-        assert "overview.json" not in hub.requested_files("GET")
 
 
 def test_one_run_has_mmie_beside_another_benchmark_and_one_judge_for_both(workplace: Workplace) -> None:

@@ -1,0 +1,75 @@
+"""Data from a Hub on the loopback interface through lmms-eval, in one run of two benchmarks."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.example import ANSWERS, DATA
+from support.hub_server import COMMIT, Request
+from support.judge_server import judge_server
+from support.mmie_hub import ARCHIVE, mmie_hub
+from support.mmie_hub import REPO as MMIE_REPO
+from support.mmie_judge import by_category
+from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
+from support.runner import CommandResult, Workplace
+
+from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO
+
+
+def archive(datasets: tuple[str, ...]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for dataset in datasets:
+            tar.add(DATA / dataset, arcname=dataset)
+    return content.getvalue()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubRun:
+    """A run without local data, and the requests that the Hub got."""
+
+    result: CommandResult
+    requests: list[Request]
+
+    def downloads(self, repo: str) -> set[str]:
+        return {one.filename for one in self.requests if one.method == "GET" and f"/{repo}/" in one.path}
+
+
+@pytest.fixture(scope="module")
+def hub_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubRun]:
+    """A process of its own: libraries read the address of the Hub when they are imported."""
+    workplace = create_workplace(tmp_path_factory.mktemp("hub_run"))
+    online = {"HF_HUB_OFFLINE": "0", "HF_DATASETS_OFFLINE": "0", "MMIE_DATA": ""}
+    answers = ("--model", "predictions", "--model_args", f"path=answers.json;{ANSWERS}")
+    with mmie_hub(N, prefix="MMIE/images/") as hub, judge_server(by_category, key=KEY) as judge:
+        for part, datasets in enumerate(PARTS):
+            hub.holds(REPO, f"MileBench_part{part}.tar.gz", archive(datasets))
+        tasks = "mmie,milebench_SlideVQA"
+        result = evaluate(workplace, *answers, tasks=tasks, url=judge.url, HF_ENDPOINT=hub.url, **online)
+        yield HubRun(result=result, requests=hub.requests)
+
+
+def test_of_mmie_only_the_data_and_its_images_are_downloaded(hub_run: HubRun) -> None:
+    assert TABLE.items() <= printed(hub_run.result).items(), hub_run.result.output
+    assert f"|data:MMIE/MMIE@{COMMIT}" in hub_run.result.output
+    assert hub_run.downloads(MMIE_REPO) == {"data.json", ARCHIVE}
+
+
+def test_one_dataset_of_milebench_downloads_only_its_archive_of_images(hub_run: HubRun) -> None:
+    assert ("MileBench SlideVQA", "official") in hub_run.result.values, hub_run.result.output
+    assert hub_run.downloads(REPO) == {"MileBench_part4.tar.gz"}
+    assert f"data:{COMMIT}" in hub_run.result.output
+    assert "is not the expected one: expected 2512746509 bytes" in hub_run.result.output
+
+
+def test_a_missing_archive_stops_the_run_with_a_message(tmp_path: Path) -> None:
+    options = ("--tasks", "milebench_SlideVQA", "--model", "predictions", "--model_args", f"path={ANSWERS}")
+    result = Workplace(folder=tmp_path).run("lmms-eval", *options)
+    assert result.status == 1
+    assert "`MILEBENCH_DATA`" in result.output
+    assert "Traceback" not in result.output
