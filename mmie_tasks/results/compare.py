@@ -27,7 +27,6 @@ from mmie_tasks.results.alignment import (
 from mmie_tasks.results.commands import common_tasks, listed_names, open_run, require_range, result_parser
 from mmie_tasks.runs.benchmark import Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.metric_values import metric_value
 
 EXACT_PAIRS = 16
 """With up to this many pairs that differ, the test goes through all 2 ** 16 choices of signs."""
@@ -147,8 +146,6 @@ class MetricComparison:
         ties: Pairs with the same points.
         losses: Pairs with fewer points in B.
         pairs: All of them.
-        a_alone: A over all samples that A has points for; None where A has no such value.
-        b_alone: The same of B.
         why_not: Why there is no value.
     """
 
@@ -164,8 +161,6 @@ class MetricComparison:
     ties: int = 0
     losses: int = 0
     pairs: int
-    a_alone: float | None
-    b_alone: float | None
     why_not: str = ""
 
     @property
@@ -275,13 +270,8 @@ def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -
     if shared is None:
         return None
     scale = runs.benchmark.scale
-    alone = [metric_value(r.samples, metric, runs.score_kind, scale, 0) for r in runs.task_runs]
-    a_alone, b_alone = (value.percent if value else None for value in alone)
-    comparison = MetricComparison(
-        metric=metric, pairs=shared.samples, a_alone=a_alone, b_alone=b_alone, why_not=shared.why_not
-    )
     if shared.why_not:
-        return comparison
+        return MetricComparison(metric=metric, pairs=shared.samples, why_not=shared.why_not)
     strata = []
     for stratum in shared.strata:
         points = stratum.points[1] - stratum.points[0]
@@ -290,8 +280,9 @@ def _compare_metric(runs: AlignedRuns, metric: Metric, resampling: Resampling) -
     differences = np.concatenate([stratum.points for stratum in strata])
     a, b = (scale.percent(float(mean)) for mean in shared.means)
     why_no_interval = _why_no_interval(strata)
-    return replace(
-        comparison,
+    return MetricComparison(
+        metric=metric,
+        pairs=shared.samples,
         a=a,
         b=b,
         difference=mean_difference(strata),
@@ -433,11 +424,6 @@ def _blocks(comparison: Comparison) -> list[str]:
     blocks = ["\n".join([head, *_notes(a, b)])]
     for kind, metrics in groupby(comparison.metrics, key=lambda c: c.metric.kind):
         blocks.append(_metric_table(kind, list(metrics)))
-    alone = [[c.metric.title, percent_cell(c.a_alone), percent_cell(c.b_alone)] for c in comparison.metrics]
-    pairs = [[c.metric.title, percent_cell(c.a), percent_cell(c.b)] for c in comparison.metrics]
-    if other := [of_all for of_all, of_pairs in zip(alone, pairs, strict=True) if of_all != of_pairs]:
-        blocks.append("Metrics with another value over all samples that a run has points for:")
-        blocks.append(table(["metric", "A alone", "B alone"], other, wrap=True))
     if sentence := _headline_sentence(comparison.metrics):
         blocks.append(sentence)
     if comparison.differing:

@@ -358,11 +358,8 @@ def _group_pairs(
 
 def _disputed(panel: Panel, top: int) -> list[DisputedSample]:
     points = panel.matrix
-    rated = np.isfinite(points)
-    highest = np.where(rated, points, -np.inf).max(axis=1)
-    lowest = np.where(rated, points, np.inf).min(axis=1)
-    spread = np.where(rated.sum(axis=1) >= 2, highest - lowest, 0).round(9)
-    order = np.lexsort((-rated.sum(axis=1), -spread))  # of equals, those with more raters, then ids
+    spread = np.nan_to_num(np.fmax.reduce(points, axis=1) - np.fmin.reduce(points, axis=1)).round(9)
+    order = np.lexsort((np.isnan(points).sum(axis=1), -spread))  # of equals, those with more raters, then ids
     return [
         DisputedSample(
             id=panel.ids[index],

@@ -48,7 +48,6 @@ def test_the_values_of_each_run_equal_its_metric_values(task_run):
     assert set(by_title) == {"AVG", "Even", "A", "B", "Style"}
     for number in benchmark.metrics:
         expected = metric_value(run.samples, number, "official", benchmark.scale, resamples=0)
-        assert expected is None or by_title[number.title].a_alone == expected.percent
         assert expected is None or by_title[number.title].a == expected.percent
 
 
@@ -174,11 +173,6 @@ def test_samples_left_out_by_the_official_script_do_not_lower_the_coverage(task_
     points = {f"a{n}": 5 for n in range(6)} | {f"a{n}": Unscored("left_out") for n in range(6, 12)}
     average = numbers(task_run(points), task_run(points))["AVG"]
     assert (average.a, average.pairs) == (50.0, 6)
-
-
-def test_a_run_with_fewer_samples_keeps_its_own_value(task_run):
-    average = numbers(task_run({f"a{n}": 5 for n in range(9)}), task_run({"a1": 7}))["AVG"]
-    assert (average.a, average.a_alone, average.b_alone) == (None, 50.0, 70.0)
 
 
 def test_fractions_that_differ_by_rounding_are_a_tie(task_run):
