@@ -16,6 +16,7 @@ import re
 import stat
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -177,11 +178,10 @@ class ImageResolver:
             row: The sample's row, from 0.
         """
         for root in self._roots:
-            path = _inside(root, f"{task}/{row}_metadata.json")
-            if not isinstance(path, Path) or not file_status(path):
-                continue
-            if (images := _read_metadata_images(path)) is not None:
-                return images
+            with suppress(DataBroken):  # the name of the task leaves the folder
+                path = inside(root, f"{task}/{row}_metadata.json")
+                if file_status(path) and (images := _read_metadata_images(path)) is not None:
+                    return images
         return []
 
     def _existing_path(self, reference: str) -> Path | ImageFile:
@@ -212,12 +212,10 @@ class ImageResolver:
         name = posixpath.normpath(relative.replace("\\", "/"))
         # Existence first: following links takes longer, and most roots have no such file.
         roots = [root for root in self._roots if file_status(root / name)] or self._roots[:1]
-        candidates = [_inside(root, relative) for root in roots]
-        paths = [candidate for candidate in candidates if isinstance(candidate, Path)]
-        for error in candidates if not paths else ():
-            if isinstance(error, DataBroken):
-                raise error
-        return paths[0] if paths else None
+        for root in roots[:-1]:
+            with suppress(DataBroken):
+                return inside(root, relative)
+        return inside(roots[-1], relative) if roots else None
 
     def _write_data_uri(self, reference: str) -> ImageFile:
         """Write the image of a data URI to a file that is named by its content."""
@@ -327,13 +325,6 @@ def _read_metadata_images(path: Path) -> list[str] | None:
         logger.warning(f"`{path}` was skipped: it has no list of paths under `generated_images`.")
         return None
     return [image for image in images if image.strip()]
-
-
-def _inside(root: Path, relative: str) -> Path | DataBroken:
-    try:
-        return inside(root, relative)
-    except DataBroken as error:
-        return error
 
 
 def _problem(problem: ImageProblem, detail: str) -> ImageFile:

@@ -69,13 +69,12 @@ def failure_of(answer: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedAnswer:
-    """An answer, where it was read, and everything that identifies its sample.
+    """An answer, and everything that identifies its sample.
 
     Attributes:
         answer: The tested model's answer.
         format: The format of its record.
-        file: Path of its file.
-        position: Within the file: ``line 3``.
+        location: File, and position in it, for messages.
         ids: Ids of the sample, the most reliable first.
         task: From the name of a sample log, or from a cache log; None in other formats.
         doc_id: The runner's number of the sample; only in logs of the runner.
@@ -86,19 +85,13 @@ class SavedAnswer:
 
     answer: Answer
     format: Format
-    file: str
-    position: str
+    location: str
     ids: tuple[str, ...] = ()
     task: str | None = None
     doc_id: int | None = None
     input: str | None = None
     input_hash: str | None = None
     target: str | None = None
-
-    @property
-    def location(self) -> str:
-        """File and position, for messages."""
-        return f"{self.file}, {self.position}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +110,15 @@ class Source:
     task: str | None = None
     datasets: Collection[str] = ()
 
+    @property
+    def location(self) -> str:
+        """File and position, for messages."""
+        return f"{self.path}, {self.position}"
+
     def error(self, problem: str) -> AnswersUnusable:
         """An error that names file and position."""
         return AnswersUnusable(
-            f"{self.path}, {self.position}: {problem}.", hint="repair that record, or point `path` at another file"
+            f"{self.location}: {problem}.", hint="repair that record, or point `path` at another file"
         )
 
     def full_id(self, sample_id: str) -> str:
@@ -181,8 +179,7 @@ def read_sample_log(record: AnswerRecord, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=_logged_answer(record),
         format="lmms-eval sample log",
-        file=str(source.path),
-        position=source.position,
+        location=source.location,
         ids=tuple(dict.fromkeys(value for value in ids if isinstance(value, str) and value)),
         task=source.task,
         doc_id=_doc_id(record, source),
@@ -201,8 +198,7 @@ def read_cache_log(record: AnswerRecord, source: Source) -> SavedAnswer | None:
     return SavedAnswer(
         answer=_cached_answer(record["response"]),
         format="lmms-eval cache log",
-        file=str(source.path),
-        position=source.position,
+        location=source.location,
         task=str(record["task_name"]),
         doc_id=_doc_id(record, source),
         input_hash=_text(record.get("content_hash")),
@@ -214,8 +210,7 @@ def read_milebench(record: AnswerRecord, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=as_answer(record.get("pred_response")),
         format="MileBench pred.json",
-        file=str(source.path),
-        position=source.position,
+        location=source.location,
         ids=(source.full_id(_id(record.get("sample_id"), source)),),
     )
 
@@ -229,8 +224,7 @@ def read_plain(record: AnswerRecord, source: Source) -> SavedAnswer:
     return SavedAnswer(
         answer=as_answer(record[fields[0]] if fields else None),
         format="MIA-Bench answers" if "url" in record else "id and answer",
-        file=str(source.path),
-        position=source.position,
+        location=source.location,
         ids=_plain_ids(record, source),
     )
 

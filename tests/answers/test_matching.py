@@ -16,7 +16,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 
 
 def plain(sample_id: str, answer: str = "text") -> SavedAnswer:
-    return SavedAnswer(answer=answer, format="id and answer", file="a.json", position="entry 1", ids=(sample_id,))
+    return SavedAnswer(answer=answer, format="id and answer", location="a.json, entry 1", ids=(sample_id,))
 
 
 def logged(
@@ -31,8 +31,7 @@ def logged(
     return SavedAnswer(
         answer=answer,
         format="lmms-eval sample log",
-        file="log.jsonl",
-        position=f"line {doc_id}",
+        location=f"log.jsonl, line {doc_id}",
         ids=ids,
         task=task,
         doc_id=doc_id,
@@ -45,8 +44,7 @@ def cached(doc_id: int, answer: str, text: str) -> SavedAnswer:
     return SavedAnswer(
         answer=answer,
         format="lmms-eval cache log",
-        file="cache.audit.jsonl",
-        position=f"line {doc_id}",
+        location=f"cache.audit.jsonl, line {doc_id}",
         task="t",
         doc_id=doc_id,
         input_hash=runner_hash(text),
