@@ -21,8 +21,7 @@ from mmie_tasks.core.errors import AnswersUnusable
 
 MatchKind: TypeAlias = Literal["id", "content", "position"]
 ContentKey: TypeAlias = tuple[str, ...]
-"""What a question is looked up by: a digest of its text with the gold answer, or the runner's
-hash."""
+"""What a question is looked up by: its text, `normalised`, with the gold answer, or the runner's hash."""
 
 _IMAGE_PLACEHOLDER = re.compile(r"<image[ _]?\d*>|\[image[ _]?\d*\]", re.IGNORECASE)
 _MIN_SHARE_OF_GOLDS = 0.9  # with fewer agreeing gold answers, the numbers of a task do not count
@@ -182,13 +181,8 @@ class _Agreement:
 def _saved_key(saved: SavedAnswer) -> ContentKey | None:
     """The key of a saved answer's question; None if its file does not tell."""
     if saved.input is not None and saved.target is not None:
-        return _text_key(saved.input, saved.target)
+        return ("text", normalised(saved.input), saved.target)
     return None if saved.input_hash is None else ("hash", saved.input_hash)
-
-
-def _text_key(text: str, target: str) -> ContentKey:
-    digest = hashlib.sha256(normalised(text).encode("utf-8", "surrogatepass")).hexdigest()
-    return ("text", digest, target)
 
 
 class AnswerMatcher:
@@ -320,7 +314,7 @@ class _Search:
         for sample in self.requested:
             text, target = sample.input, sample.target
             hash_keys = [] if text is None else [("hash", runner_hash(text))]
-            text_keys = [] if text is None or target is None else [_text_key(text, target)]
+            text_keys = [] if text is None or target is None else [("text", normalised(text), target)]
             keys.append([*text_keys, *hash_keys])
         self.requested_counts = counts = Counter(chain.from_iterable(keys))
         for position, _ in unmatched:

@@ -91,18 +91,15 @@ class ChatServer:
         self._settings = settings
         self._client = client
         self._address = address
-        self._dialects = adaptations.dialects
-        self._out_of_tokens = adaptations.out_of_tokens
-        self._failures = adaptations.failures
-        self._accept_logprobs = adaptations.accept_logprobs
-        self._dialects.setdefault(address, dialect_of(settings.model))
+        self._adaptations = adaptations
+        adaptations.dialects.setdefault(address, dialect_of(settings.model))
 
     async def attempt(self, request: JudgeRequest) -> Success[JudgeReply | JudgeError] | Failure:
         """Send a request; again at once if the server only rejects a parameter.
 
         What it accepts instead is remembered when it has replied, so an error of another cause changes nothing.
         """
-        initial = dialect = self._dialects[self._address]
+        initial = dialect = self._adaptations.dialects[self._address]
         rejections: dict[Dialect, Failure] = {}
         while isinstance(result := await self._send(request, dialect), Failure):
             rejections[dialect] = result
@@ -111,9 +108,11 @@ class ChatServer:
                 return result
             dialect = other
         if top_logprobs_of(request, self._settings, dialect):
-            self._accept_logprobs.add(self._address)
-        if dialect != initial and self._dialects[self._address] == initial:  # else another request was faster
-            self._dialects[self._address] = dialect
+            self._adaptations.accept_logprobs.add(self._address)
+        if (
+            dialect != initial and self._adaptations.dialects[self._address] == initial
+        ):  # else another request was faster
+            self._adaptations.dialects[self._address] = dialect
             changes = (
                 f"`{dialect.max_tokens_name}`" if dialect.max_tokens_name != initial.max_tokens_name else "",
                 "no temperature" if dialect.takes_temperature != initial.takes_temperature else "",
@@ -130,11 +129,11 @@ class ChatServer:
         if not top_logprobs_of(request, self._settings, dialect):
             return None
         if failure.kind in ("failed", "timed_out"):
-            self._failures[request] += 1
+            self._adaptations.failures[request] += 1
         error = failure.error
         if error is None or error.status not in (400, 422) or error.is_content_filter:
             return None
-        return None if self._address in self._accept_logprobs else replace(dialect, top_logprobs=0)
+        return None if self._address in self._adaptations.accept_logprobs else replace(dialect, top_logprobs=0)
 
     async def _send(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         try:
@@ -146,9 +145,9 @@ class ChatServer:
 
     async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
-        if request in self._out_of_tokens:
+        if request in self._adaptations.out_of_tokens:
             dialect = replace(dialect, headroom=dialect.headroom + HEADROOM)
-        if self._failures[request] >= _MAX_FAILURES_WITH_LOGPROBS:
+        if self._adaptations.failures[request] >= _MAX_FAILURES_WITH_LOGPROBS:
             dialect = replace(dialect, top_logprobs=0)
         # The SDK's timeout applies to every piece of the response; this one to all of it.
         response = await asyncio.wait_for(
@@ -167,9 +166,9 @@ class ChatServer:
             reply, is_final = JudgeUnavailable(str(error)), False
         except NoText as error:
             reply = JudgeRefused(str(error))
-            is_final = error.is_cut and request in self._out_of_tokens
+            is_final = error.is_cut and request in self._adaptations.out_of_tokens
             if error.is_cut:
-                self._out_of_tokens.add(request)
+                self._adaptations.out_of_tokens.add(request)
         except UnusableBody as error:
             return Failure(kind="failed", reason=str(error), pause_s=pause_s)
         return Success(reply=reply, is_final=is_final, cost_usd=cost_of(request, completion, settings), pause_s=pause_s)
