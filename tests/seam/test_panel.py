@@ -1,0 +1,136 @@
+"""Several judges in one run, through lmms-eval itself: three on a loopback server, one of which often fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from support.judge_server import JudgeServer, Sent, error, judge_server
+from support.mmie_judge import Body, by_category, gives, text_of
+from support.mmie_seam import KEY, N, create_workplace, evaluate, printed, results
+from support.runner import CommandResult, Workplace
+
+MODELS = ("strict", "generous", "flaky")
+SETTINGS = {"MMIE_TASKS_MIN_COVERAGE": "0.5"}
+
+
+def number_of(body: Body) -> int:
+    """The number of the sample that a request is about."""
+    (number,) = [n for n in range(N) if any(start in text_of(body) for start in (f"Tale {n} ", f"How much is {n} "))]
+    return number
+
+
+def reply(body: Body) -> str | Sent:
+    """Points by category; a point more of `generous`, which fails on sample 1. `flaky` fails on odd samples."""
+    number, points = number_of(body), int(by_category(body).rpartition("\n")[2])
+    match body["model"]:
+        case "strict":
+            return gives(points)
+        case "generous":
+            return error(400, code="content_filter") if number == 1 else gives(min(6, points + 1))
+    return error(400, code="content_filter") if number % 2 else gives(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelRun:
+    """A run that ended, with its folder, its server and the number of requests that it sent."""
+
+    workplace: Workplace
+    server: JudgeServer
+    result: CommandResult
+    requests: int
+
+
+def evaluate_panel(workplace: Workplace, server: JudgeServer, rule: str, output: str) -> CommandResult:
+    judges = [f"{n}.{key}={value}" for n, model in enumerate(MODELS, 1) for key, value in options(model, server)]
+    panel = ",".join(["name=panel", f"rule={rule}", "min_valid=2", *judges])
+    return evaluate(workplace, "--launcher_args", panel, "--output_path", output, **SETTINGS)
+
+
+def options(model: str, server: JudgeServer) -> list[tuple[str, str]]:
+    return [("name", "openai"), ("model", model), ("base_url", server.url)]
+
+
+@pytest.fixture(scope="module")
+def panel_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PanelRun]:
+    workplace = create_workplace(tmp_path_factory.mktemp("panel"))
+    with judge_server(reply, key=KEY, models=MODELS) as server:
+        result = evaluate_panel(workplace, server, "mean", "out")
+        yield PanelRun(workplace=workplace, server=server, result=result, requests=len(server))
+
+
+def lines_of(run: PanelRun, output: str) -> list[dict[str, Any]]:
+    (path,) = (run.workplace.folder / output).rglob("*_samples_mmie.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def points_of(lines: list[dict[str, Any]]) -> list[float | None]:
+    """The official points of each sample, 0 to 6, rounded; None without."""
+    official = [line["coverage"]["official"].get("points") for line in lines]
+    return [points if points is None else round(points, 2) for points in official]
+
+
+def test_every_sample_with_enough_judges_is_scored_and_no_other(panel_run: PanelRun) -> None:
+    lines = lines_of(panel_run, "out")
+    assert points_of(lines) == [2.33, None, 4, 3.5, 3, 6], panel_run.result.output
+    values = printed(panel_run.result)
+    assert values["coverage"] == pytest.approx(83.3333)
+    assert values["official"] == pytest.approx(62.78)
+    assert lines[1]["coverage"]["official"]["unscored"] == "refused"
+    assert panel_run.requests == 3 * N
+
+
+def test_the_log_holds_each_judges_replies_and_points(panel_run: PanelRun) -> None:
+    first, second = (line["coverage"] for line in lines_of(panel_run, "out")[:2])
+    assert first["signature"].startswith("panel:mean,min_valid=2|judge:openai|model:strict|")
+    assert "|paper_judge:no|" in first["signature"]
+    assert first["replies"] == []
+    members = first["panel"]["members"]
+    assert [member["official"]["score"] for member in members] == [3, 4, 0]
+    assert [member["replies"][0]["model"] for member in members] == list(MODELS)
+    assert first["panel"]["range"] == 4
+    assert [len(member["replies"]) for member in second["panel"]["members"]] == [1, 0, 0]
+    assert second["panel"]["range"] is None
+
+
+def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judge(panel_run: PanelRun) -> None:
+    assert "judge 1, strict: points in 6 of 6 samples" in panel_run.result.output
+    assert "judge 3, flaky: points in 3 of 6 samples; without: refused (3)" in panel_run.result.output
+    assert "panel of strict, generous, flaky (mean)" in panel_run.result.output
+    message = results(panel_run.workplace)
+    details = message["mmie_tasks"]["mmie"]
+    assert [details[f"judge_{n}_scored"] for n in (1, 2, 3)] == [6, 5, 3]
+    assert details["judge_1_official"] == 72.22
+    assert (details["judges_compared"], details["judges_range"]) == (5, 3.2)
+    assert message["usage"]["by_source"]["judge"]["n_api_calls"] == 14
+
+
+def test_another_rule_sends_only_the_requests_that_have_no_reply(panel_run: PanelRun) -> None:
+    before = len(panel_run.server)
+    result = evaluate_panel(panel_run.workplace, panel_run.server, "median", "median")
+    assert points_of(lines_of(panel_run, "median")) == [3, None, 6, 3.5, 4, 6], result.output
+    sent = [(body["model"], number_of(body)) for body in panel_run.server.asked[before:]]
+    assert sorted(sent) == [("flaky", 1), ("flaky", 3), ("flaky", 5), ("generous", 1)]
+    compared = panel_run.workplace.run("mmie-tasks", "compare", "out", "median")
+    assert compared.status != 0
+    assert "median,min_valid=2" in compared.output, compared.output
+
+
+def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:
+    rescored = panel_run.workplace.run("mmie-tasks", "rescore", "out", "-o", "again", **SETTINGS)
+    assert "6 samples, 6 rescored. Nothing changed." in rescored.output, rescored.output
+    for before, after in zip(lines_of(panel_run, "out"), lines_of(panel_run, "again"), strict=True):
+        assert {"rescored", *before["coverage"]} == set(after["coverage"])
+        assert after["coverage"]["panel"] == before["coverage"]["panel"]
+
+
+def test_table_and_report_show_the_panel(panel_run: PanelRun) -> None:
+    shown = panel_run.workplace.run("mmie-tasks", "table", "out", **SETTINGS)
+    assert "62.78" in shown.output, shown.output
+    report = panel_run.workplace.run("mmie-tasks", "report", "out", "-o", "report.html", **SETTINGS)
+    assert report.status == 0, report.output
+    page = (panel_run.workplace.folder / "report.html").read_text(encoding="utf-8")
+    assert "panel of strict, generous, flaky (mean)" in page
