@@ -84,15 +84,17 @@ def test_each_judge_of_a_panel_has_its_own_grade(environment: dict[str, str]) ->
 def test_of_many_exams_two_are_shown_the_one_with_the_benchmarks_own_prompt_first(environment: dict[str, str]) -> None:
     write_exam(environment, GPT, 61.0, "a", title="OpenING: pairs", pairs=4302)
     write_exam(environment, GPT, 62.0, "b", method="compare")
-    write_exam(environment, GPT, 99.0, "c", method="another_benchmark")
+    write_exam(environment, GPT, 90.0, "c", method="another_benchmark")
     assert percents(environment, GPT + LOGGED) == [61, 62]
-    write_exam(environment, GPT, 63.0, "d", method="sketch", judged=150)
+    equal = write_exam(environment, GPT, 63.0, "d", method="sketch", judged=150)
     assert percents(environment, GPT + LOGGED) == [63, 61]
     write_exam(environment, GPT, 64.0, "e", method="sketch", judged=140)
     assert percents(environment, GPT + LOGGED) == [63, 61]
-    newer = write_exam(environment, GPT, 65.0, "f", method="sketch", judged=150)
-    os.utime(newer, (2e9, 2e9))
+    later = write_exam(environment, GPT, 65.0, "f", method="sketch", judged=150)
+    os.utime(later, (2e9, 2e9))
     assert percents(environment, GPT + LOGGED) == [65, 61]
+    os.utime(equal, (3e9, 3e9))
+    assert percents(environment, GPT + LOGGED) == [63, 61]
 
 
 def test_coverage_and_the_agreement_of_people_stand_beside_a_grade(environment: dict[str, str]) -> None:
