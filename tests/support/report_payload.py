@@ -75,7 +75,14 @@ def difference(*percents: float | None) -> Json | None:
 
 
 def summary(run: int, *marks: str, corrected: Json | None = None) -> Json:
-    content = {"run": run, "judges": [[ATTACK, "ungraded"]], "asked": 8, "published": 20_103, "marks": list(marks)}
+    content = {
+        "run": run,
+        "judge": ATTACK,
+        "grades": ["ungraded"],
+        "asked": 8,
+        "published": 20_103,
+        "marks": list(marks),
+    }
     return {**content, "corrected": corrected}
 
 

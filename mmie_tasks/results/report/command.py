@@ -42,7 +42,7 @@ from mmie_tasks.results.report.samples import (
 )
 from mmie_tasks.results.report.tables import METHOD, charts, metric_tables, unlike_keys
 from mmie_tasks.runs.log_files import Run, TaskRun
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.summary import judge_name, marks_of
 
 _MAX_NOTES = 3  # that the command prints; the report has all
 _MAX_MODEL = 100  # characters of a model's name
@@ -226,9 +226,12 @@ def _summary(index: int, task_run: TaskRun, labels: Sequence[Label], grades: Sto
 
     `published` is None where it is unknown, `corrected` where no labels of the benchmark were named.
     """
+    judges = grades.judges_of(task_run)
+    is_panel = len(judges) > 1
     return {
         "run": index,
-        "judges": [[plain(judge.judge), judge.short_text] for judge in grades.judges_of(task_run)],
+        "judge": cut(judge_name(task_run), _MAX_MODEL),
+        "grades": [f"{judge.judge}: {judge.short_text}" if is_panel else judge.short_text for judge in judges],
         "asked": len(task_run.samples),
         "published": task_run.benchmark.published.get(task_run.task),
         "marks": [cut(mark, _MAX_MARK) for mark in marks_of(task_run)],

@@ -107,13 +107,14 @@ def test_a_grade_stands_beside_its_judges_name_and_with_its_details_below_the_sc
     opened: Open, tmp_path: Path
 ) -> None:
     payload = made.hostile()
-    summaries = [{**made.summary(0), "judges": [[made.ATTACK, "agreement with people 71.08 %"], ["b", "ungraded"]]}]
-    payload["tasks"][0]["summaries"] = [*summaries, {**made.summary(1), "judges": []}]
+    grades = [f"{made.ATTACK}: agreement with people 71.08 %", "b: ungraded"]
+    summaries = [{**made.summary(0), "judge": "a panel", "grades": grades}]
+    payload["tasks"][0]["summaries"] = [*summaries, {**made.summary(1), "judge": "", "grades": []}]
     path = tmp_path / "report.html"
     path.write_text(render(payload), encoding="utf-8")
     page = opened(path, viewport={"width": 1280, "height": 900})
     first, second = page.locator(".scores tbody").first.locator("[data-label=judge]").all()
-    assert first.inner_text().split("\n") == [made.ATTACK, "agreement with people 71.08 %", "b", "ungraded"]
+    assert first.inner_text().split("\n") == ["a panel", *grades]
     expect(second).to_have_text("by rule")
     expect(page.locator("#overview")).to_contain_text(payload["judges"][0])
     assert page.evaluate("window.pwned") is None

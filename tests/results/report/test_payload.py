@@ -97,15 +97,16 @@ def test_a_summary_holds_the_samples_the_judge_and_the_marks_of_a_run(three_benc
     content = payload_of(*three_benchmarks)
     assert content["runs"][0]["started"] == "2026-11-21 12:00 (time zone not logged)"
     by_task = {one_task["task"]: one_task["summaries"] for one_task in content["tasks"]}
-    for task, asked, published, judges in (
-        ("mmie", 60, 20_103, [["made-up", "ungraded"]]),
-        ("milebench", 87, 6_440, []),
+    for task, asked, published, judge, grades in (
+        ("mmie", 60, 20_103, "made-up", ["ungraded"]),
+        ("milebench", 87, 6_440, "", []),
     ):
         for run_index, summary in enumerate(by_task[task]):
             marks = marks_of(three_benchmarks[run_index].tasks[task])
             expected = {
                 "run": run_index,
-                "judges": judges,
+                "judge": judge,
+                "grades": grades,
                 "asked": asked,
                 "published": published,
                 "marks": list(marks),
@@ -121,14 +122,18 @@ def test_a_graded_judge_has_its_grade_beside_its_name_and_in_a_line_of_its_own(t
     write_exam(environment, "judge:made_up|model:made-up", 71.08)
     one, other = (run(name, [sample("1", signature=f"judge:made_up|model:{name}")]) for name in ("made-up", "other"))
     content = payload_of(one, other, grades=StoredGrades(environment))
-    assert [summary["judges"] for summary in content["tasks"][0]["summaries"]] == [
-        [["made-up", "agreement with people 71.08 %"]],
-        [["other", "ungraded"]],
+    assert [summary["grades"] for summary in content["tasks"][0]["summaries"]] == [
+        ["agreement with people 71.08 %"],
+        ["ungraded"],
     ]
     assert [line.partition(" [")[0] for line in content["judges"]] == [
         "Judge of Sketch: made-up agrees with people on 71.08",
         "Judge of Sketch: other is ungraded.",
     ]
+    signature = "panel:mean,min_valid=2|judge:made_up|model:made-up|judge:made_up|model:other|paper_judge:no"
+    [panel] = task_of(run("panel", [sample("1", signature=signature)]), grades=StoredGrades(environment))["summaries"]
+    assert panel["judge"] == "panel of made-up, other (mean)"
+    assert panel["grades"] == ["made-up: agreement with people 71.08 %", "other: ungraded"]
 
 
 def test_people_correct_the_headlines_of_the_runs_whose_answers_they_scored(
