@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -395,9 +395,9 @@ def as_json(a: Run, b: Run, comparisons: Sequence[Comparison], top: int) -> dict
 
 
 def _metric_json(comparison: MetricComparison) -> dict[str, object]:
-    metric = comparison.metric
-    values = {f.name: getattr(comparison, f.name) for f in fields(comparison) if f.name != "metric"}
-    return {"name": metric.name, "title": metric.title, "kind": metric.kind, **values}
+    values = asdict(comparison)
+    metric = values.pop("metric")
+    return {**{key: metric[key] for key in ("name", "title", "kind")}, **values}
 
 
 def as_text(a: Run, b: Run, comparisons: Sequence[Comparison]) -> str:

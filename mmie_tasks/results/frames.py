@@ -191,27 +191,16 @@ def _panel_columns(sample: LoggedSample) -> dict[str, object]:
     return columns
 
 
-def _score_rows(task_run: TaskRun) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
+def _score_rows(task_run: TaskRun) -> list[tuple[object, ...]]:
+    """The rows of a task, in the order of `SCORE_COLUMNS`."""
+    rows: list[tuple[object, ...]] = []
     for metric in metrics_of([task_run]):
         for kind in task_run.score_kinds:
             value = metric_value(task_run.samples, metric, kind, task_run.benchmark.scale)
             if value is None:
                 continue
+            name = f"{kind}_{metric.name}" if metric.name else kind
             low, high = value.interval or (None, None)
-            rows.append(
-                {
-                    "task": task_run.task,
-                    "metric": f"{kind}_{metric.name}" if metric.name else kind,
-                    "title": metric.title,
-                    "group": metric.kind,
-                    "kind": kind,
-                    "percent": value.percent,
-                    "low": low,
-                    "high": high,
-                    "scored": value.scored,
-                    "total": value.total,
-                    "why_not": value.why_not,
-                }
-            )
+            names = (task_run.task, name, metric.title, metric.kind, kind)
+            rows.append((*names, value.percent, low, high, value.scored, value.total, value.why_not))
     return rows
