@@ -1,4 +1,8 @@
-"""Asks a judge which of two answers is better: the prompt, both orders, and the reader of the reply."""
+"""Asks a judge about pairs of answers: which of two is better, or how many points each one gets.
+
+To compare there is a prompt of ours, sent in both orders. Points are given in a benchmark's own prompt, one request for
+each answer, and read by the benchmark's official reader.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,23 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
-from mmie_tasks.core.verdict import Scored, Unscored, Verdict
-from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judging.requests import CheckedRequest, JudgeResult
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest, content_key
+from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, JudgeResult
 from mmie_tasks.judging.session import SharedJudge, judge_together
+from mmie_tasks.results.judge_exam.stored import COMPARE
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments
+from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
+from mmie_tasks.runs.benchmark import Segments as LoggedSegments
+
+RequestMaker: TypeAlias = Callable[[LoggedSegments, LoggedSegments, None], GradedRequest]
+"""`Benchmark.judge_request`, for questions that are no samples of the benchmark."""
 
 PROMPT_NAME = "compare-1"
 """Name of the prompt and its reader; another number for other words."""
@@ -147,52 +160,75 @@ def _fraction(name: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """What a judge replied to all pairs, each in both orders.
+    """What a judge replied to all pairs.
 
     Attributes:
-        judgements: Two for each pair.
-        sent: How many replies did not come from the cache.
+        judgements: Two for each pair if the judge compares, one in each order; else one.
+        cut_images: Images of answers that the prompt did not show; an answer of several pairs counts once.
+        cut_texts: Texts of answers that it did not show.
         usd_per_1000: US dollars for 1,000 replies, those from the cache at their original cost; None if the price of
             a reply is unknown, or there is none.
         seconds_per_1000: Seconds for 1,000 replies at the judge's concurrency; None if all came from the cache.
     """
 
     judgements: tuple[Judgement, ...]
-    sent: int
+    cut_images: int = 0
+    cut_texts: int = 0
     usd_per_1000: float | None
     seconds_per_1000: float | None
 
 
-def compare_pairs(
-    shared: SharedJudge, pairs: Sequence[Pair], title: str, clock: Callable[[], float] = time.monotonic
-) -> Comparisons:
-    """Ask a judge about every pair, with A first and with B first, all together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """How a judge is asked about pairs.
 
-    A request that fails has a judgement without verdict, and raises nothing.
+    Attributes:
+        name: `COMPARE`, or the benchmark in whose prompt the judge gives points to each answer.
+        signature: The part of an exam's signature about it: name, prompt and token limit.
+        ask: Asks a judge about pairs, all together. A request that fails, or cannot be made, gives a judgement without
+            verdict. The text is for the progress bar. Raises a `MmieTasksError` if the judge cannot be used as it is
+            set up.
+    """
+
+    name: str
+    signature: str
+    ask: Callable[[SharedJudge, Sequence[Pair], str], Comparisons]
+
+
+def comparing() -> Method:
+    """To ask for each pair which answer is better, with A first and with B first."""
+    return Method(name=COMPARE, signature=f"method:{COMPARE}|{prompt_signature()}", ask=_compare_pairs)
+
+
+def giving_points(benchmark: str, judge_request: RequestMaker) -> Method:
+    """To have points given to each answer by itself, in a benchmark's own prompt, and compare the official scores.
+
+    The signature has a digest of the request for an answer that contains the text ``<image>``, which not every setting
+    of MMIE leaves as it is.
 
     Args:
-        shared: The judge; it is checked before the first request.
-        pairs: With questions and answers.
-        title: For the progress bar.
-        clock: Seconds, from any origin.
+        benchmark: The benchmark's name.
+        judge_request: `Benchmark.judge_request`.
 
     Raises:
-        MmieTasksError: The judge cannot be used as it is set up.
+        MmieTasksError: The benchmark's prompt is not available.
     """
+    request = judge_request((LoggedSegment("How?"),), (LoggedSegment("So <image>."),), None).request
+    prompt = f"prompt:{content_key(request)[:12]},max_tokens={request.max_tokens}"
+    ask = partial(_score_answers, judge_request)
+    return Method(name=benchmark, signature=f"method:{benchmark}|{prompt}", ask=ask)
+
+
+def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
     orders = [(pair, is_reversed) for pair in pairs for is_reversed in (False, True)]
     requests = [
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed)) for pair, is_reversed in orders
     ]
-    began_s = clock()
-    results = judge_together(shared, requests, title)
-    elapsed_s = clock() - began_s
-    replies = [result.reply for result in results if result.reply is not None]
-    sent = sum(not reply.cached for reply in replies)
+    asked = _ask(shared, requests, title)
     return Comparisons(
-        judgements=tuple(_judgement(*order, result) for order, result in zip(orders, results, strict=True)),
-        sent=sent,
-        usd_per_1000=_usd_per_1000(replies),
-        seconds_per_1000=1000 * elapsed_s / sent if sent else None,
+        judgements=tuple(_judgement(*order, result) for order, result in zip(orders, asked.results, strict=True)),
+        usd_per_1000=asked.usd_per_1000,
+        seconds_per_1000=asked.seconds_per_1000,
     )
 
 
@@ -201,9 +237,82 @@ def _judgement(pair: Pair, is_reversed: bool, result: JudgeResult) -> Judgement:
         case Scored(points=first_wins):
             a_wins = 1 - first_wins if is_reversed else first_wins
             return Judgement(pair=pair.id, is_reversed=is_reversed, a_wins=a_wins)
-        case Unscored(reason=reason, detail=detail):
-            why_not = f"{reason}: {detail}" if detail else reason
-            return Judgement(pair=pair.id, is_reversed=is_reversed, a_wins=None, why_not=why_not)
+        case Unscored() as unscored:
+            return Judgement(pair=pair.id, is_reversed=is_reversed, a_wins=None, why_not=_why_not(unscored))
+
+
+def _score_answers(judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
+    """Compare the points of each pair's answers; an answer of several pairs is judged once."""
+    answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
+    made = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
+    requests = [request for request in made.values() if isinstance(request, GradedRequest)]
+    by_content = {request.request: request for request in requests}
+    asked = _ask(shared, list(by_content.values()), title)
+    results = dict(zip(by_content, asked.results, strict=True))
+    points = {
+        answer: request if isinstance(request, str) else _points_or_reason(request, results[request.request])
+        for answer, request in made.items()
+    }
+    return Comparisons(
+        judgements=tuple(
+            _points_judgement(pair.id, *(points[pair.question, answer] for answer in pair.answers)) for pair in pairs
+        ),
+        cut_images=sum(request.cut_images for request in requests),
+        cut_texts=sum(request.cut_texts for request in requests),
+        usd_per_1000=asked.usd_per_1000,
+        seconds_per_1000=asked.seconds_per_1000,
+    )
+
+
+def _request_or_reason(judge_request: RequestMaker, question: Segments, answer: Segments) -> GradedRequest | str:
+    """The request, or why the benchmark can make none."""
+    try:
+        return judge_request(_logged(question), _logged(answer), None)
+    except (BadRecord, MmieTasksError) as error:
+        return str(error).partition("\n")[0]
+
+
+def _logged(content: Segments) -> LoggedSegments:
+    return tuple(
+        LoggedSegment(segment) if isinstance(segment, str) else LoggedSegment(image=str(segment)) for segment in content
+    )
+
+
+def _points_or_reason(request: GradedRequest, result: JudgeResult) -> float | str:
+    """The official points, or why there are none."""
+    verdict = request.grade(result).official
+    return verdict.points if isinstance(verdict, Scored) else _why_not(verdict)
+
+
+def _points_judgement(pair: str, a: float | str, b: float | str) -> Judgement:
+    """The judgement on a pair from the points of its answers, or from why one has none."""
+    if isinstance(a, str) or isinstance(b, str):
+        return Judgement(pair=pair, is_reversed=None, a_wins=None, why_not=a if isinstance(a, str) else str(b))
+    a_wins = float(a > b) if differ(Scored(a), Scored(b)) else 0.5
+    return Judgement(pair=pair, is_reversed=None, a_wins=a_wins)
+
+
+def _why_not(unscored: Unscored) -> str:
+    return f"{unscored.reason}: {unscored.detail}" if unscored.detail else unscored.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Results in the order of the requests, and their cost as in `Comparisons`."""
+
+    results: Sequence[JudgeResult]
+    usd_per_1000: float | None
+    seconds_per_1000: float | None
+
+
+def _ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> _Asked:
+    began_s = time.monotonic()
+    results = judge_together(shared, requests, title)
+    elapsed_s = time.monotonic() - began_s
+    replies = [reply for result in results for reply in result.replies]
+    sent = sum(not reply.cached for reply in replies)
+    seconds = 1000 * elapsed_s / sent if sent else None
+    return _Asked(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
 
 
 def _usd_per_1000(replies: Sequence[JudgeReply]) -> float | None:

@@ -1,4 +1,4 @@
-"""The command ``mmie-tasks judge-exam``: how often a judge that compares two answers agrees with people."""
+"""The command ``mmie-tasks judge-exam``: how often a judge of answers agrees with people."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmie_tasks.benchmarks.registry import entries
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, table, wrapped
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import with_judge_args
+from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
 from mmie_tasks.results.judge_exam import mmrb2, opening
-from mmie_tasks.results.judge_exam.asking import choose_pairs, compare_pairs, prompt_signature
+from mmie_tasks.results.judge_exam.asking import Method, choose_pairs, comparing, giving_points
 from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
-from mmie_tasks.results.judge_exam.stored import Exam, as_json, store
+from mmie_tasks.results.judge_exam.stored import COMPARE, Exam, as_json, store
 from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, read_judgements
 
 _JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
@@ -61,12 +63,15 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         _refuse_judge_options(options)
         exam = _published(Path(options.verdicts).expanduser(), _SETS[options.set](folder, environment))
         return _printed(exam, is_json=options.json)
-    shared = _open(options.judge, options.judge_args, environment)
+    text = with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
+    choice = parse_choice(text, "`judge-exam`")
+    shared = shared_judge(choice, environment)
     if options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
     try:
+        method = _method(choice, options.method)
         shared.check()  # before a download
-        exam = _examine(shared, _SETS[options.set](folder, environment), options.limit, environment)
+        exam = _examine(shared, method, _SETS[options.set](folder, environment), options.limit, environment)
     except KeyboardInterrupt:
         sys.stderr.write("\nInterrupted. The replies so far are in the cache: the same command asks for the rest.\n")
         return 130
@@ -77,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mmie-tasks judge-exam",
         description="Grade a judge on people's published verdicts: it compares two answers to the same question, in "
-        "both orders, and the grade says how often it agrees with people. Judges that give points cannot be graded "
-        "yet.",
+        "both orders, or gives points to each one in a benchmark's own prompt. The grade says how often it agrees with "
+        "people.",
     )
     parser.add_argument("judge", nargs="?", metavar="JUDGE", help="as for `--judge`: openai:MODEL, or NAME:k=v,...")
     parser.add_argument("--judge_args", default="", metavar="k=v,...", help="more options of the judge; default: none")
@@ -91,6 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     help_text = "a local folder with the set; OpenING's answers are read from a folder only; default: download the set"
     parser.add_argument("--folder", metavar="FOLDER", help=help_text)
+    help_text = (
+        "compare, or a benchmark whose prompt and official reader give points to each answer: mmie, mia_bench; "
+        "default: compare, and for mmie_score mmie"
+    )
+    parser.add_argument("--method", metavar="NAME", help=help_text)
     help_text = "ask about N pairs, a fixed random choice from all subsets; default: all"
     parser.add_argument("--limit", type=int, metavar="N", help=help_text)
     help_text = "grade the verdicts that are published for a judge in this file, and ask no judge; default: none"
@@ -101,25 +111,32 @@ def _parser() -> argparse.ArgumentParser:
 
 def _refuse_judge_options(options: argparse.Namespace) -> None:
     """Refuse options that have no effect on published verdicts."""
-    for option in ("judge_args", "limit"):
+    for option in ("judge_args", "limit", "method"):
         if getattr(options, option):
             raise SettingWrong(f"`--{option}` has no effect with `--verdicts`.", hint=f"leave `--{option}` out")
 
 
-def _open(judge: str, judge_args: str, environment: Mapping[str, str]) -> SharedJudge:
-    """The judge of the command line.
+def _method(choice: JudgeChoice, name: str | None) -> Method:
+    """How the judge is asked; by default it compares, or else it judges as for the benchmark whose judge it is.
 
     Raises:
-        SettingWrong: There is no such judge or option, or the judge cannot compare.
+        SettingWrong: There is no such method, or it is not one for this judge.
+        MmieTasksError: The prompt of a benchmark is not available.
     """
-    text = with_judge_args(judge, judge_args) if judge_args else judge
-    choice = registry.parse_choice(text, "`judge-exam`")
-    if not registry.can_compare(choice.name):
-        raise SettingWrong(
-            f"The judge `{choice.name}` gives points and does not compare; grading by points is not built yet.",
-            hint=f"`mmie-tasks calibrate` measures its error on your own run. {_JUDGE_HINT}",
-        )
-    return shared_judge(choice, environment)
+    can_compare = registry.can_compare(choice.name)
+    if name == COMPARE and not can_compare:
+        message = f"The judge `{choice.name}` gives points and does not compare."
+        raise SettingWrong(message, hint="leave `--method` out, or name a benchmark: `--method mmie`")
+    if name == COMPARE or (name is None and can_compare):
+        return comparing()
+    benchmarks = {entry.name: benchmark for entry in entries() if (benchmark := entry.load()).judge_request}
+    if name is None:
+        defaults = {parse_choice(b.judge.default, "").name: key for key, b in reversed(benchmarks.items()) if b.judge}
+        name = defaults.get(choice.name)
+    if name not in benchmarks or not (judge_request := benchmarks[name].judge_request):
+        message = f"There is no method `{name}`." if name else f"The judge `{choice.name}` is that of no benchmark."
+        raise SettingWrong(message, hint=f"`--method NAME`, one of {', '.join((COMPARE, *benchmarks))}")
+    return giving_points(name, judge_request)
 
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:
@@ -136,25 +153,31 @@ def _published(path: Path, verdict_set: VerdictSet) -> Exam:
     )
 
 
-def _examine(shared: SharedJudge, whole: VerdictSet, limit: int | None, environment: Mapping[str, str]) -> Exam:
+def _examine(
+    shared: SharedJudge, method: Method, whole: VerdictSet, limit: int | None, environment: Mapping[str, str]
+) -> Exam:
     """Ask a judge, grade it and store the grade; not that of a judge without any verdict."""
     if not whole.has_answers or not whole.pairs:
         message = f"{whole.title} has people's verdicts here, and no answers to ask a judge about."
         raise SettingWrong(message, hint=_FOLDER_HINT)
     verdict_set = replace(whole, pairs=choose_pairs(whole.pairs, limit))
     count = len(verdict_set.pairs)
+    how = "each in both orders" if method.name == COMPARE else f"each answer by itself in the prompt of {method.name}"
     sys.stderr.write(
         f"{verdict_set.title}\nlicence: {verdict_set.licence}\nsource: {verdict_set.source}\n"
-        f"{counted(count, 'pair')} of {len(whole.pairs):,}, each in both orders: {counted(2 * count, 'request')} at "
-        "most; what is in the cache is not asked again.\n"
+        f"{counted(count, 'pair')} of {len(whole.pairs):,}, {how}: {counted(2 * count, 'request')} at most; what is "
+        "in the cache is not asked again.\n"
     )
-    comparisons = compare_pairs(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
+    comparisons = method.ask(shared, verdict_set.pairs, f"pairs of {verdict_set.name}")
     exam = Exam(
         judge=shared.judge.signature,
-        exam=f"{_set_signature(verdict_set)}|{prompt_signature()}",
+        exam=f"{_set_signature(verdict_set)}|{method.signature}",
         verdict_set=verdict_set,
         grade=grade(verdict_set, comparisons.judgements),
         why_not=_reasons(comparisons.judgements),
+        method=method.name,
+        cut_images=comparisons.cut_images,
+        cut_texts=comparisons.cut_texts,
         usd_per_1000=comparisons.usd_per_1000,
         seconds_per_1000=comparisons.seconds_per_1000,
     )
@@ -190,6 +213,9 @@ def _printed(exam: Exam, *, is_json: bool) -> str:
 def _as_text(exam: Exam) -> str:
     """A table of the grade, one by subset, and what they were computed from."""
     verdict_set = exam.verdict_set
+    how = "An undecided judge counts as half."
+    if exam.method != COMPARE:
+        how = f"Official scores in the prompt of {exam.method} are compared; equal scores count as half."
     shares = _shares(exam.grade)
     rows = [
         [name, *("" if share is None else _cell(share) for share in columns), f"{next(filter(None, columns)).n:,}"]
@@ -205,7 +231,7 @@ def _as_text(exam: Exam) -> str:
     sentences = [*_sentences(exam), *(f"{', '.join(names)}: {why_not}." for why_not, names in names_by_reason.items())]
     blocks = [
         f"# Grade of a judge on {counted(len(verdict_set.pairs), 'pair')} of answers",
-        wrapped(f"{verdict_set.title}. In percent, with 95 % intervals; an undecided judge counts as half."),
+        wrapped(f"{verdict_set.title}. {how} In percent, with 95 % intervals."),
         table(["", "judge", "people", "cases"], rows),
         table(["subset", "agreement", "cases"], subsets) if len(subsets) > 1 else "",
         "\n".join(wrapped(f"- {sentence}") for sentence in sentences),
@@ -219,6 +245,8 @@ def _shares(result: Grade) -> Mapping[str, tuple[Share | None, Share | None]]:
     orders = {"forward": "agreement with A shown first", "reverse": "agreement with B shown first"}
     return {
         "agreement with people": (result.agreement, None),
+        "agreement without people's ties": (result.agreement_untied, None),
+        "prefers neither answer": (result.undecided, None),
         **{orders[order]: (share, None) for order, share in result.by_order.items() if len(result.by_order) > 1},
         "another verdict in the other order": (result.flips, None),
         "prefers the answer shown first": (result.first_answer, result.first_answer_people),
@@ -241,7 +269,11 @@ def _sentences(exam: Exam) -> Iterator[str]:
     usd = "unknown" if exam.usd_per_1000 is None else f"{exam.usd_per_1000:.2f}"
     seconds = "unknown" if exam.seconds_per_1000 is None else f"{exam.seconds_per_1000:,.1f}"
     if not exam.judge.startswith(_PUBLISHED):
-        yield f"1,000 comparisons: US dollars {usd}, seconds {seconds}."
+        noun = "comparisons" if exam.method == COMPARE else "answers"
+        yield f"1,000 {noun}: US dollars {usd}, seconds {seconds}."
+    if exam.cut_images or exam.cut_texts:
+        cut = f"{counted(exam.cut_images, 'picture')} and {counted(exam.cut_texts, 'text')} of the answers"
+        yield f"The prompt of {exam.method} does not show {cut}."
     if verdict_set.missing_answers:
         yield f"{counted(verdict_set.missing_answers, 'published pair')} left out: their answers are not in the folder."
     yield f"Licence: {verdict_set.licence}. Source: {verdict_set.source}."

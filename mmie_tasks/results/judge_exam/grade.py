@@ -28,6 +28,7 @@ RESAMPLES = 10_000
 
 _ORDERS: Mapping[Order, bool] = {"forward": False, "reverse": True}  # `Judgement.is_reversed`
 _NO_VERDICTS = "the judge gave no verdict"
+_NO_ORDER = "each answer is judged by itself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +50,18 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade:
-    """How good a judge is that compares two answers.
+    """How good a judge is that compares two answers, or gives points to each.
 
-    An undecided judge counts as half. What it gave no verdict on lowers the coverage, and nothing else.
+    An undecided judge counts as half, and so do equal points. What it gave no verdict on lowers the coverage, and
+    nothing else. Shares that are about an order have no value for a judge that gave points.
 
     Attributes:
         asked: Judgements that were asked for.
         judged: Those with a verdict.
         agreement: With people's verdict. With both orders this is the accuracy of ``compute_accuracy.py`` in
             MMRB2's repository, where an undecided judge is wrong, however.
+        agreement_untied: Agreement on the pairs that people did not call a tie.
+        undecided: The judge prefers neither answer, or gives both the same points.
         by_order: Agreement by the order shown, for each order that was asked for.
         by_subset: Agreement by `Pair.subset`, sorted by name.
         flips: Of the pairs with verdicts in both orders, those on which the two verdicts differ.
@@ -75,6 +79,8 @@ class Grade:
     asked: int
     judged: int
     agreement: Share
+    agreement_untied: Share
+    undecided: Share
     by_order: Mapping[Order, Share]
     by_subset: Mapping[str, Share]
     flips: Share
@@ -98,7 +104,7 @@ class _Row:
     """A judgement with a verdict, and its pair."""
 
     pair: Pair
-    is_reversed: bool
+    is_reversed: bool | None
     a_wins: float
 
     @property
@@ -146,24 +152,29 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     rows_by_subset: dict[str, list[_Row]] = {pairs[judgement.pair].subset: [] for judgement in judgements}
     for row in rows:
         rows_by_subset[row.pair.subset].append(row)
-    first = [(row, row.first_side) for row in rows]
+    first = [(row, row.first_side) for row in rows if row.is_reversed is not None]
+    untied = [row for row in rows if not row.pair.is_tie]
     images = [(row, side) for row in rows if (side := _larger(row.pair.images))]
     text = [(row, side) for row in rows if (side := _larger(tuple(map(_length, row.pair.answers))))]
+    no_order = _NO_ORDER if orders == {None} else _NO_VERDICTS
+    no_ties = "people called no judged pair a tie" if rows else _NO_VERDICTS
     no_images = "no judged pair is known to have unequal numbers of images" if rows else _NO_VERDICTS
     no_text = "no judged pair is known to have texts of unequal length" if rows else _NO_VERDICTS
     return Grade(
         asked=len(judgements),
         judged=len(rows),
         agreement=_agreement(rows),
+        agreement_untied=_agreement(untied if len(untied) < len(rows) else [], no_ties),
+        undecided=_share(((row.pair, float(row.a_wins == 0.5)) for row in rows), _NO_VERDICTS),
         by_order={
             order: _agreement([row for row in rows if row.is_reversed is is_reversed])
             for order, is_reversed in _ORDERS.items()
             if is_reversed in orders
         },
         by_subset={subset: _agreement(members) for subset, members in sorted(rows_by_subset.items())},
-        flips=_flips(rows),
-        first_answer=_judge_prefers(first, _NO_VERDICTS),
-        first_answer_people=_people_prefer(first, _NO_VERDICTS),
+        flips=_flips(rows, _NO_ORDER if orders == {None} else "no pair has verdicts in both orders"),
+        first_answer=_judge_prefers(first, no_order),
+        first_answer_people=_people_prefer(first, no_order),
         more_images=_judge_prefers(images, no_images),
         more_images_people=_people_prefer(images, no_images),
         longer_text=_judge_prefers(text, no_text),
@@ -173,16 +184,14 @@ def grade(verdict_set: VerdictSet, judgements: Sequence[Judgement]) -> Grade:
     )
 
 
-def _agreement(rows: Sequence[_Row]) -> Share:
-    return _share(((row.pair, row.preference(row.pair.winner)) for row in rows), _NO_VERDICTS)
+def _agreement(rows: Sequence[_Row], why_none: str = _NO_VERDICTS) -> Share:
+    return _share(((row.pair, row.preference(row.pair.winner)) for row in rows), why_none)
 
 
-def _flips(rows: Sequence[_Row]) -> Share:
+def _flips(rows: Sequence[_Row], why_none: str) -> Share:
     forward = {row.pair.id: row.a_wins for row in rows if not row.is_reversed}
     both = [row for row in rows if row.is_reversed and row.pair.id in forward]
-    return _share(
-        ((row.pair, float(row.a_wins != forward[row.pair.id])) for row in both), "no pair has verdicts in both orders"
-    )
+    return _share(((row.pair, float(row.a_wins != forward[row.pair.id])) for row in both), why_none)
 
 
 def _judge_prefers(sides: Sequence[tuple[_Row, Side]], why_none: str) -> Share:

@@ -46,8 +46,11 @@ class Exam:
         verdict_set: With the pairs of this exam only.
         grade: The grade.
         why_not: Reason to the number of comparisons that have no verdict for it.
-        usd_per_1000: US dollars for 1,000 comparisons; None if unknown.
-        seconds_per_1000: Seconds for 1,000 comparisons; None if unknown.
+        method: `COMPARE`, or the benchmark in whose prompt the judge gave points to each answer.
+        cut_images: Images of all answers that this prompt did not show.
+        cut_texts: Texts of all answers that it did not show.
+        usd_per_1000: US dollars for 1,000 comparisons, or 1,000 answers with points; None if unknown.
+        seconds_per_1000: Seconds for them; None if unknown.
     """
 
     judge: str
@@ -55,6 +58,9 @@ class Exam:
     verdict_set: VerdictSet
     grade: Grade
     why_not: Mapping[str, int]
+    method: str = COMPARE
+    cut_images: int = 0
+    cut_texts: int = 0
     usd_per_1000: float | None = None
     seconds_per_1000: float | None = None
 
@@ -91,9 +97,11 @@ def as_json(exam: Exam) -> str:
     document = {
         "judge": exam.judge,
         "exam": exam.exam,
+        "method": exam.method,
         "set": {**asdict(replace(exam.verdict_set, pairs=())), "pairs": len(exam.verdict_set.pairs)},
         "grade": {**asdict(exam.grade), "coverage": exam.grade.coverage},
         "without_verdict": exam.why_not,
+        "not_shown": {"images": exam.cut_images, "texts": exam.cut_texts},
         "usd_per_1000": exam.usd_per_1000,
         "seconds_per_1000": exam.seconds_per_1000,
     }

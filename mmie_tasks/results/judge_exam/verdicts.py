@@ -98,14 +98,14 @@ class Judgement:
 
     Attributes:
         pair: `Pair.id`.
-        is_reversed: Whether B was shown first.
+        is_reversed: Whether B was shown first; None if each answer was judged by itself.
         a_wins: 1 if the pair's A wins, 0 if B does, 0.5 if the judge is undecided; None if there is
             no verdict.
         why_not: Why there is no verdict; empty if there is one.
     """
 
     pair: str
-    is_reversed: bool
+    is_reversed: bool | None
     a_wins: float | None
     why_not: str = ""
 

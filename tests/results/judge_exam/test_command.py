@@ -188,7 +188,9 @@ def test_text_names_cost_set_licence_and_signatures(
     # 100 tokens in and 10 out, at 2.5 and 10 US dollars per million
     assert re.search(r"1,000 comparisons: US dollars 0\.35, seconds \d+\.\d\.", output)
     assert " judge: judge:openai|model:judge-model|t:0|host:127.0.0.1" in output
-    assert re.search(r" exam: set:opening\|pairs:12,[0-9a-f]{12}\|prompt:compare-1,[0-9a-f]{12},max_tokens=", output)
+    assert re.search(
+        r" exam: set:opening\|pairs:12,[0-9a-f]{12}\|method:compare\|prompt:compare-1,[0-9a-f]{12},max_tokens=", output
+    )
     assert "Licence: none" in output
     assert "| task 01 |" in output
 
@@ -246,6 +248,10 @@ def test_published_verdicts_are_graded_without_a_request(
     assert not Path(environment["MMIE_TASKS_CACHE"], "judge_exams").exists()
 
 
+COMPARE = ("--method", "compare", "--folder", "VERDICTS")
+NOBODY = ("--method", "nobody", "--folder", "VERDICTS")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -254,7 +260,9 @@ def test_published_verdicts_are_graded_without_a_request(
         pytest.param(["nobody"], "There is no judge `nobody`", id="unknown-judge"),
         pytest.param(["openai:m", "--judge_args", "temprature=1"], "no option `temprature`", id="unknown-option"),
         pytest.param(["openai:m", "--limit", "0"], "`--limit` is 0", id="no-pairs"),
-        pytest.param(["mmie_score"], "gives points and does not compare; grading by points is not built", id="points"),
+        pytest.param(["mmie_score", *COMPARE], "`mmie_score` gives points and does not compare", id="points"),
+        pytest.param(["JUDGE", *NOBODY], "There is no method `nobody`", id="method"),
+        pytest.param(["--verdicts", "x.json", *COMPARE], "`--method` has no effect", id="method-of-published"),
         pytest.param(["openai:m", "--folder", "VERDICTS"], "needs a key, and none is set", id="no-key"),
         pytest.param(["--verdicts", "x.json", "--limit", "3"], "`--limit` has no effect", id="limit-of-published"),
         pytest.param(["JUDGE"], "OpenING's answers are read from a local folder only", id="no-folder"),
