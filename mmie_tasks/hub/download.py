@@ -203,14 +203,14 @@ def _explain_refusal(error: BaseException, status: int, *, repo: str, revision: 
     from huggingface_hub import errors as hub
 
     page = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
-    why = answered = f"the Hub answered HTTP {status}"
+    why = status_text = f"the Hub answered HTTP {status}"
     hint = f"`hf auth login` with an account that may open {page}"
     match error:
         case hub.GatedRepoError():
-            why = f"the {kind} is gated and {answered}"
+            why = f"the {kind} is gated and {status_text}"
             hint = f"accept the terms on {page}, then `hf auth login`"
         case hub.RepositoryNotFoundError():
-            why = f"{answered}: no such {kind}, or no access for this account"
+            why = f"{status_text}: no such {kind}, or no access for this account"
         case hub.RevisionNotFoundError():
             why = f"there is no revision `{revision}`"
             hint = f"name a branch, tag or commit listed on {page}/commits"

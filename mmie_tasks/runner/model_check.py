@@ -54,7 +54,6 @@ def check_model(name: str, environment: Mapping[str, str], timeout_s: float = TI
         environment: Of the process that imports it.
         timeout_s: The process is killed after this time.
     """
-    subject = _subject(name)
     with tempfile.TemporaryFile() as output:  # a pipe could be held open by processes that the import starts
         process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-c", _PROGRAM, name],
@@ -68,11 +67,11 @@ def check_model(name: str, environment: Mapping[str, str], timeout_s: float = TI
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            return [Finding("problem", subject, f"importing it takes longer than {timeout_s:.0f} s", _look_hint(name))]
+            return [_problem(name, f"importing it takes longer than {timeout_s:.0f} s")]
         output.seek(0)
         lines = output.read().splitlines()
     if status or not lines:
-        return [Finding("problem", subject, "importing it fails", _look_hint(name))]
+        return [_problem(name, "importing it fails")]
     return [Finding(**row) for row in json.loads(lines[-1])]
 
 
@@ -92,11 +91,11 @@ def import_model(name: str) -> Iterator[Finding]:
     """
     from lmms_eval.models import MODEL_REGISTRY_V2 as REGISTRY
 
-    subject, names = _subject(name), REGISTRY.list_model_names()
+    names = REGISTRY.list_model_names()
     if name not in names:
         similar = difflib.get_close_matches(name, names, n=5) or difflib.get_close_matches(name, names, cutoff=0.3)
         hint = f"similar names: {', '.join(f'`{close}`' for close in similar)}; " if similar else ""
-        yield Finding("problem", subject, "lmms-eval has no model of this name", f"{hint}all: `lmms-eval models`")
+        yield _problem(name, "lmms-eval has no model of this name", f"{hint}all: `lmms-eval models`")
         return
     class_path = REGISTRY.resolve(name).class_path
     recorder = _MissingModules(("lmms_eval", class_path.partition(".")[0]))
@@ -104,14 +103,14 @@ def import_model(name: str) -> Iterator[Finding]:
     fatal = ""
     try:
         REGISTRY.get_model_class(name)
-        yield Finding("ok", subject, f"`{class_path}` can be imported")
+        yield Finding("ok", f"model {name}", f"`{class_path}` can be imported")
     except ImportError as error:
         fatal = error.name or ""
         yield _import_problem(name, class_path, error)
     for module in recorder.names:
         if module != fatal:
             message = f"its code tries to import `{module}`, which is not installed, and probably needs it"
-            yield Finding("warning", subject, message, _install_hint(module))
+            yield Finding("warning", f"model {name}", message, _install_hint(module))
 
 
 class _MissingModules(importlib.abc.MetaPathFinder):
@@ -136,24 +135,22 @@ def _package_of(module_globals: Mapping[str, object]) -> str:
 
 
 def _import_problem(name: str, class_path: str, error: ImportError) -> Finding:
-    subject, module = _subject(name), error.name or ""
+    module = error.name or ""
     if not isinstance(error, ModuleNotFoundError):
         try:
             release = f"`{module}` {version(module)}"
         except (PackageNotFoundError, ValueError):
-            return Finding("problem", subject, "importing it fails", _look_hint(name))
-        message = f"its code does not fit the installed {release}"
-        return Finding(
-            "problem", subject, message, f"install the release that the model's page names; {_look_hint(name)}"
-        )
+            return _problem(name, "importing it fails")
+        hint = f"install the release that the model's page names; {_look_hint(name)}"
+        return _problem(name, f"its code does not fit the installed {release}", hint)
     if f"{class_path}.".startswith(f"{module}."):
         message = f"it is registered as `{class_path}`, which does not exist"
-        return Finding("problem", subject, message, "nothing can be installed for it: choose another model")
-    return Finding("problem", subject, f"it needs the module `{module}`, which is not installed", _install_hint(module))
+        return _problem(name, message, "nothing can be installed for it: choose another model")
+    return _problem(name, f"it needs the module `{module}`, which is not installed", _install_hint(module))
 
 
-def _subject(name: str) -> str:
-    return f"model {name}"
+def _problem(name: str, message: str, hint: str | None = None) -> Finding:
+    return Finding("problem", f"model {name}", message, hint or _look_hint(name))
 
 
 def _install_hint(module: str) -> str:

@@ -255,7 +255,8 @@ class BatchRun:
                             self._store.delete(submission)
                             continue
                         submission = self._store.save(replace(submission, batch=batch.name))
-                    self._start(submission, is_earlier=True)
+                    # A batch whose record could not be deleted is not read for ever.
+                    self._start(submission, is_earlier=submission.batch not in self._states)
                     logger.info(f"mmie-tasks: waiting for the batch `{submission.batch}` of an earlier run.")
                 while self._may_submit():
                     self._submit_file()

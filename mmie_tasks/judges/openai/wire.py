@@ -109,9 +109,8 @@ class ChatServer:
             dialect = other
         if top_logprobs_of(request, self._settings, dialect):
             self._adaptations.accept_logprobs.add(self._address)
-        if (
-            dialect != initial and self._adaptations.dialects[self._address] == initial
-        ):  # else another request was faster
+        # If the server's dialect is no longer the initial one, another request was faster.
+        if dialect != initial and self._adaptations.dialects[self._address] == initial:
             self._adaptations.dialects[self._address] = dialect
             changes = (
                 f"`{dialect.max_tokens_name}`" if dialect.max_tokens_name != initial.max_tokens_name else "",

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.batch_asking import MODEL, outcome_text, request, watch
 
-from mmie_tasks.judges.openai.batch_store import RETENTION_S, Limits
+from mmie_tasks.judges.openai.batch_store import RETENTION_S, Limits, SubmissionStore
 
 
 def reaches(fault):
@@ -56,6 +56,16 @@ def test_the_results_of_an_ended_batch_are_used_and_the_other_requests_submitted
     processes.killed("a", "b", when=reaches(held))
     assert asking.texts("a", "b") == ["A", "B"]
     assert [batch["request_counts"]["total"] for batch in server.batches.values()] == [2, 1]
+
+
+def test_an_earlier_batch_whose_record_cannot_be_deleted_is_read_twice_at_most(server, asking, processes, monkeypatch):
+    held = server.holds("retrieve")
+    processes.killed("a", when=reaches(held))
+    server.batches["batch_1"]["_ending"].status = "failed"
+    monkeypatch.setattr(SubmissionStore, "remove_keys", lambda *_: None)
+    (outcome,) = asking.texts("a")
+    assert outcome.startswith("JudgeUnavailable: the batch failed")
+    assert len(server.batches) == 1
 
 
 def test_a_batch_that_failed_meanwhile_is_submitted_again(server, asking, processes):
