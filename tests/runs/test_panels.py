@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
-from mmie_tasks.core.verdict import Scored, Unscored
+from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.judging.panel import Judged, disagreement
 from mmie_tasks.results.frames import LoadedRun
+from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import BadRecord
 from mmie_tasks.runs.log_files import Run, TaskRun
@@ -196,3 +198,15 @@ def test_a_table_of_samples_has_columns_for_each_judge() -> None:
     assert frame["judge_2_reply"][0] == "### Score\n5"
     assert set(frame["reply"]) == set(frame["second_reply"]) == {None}
     assert list(frame["input_tokens"]) == [20, 20]
+
+
+def test_a_benchmark_that_makes_no_records_itself_has_the_judges_verdicts_renewed() -> None:
+    line = mmie_line(judged(4, 5, None))
+    expected = [member["official"] for member in line["coverage"]["panel"]["members"]]
+    for member in line["coverage"]["panel"]["members"]:
+        member["official"] = {"unscored": "unavailable", "detail": "HTTP 503"}
+    record = _new_record(replace(BENCHMARK, rerecord=None), line)
+    assert record["official"] == as_row(Scored(4.5))
+    panel = record["panel"]
+    assert isinstance(panel, Mapping)
+    assert [member["official"] for member in panel["members"]] == expected

@@ -43,11 +43,11 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return workplace
 
 
-def evaluate(workplace: Workplace, server: JudgeServer, output: str, answers: Path) -> CommandResult:
+def evaluate(workplace: Workplace, server: JudgeServer, output: str, answers: Path, *more: str) -> CommandResult:
     return workplace.run(
         *("lmms-eval", "--model", "predictions", "--model_args", f"path={answers}", "--tasks", "captions"),
         *("--launcher_args", f"name=openai,model=judge-model,base_url={server.url}"),
-        *("--output_path", output, "--log_samples"),
+        *("--output_path", output, "--log_samples", *more),
     )
 
 
@@ -143,3 +143,15 @@ def test_its_prompt_can_be_sent_for_any_answer_and_for_an_unchanged_one_as_in_th
     )
     result = workplace.run("python", "-c", script, str(log_of(workplace, "out")))
     assert result.output.split() == ["True"] * 6, result.output
+
+
+def test_several_judges_need_no_line_of_the_package(workplace: Workplace, server: JudgeServer) -> None:
+    options = [
+        f"{n}.name=openai,{n}.model={name},{n}.base_url={server.url}" for n, name in ((1, "judge-model"), (2, "b"))
+    ]
+    panel = ",".join(["name=panel", "rule=median", *options])
+    result = evaluate(workplace, server, "panel", EXAMPLE / "answers.json", "--launcher_args", panel)
+    assert float(result.values[TASK, "official"]) == 70, result.output
+    assert sorted(body["model"] for body in server.asked) == ["b"] * 6 + ["judge-model"] * 6
+    assert "judge 2, b: points in 6 of 6 samples" in result.output
+    assert "6 samples, 6 rescored. Nothing changed." in workplace.run("mmie-tasks", "rescore", "panel").output

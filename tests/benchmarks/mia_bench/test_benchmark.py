@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
+from mmie_tasks.benchmarks.mia_bench import metrics, task
 from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import record
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeReply
+from mmie_tasks.judging.panel import Judged, MemberResult, Panel, combine
 from mmie_tasks.judging.requests import JudgeResult
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSegment
 
@@ -196,3 +198,61 @@ def test_every_category_and_type_has_a_number():
     names = {number.name for number in BENCHMARK.metrics}
     assert names == {"", "clean", *CATEGORIES, *TYPES}
     assert all(math.isclose(sum(number.weights.values()), 1) for number in BENCHMARK.metrics)
+
+
+def panel_line(*texts_of_judges):
+    """A line of a panel whose judges gave these replies, one or two each."""
+    sample = Sample(
+        id="1", instruction="Look.", type=TYPES[0], components=("a", "b"), weights=(6, 4), categories=CATEGORIES[:2]
+    )
+    members = []
+    for number, texts in enumerate(texts_of_judges):
+        replies = [JudgeReply(text=text, model=f"m{number}") for text in texts]
+        result = JudgeResult(**dict(zip(("reply", "second_reply"), replies, strict=False)))
+        members.append(MemberResult(judge=f"judge:{number}", result=result, verdicts=grade(sample, result)))
+    panel = Panel(rule="mean", min_valid=1)
+    judged = Judged(verdicts=combine(members, panel), members=tuple(members), panel=panel)
+    logged = metrics.record(sample, judged.verdicts, task.last_reply(sample, judged))
+    return {"filtered_resps": "A boat.", "input": "Look.", "coverage": {**logged, "image": None, **judged.fields}}
+
+
+OTHER = "score of component 1: 6/6, score of component 2: 2/4, total score: 8/10. Fine."
+PANEL_LINE = panel_line([IMPOSSIBLE, SOUND], [OTHER])
+
+
+def test_the_second_replies_of_a_panels_judges_count_as_those_of_a_single_judge():
+    sample = BENCHMARK.read_line(PANEL_LINE)
+    assert (sample.official.points, sample.robust.points) == ((130 + 80) / 2, 75)
+    assert [reply.text for reply in sample.replies] == [IMPOSSIBLE, SOUND, OTHER]
+    assert metrics.counts([PANEL_LINE["coverage"]])["requested_twice"] == 1
+
+
+def test_a_second_reply_of_a_panels_judge_that_would_not_be_asked_for_today_is_not_read_and_stays_logged():
+    line = copy.deepcopy(PANEL_LINE)
+    line["coverage"]["panel"]["members"][0]["replies"] = [asdict(JudgeReply(text=t, model="m")) for t in (SOUND, OTHER)]
+    assert BENCHMARK.reread(line)["official"].points == 75
+    record = BENCHMARK.rerecord(line)
+    assert [reply["text"] for reply in record["panel"]["members"][0]["replies"]] == [SOUND, OTHER]
+    assert record["marks"][0]["total"] == [7, 10]
+
+
+def test_a_panels_record_has_the_marks_of_each_judge_and_none_of_the_sample():
+    record = PANEL_LINE["coverage"]
+    assert [marks["components"] for marks in record["marks"]] == [[[3, 6], [4, 4]], [[6, 6], [2, 4]]]
+    assert not {"components", "total", "recomputed", "agrees"} & set(record)
+    facts = BENCHMARK.read_line(PANEL_LINE).facts
+    assert facts["component 1"] == f"{CATEGORIES[0]} 3/6, 6/6: a"
+    assert record["parts"]["robust"] == {CATEGORIES[0]: 0.75, CATEGORIES[1]: 0.75}
+
+
+def test_reading_a_panels_line_again_gives_what_was_logged():
+    assert BENCHMARK.rerecord(PANEL_LINE) == PANEL_LINE["coverage"]
+
+
+@settings(max_examples=200)
+@given(st.randoms(use_true_random=False), st.sampled_from(JUNK))
+def test_no_line_of_a_panel_upsets_the_reader(lots, junk):
+    line = copy.deepcopy(PANEL_LINE)
+    spoil(line["coverage"], lots, junk)
+    for read in (BENCHMARK.read_line, BENCHMARK.reread, BENCHMARK.rerecord):
+        assert outcome(read, line) != ""

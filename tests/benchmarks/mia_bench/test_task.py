@@ -75,6 +75,14 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch, model, pape
     assert f"|paper_judge:{paper}|" in task.signature(docs[0])
 
 
+def test_a_panel_with_the_papers_judge_is_not_the_papers_judge(docs, monkeypatch):
+    panel = "panel:1.name=openai,1.model=gpt-4o-mini,2.name=openai,2.model=gpt-4o-2024-11-20"
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", panel)
+    signature = task.signature(docs[0])
+    assert signature.startswith("panel:mean,min_valid=2|judge:openai|model:gpt-4o-mini|")
+    assert "|paper_judge:no|" in signature
+
+
 @pytest.mark.parametrize(("url", "paper"), [("https://api.openai.com/v1", "yes"), ("http://127.0.0.1:8000/v1", "no")])
 def test_a_server_of_somebody_else_is_not_the_papers_judge(docs, monkeypatch, url, paper):
     monkeypatch.setenv("MMIE_TASKS_JUDGE", f"openai:model=gpt-4o-2024-11-20,base_url={url}")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.panels import judged
 from support.report_runs import METRICS, SKETCH, run, sample
 
 from mmie_tasks.results.report.samples import join_tasks
@@ -61,6 +62,11 @@ def test_the_histogram_counts_every_scored_and_unscored_sample_once() -> None:
     points = charts_of(run("one", samples))["points"]
     assert points["x"] == ["0", "1", "2", "3", "4", "no score"]
     assert [series["values"] for series in points["series"]] == [[1, 0, 0, 0, 2, 1], [1, 0, 0, 1, 1, 1]]
+
+
+def test_a_panels_points_need_not_be_whole_and_have_no_histogram() -> None:
+    members = judged(4, 5).members
+    assert "points" not in charts_of(run("one", [replace(sample("1", 4), members=members)]))
 
 
 def test_a_heat_map_has_the_mean_and_the_count_of_each_depth_and_length() -> None:
