@@ -129,16 +129,26 @@ def _download(pin: Pin, environment: Mapping[str, str], retry: RetryPolicy) -> b
 
 
 def _try(pin: Pin, retry: RetryPolicy) -> bytes:
-    """One try. A redirect may lead anywhere: the content is known.
+    """One try, through redirects, which lead to https or stay on the pinned host.
 
     Raises:
         _FetchFailed: It failed.
     """
     import httpx
 
+    def check_address(request: httpx.Request) -> None:
+        pinned, url = httpx.URL(pin.url), request.url
+        if url.scheme != "https" and (url.scheme, url.host) != (pinned.scheme, pinned.host):
+            raise _FetchFailed(f"it redirects to {url.scheme}://{url.host}, which is not https", again=False)
+
     deadline = time.monotonic() + retry.whole_s
-    headers = {"Accept-Encoding": "identity"}  # the hash is of the file's own bytes
-    client = httpx.Client(timeout=retry.timeout_s, headers=headers, follow_redirects=True, max_redirects=_REDIRECTS)
+    client = httpx.Client(
+        timeout=retry.timeout_s,
+        headers={"Accept-Encoding": "identity"},  # the hash is of the file's own bytes
+        follow_redirects=True,
+        max_redirects=_REDIRECTS,
+        event_hooks={"request": [check_address]},
+    )
     content = bytearray()
     try:
         with client, client.stream("GET", pin.url) as response:
@@ -153,7 +163,7 @@ def _try(pin: Pin, retry: RetryPolicy) -> bytes:
                     raise _FetchFailed("it took too long", again=True)
     except httpx.TooManyRedirects as error:
         raise _FetchFailed("too many redirects", again=False) from error
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+    except httpx.InvalidURL as error:
         raise _FetchFailed("it redirects to no web address", again=False) from error
     except httpx.HTTPError as error:
         raise _FetchFailed(connection_problem(error), again=True) from error

@@ -113,7 +113,8 @@ def test_a_server_that_says_nothing_is_asked_again(server, home):
         pytest.param(sends(CONTENT * 9000), "more than", 1, id="huge"),
         pytest.param(sends(b""), "0 bytes", 1, id="empty"),
         pytest.param(forwards("/again"), "too many redirects", 6, id="redirects-for-ever"),
-        pytest.param(forwards("file:///etc/passwd"), "no web address", 1, id="redirect-to-a-file"),
+        pytest.param(forwards("http://192.0.2.1/p"), "not https", 1, id="redirect-to-http"),
+        pytest.param(forwards("file:///etc/passwd"), "not https", 1, id="redirect-to-a-file"),
         pytest.param(forwards("http://[oops"), "", 3, id="redirect-to-nowhere"),
     ],
 )
