@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from loguru import logger
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.core.files import atomic_write
 from mmie_tasks.hub.download import connection_problem
+
+if TYPE_CHECKING:
+    import httpx
 
 _OFFLINE = {"1", "ON", "YES", "TRUE"}  # as huggingface_hub reads it
 _REDIRECTS = 5
@@ -149,24 +153,26 @@ def _try(pin: Pin, retry: RetryPolicy) -> bytes:
         max_redirects=_REDIRECTS,
         event_hooks={"request": [check_address]},
     )
-    content = bytearray()
     try:
         with client, client.stream("GET", pin.url) as response:
-            if (status := response.status_code) != HTTPStatus.OK:
-                again = status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-                raise _FetchFailed(f"it answered HTTP {status}", again=again)
-            for chunk in response.iter_raw():
-                content += chunk
-                if len(content) > pin.size_bytes:
-                    raise _FetchFailed(f"it sent more than {pin.size_bytes:,} bytes", again=False)
-                if time.monotonic() > deadline:
-                    raise _FetchFailed("it took too long", again=True)
+            return _content(response, pin, deadline)
     except httpx.TooManyRedirects as error:
         raise _FetchFailed("too many redirects", again=False) from error
-    except httpx.InvalidURL as error:
-        raise _FetchFailed("it redirects to no web address", again=False) from error
     except httpx.HTTPError as error:
         raise _FetchFailed(connection_problem(error), again=True) from error
+
+
+def _content(response: httpx.Response, pin: Pin, deadline: float) -> bytes:
+    if (status := response.status_code) != HTTPStatus.OK:
+        again = status in _AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        raise _FetchFailed(f"it answered HTTP {status}", again=again)
+    content = bytearray()
+    for chunk in response.iter_raw():
+        content += chunk
+        if len(content) > pin.size_bytes:
+            raise _FetchFailed(f"it sent more than {pin.size_bytes:,} bytes", again=False)
+        if time.monotonic() > deadline:
+            raise _FetchFailed("it took too long", again=True)
     if not pin.holds(bytes(content)):
         raise _FetchFailed(f"it sent {len(content):,} bytes, but not the official file", again=False)
     return bytes(content)
