@@ -316,6 +316,12 @@ def _ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) ->
 
 
 def _usd_per_1000(replies: Sequence[JudgeReply]) -> float | None:
+    usd = total_usd(replies)
+    return None if usd is None else 1000 * usd / len(replies)
+
+
+def total_usd(replies: Sequence[JudgeReply]) -> float | None:
+    """US dollars for replies, those from the cache at their original cost; None without replies or without a price."""
     costs = [reply.usage.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
-    return 1000 * sum(known) / len(known) if known and len(known) == len(costs) else None
+    return sum(known) if known and len(known) == len(costs) else None

@@ -24,6 +24,7 @@ from mmie_tasks.results.judge_exam import mmrb2, opening
 from mmie_tasks.results.judge_exam.asking import Method, choose_pairs, comparing, giving_points
 from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
 from mmie_tasks.results.judge_exam.stored import COMPARE, Exam, as_json, store
+from mmie_tasks.results.judge_exam.stress import run_stress
 from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, read_judgements
 
 _JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
@@ -58,17 +59,19 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         raise SettingWrong(f"`judge-exam` got {problem}.", hint=_JUDGE_HINT)
     if options.limit is not None:
         require_range("--limit", options.limit, 1, None, hint="the number of pairs: 100, for example")
+    _refuse_options(options)
     folder = Path(options.folder).expanduser() if options.folder else None
     if options.verdicts:
-        _refuse_judge_options(options)
         exam = _published(Path(options.verdicts).expanduser(), _SETS[options.set](folder, environment))
         return _printed(exam, is_json=options.json)
     text = with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
     choice = parse_choice(text, "`judge-exam`")
     shared = shared_judge(choice, environment)
-    if options.set == "opening" and folder is None:
+    if not options.stress and options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)
     try:
+        if options.stress:
+            return run_stress(shared, options.stress, options.task, options.limit, as_json=options.json)
         method = _method(choice, options.method)
         shared.check()  # before a download
         exam = _examine(shared, method, _SETS[options.set](folder, environment), options.limit, environment)
@@ -101,19 +104,29 @@ def _parser() -> argparse.ArgumentParser:
         "default: compare, and for mmie_score mmie"
     )
     parser.add_argument("--method", metavar="NAME", help=help_text)
-    help_text = "ask about N pairs, a fixed random choice from all subsets; default: all"
+    help_text = "ask about N pairs or answers, a fixed random choice; default: all pairs, 100 answers"
     parser.add_argument("--limit", type=int, metavar="N", help=help_text)
     help_text = "grade the verdicts that are published for a judge in this file, and ask no judge; default: none"
     parser.add_argument("--verdicts", metavar="FILE", help=help_text)
+    help_text = "change answers of this run and say how far the judge's points move; default: none"
+    parser.add_argument("--stress", default="", metavar="RUN", help=help_text)
+    help_text = "the task of the run, if it has several judged ones; default: the only one"
+    parser.add_argument("--task", default="", metavar="NAME", help=help_text)
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
-def _refuse_judge_options(options: argparse.Namespace) -> None:
-    """Refuse options that have no effect on published verdicts."""
-    for option in ("judge_args", "limit", "method"):
-        if getattr(options, option):
-            raise SettingWrong(f"`--{option}` has no effect with `--verdicts`.", hint=f"leave `--{option}` out")
+def _refuse_options(options: argparse.Namespace) -> None:
+    """Refuse options that have no effect with published verdicts, in a stress test, or without one."""
+    names: tuple[str, ...] = ("task",)
+    where = "without `--stress`"
+    if options.stress:
+        names, where = ("folder", "method"), "with `--stress`"
+    elif options.verdicts:
+        names, where = ("judge_args", "limit", "method", "task"), "with `--verdicts`"
+    for name in names:
+        if getattr(options, name):
+            raise SettingWrong(f"`--{name}` has no effect {where}.", hint=f"leave `--{name}` out")
 
 
 def _method(choice: JudgeChoice, name: str | None) -> Method:

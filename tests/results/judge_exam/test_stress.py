@@ -1,0 +1,287 @@
+"""``mmie-tasks judge-exam --stress`` with judges on a loopback server that look at known parts of an answer."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import stress_runs as planted
+from support.judge_server import JudgeServer, error, judge_server
+from support.logged_runs import milebench_lines, write_run
+from support.mmie_judge import words
+
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.judges.registry import parse_choice
+from mmie_tasks.judging import session
+from mmie_tasks.results.judge_exam.command import run
+from mmie_tasks.results.judge_exam.stress import stress_test
+from mmie_tasks.runs.log_files import SampleLog, read_task
+
+FAIR = {
+    "images_shuffled": "notices",
+    "images_removed": "notices",
+    "images_replaced": "notices",
+    "text_replaced": "notices",
+    "steps_reversed": "notices",
+    "emptied": "notices",
+    "images_reencoded": "unmoved",
+    "images_resized": "unmoved",
+    "whitespace": "unmoved",
+}
+NOT = "does not notice"
+DROPS = tuple(name for name, finding in FAIR.items() if finding == "notices")
+MIA_DROPS = DROPS[2:]
+Stress = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def fresh_judges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(session, "_open_judges", {})
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "prompts.json")))
+
+
+@pytest.fixture(scope="module")
+def mmie(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mmie")
+    write_run(folder, "mmie", planted.mmie_run(folder / "pictures", 13))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mia(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mia")
+    write_run(folder, "mia_bench", planted.mia_run(folder / "pictures", 12))
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[JudgeServer]:
+    with judge_server(planted.mmie_judge(planted.right_at_their_places)) as running:
+        yield running
+
+
+@pytest.fixture
+def stress(server: JudgeServer, tmp_path: Path) -> Stress:
+    def output(folder: Path, *options: str, judge_args: str = "price=2.5/10") -> str | int:
+        judge = ["openai:judge-model", "--judge_args", f"base_url={server.url},{judge_args}"]
+        return run([*judge, "--stress", str(folder), *options], {"MMIE_TASKS_CACHE": str(tmp_path / "cache")})
+
+    return output
+
+
+def effects(output: str) -> dict[str, dict[str, Any]]:
+    return {effect["name"]: effect for effect in json.loads(output)["effects"]}
+
+
+def findings(output: str) -> dict[str, str]:
+    return {name: effect["finding"] for name, effect in effects(output).items()}
+
+
+@pytest.mark.parametrize(
+    ("judge", "convicted"),
+    [
+        pytest.param(planted.right_at_their_places, {}, id="fair"),
+        pytest.param(planted.constant, dict.fromkeys(DROPS, NOT), id="constant"),
+        pytest.param(
+            planted.right_words, {"images_shuffled": NOT, "images_removed": NOT, "images_replaced": NOT}, id="text-only"
+        ),
+        pytest.param(
+            planted.right_words_beside_pictures, {"images_shuffled": NOT, "images_replaced": NOT}, id="image-blind"
+        ),
+        pytest.param(planted.right_in_any_order, {"images_shuffled": NOT, "steps_reversed": NOT}, id="order-blind"),
+        pytest.param(
+            planted.more_pictures,
+            {"images_shuffled": NOT, "images_replaced": NOT, "text_replaced": NOT, "steps_reversed": NOT},
+            id="more-pictures",
+        ),
+        pytest.param(
+            planted.brevity,
+            {
+                "images_shuffled": NOT,
+                "images_removed": "rewards it",
+                "images_replaced": NOT,
+                "text_replaced": NOT,
+                "steps_reversed": NOT,
+                "emptied": "rewards it",
+            },
+            id="shorter-is-better",
+        ),
+        pytest.param(planted.small_pictures_are_worse, {"images_resized": "moved"}, id="small-pictures-are-worse"),
+        pytest.param(
+            planted.copies_are_worse, {"images_reencoded": "moved", "images_resized": "moved"}, id="copies-are-worse"
+        ),
+    ],
+)
+def test_a_judge_is_convicted_by_exactly_the_changes_that_it_does_not_see(
+    stress: Stress, server: JudgeServer, mmie: Path, judge: Callable[..., int], convicted: Mapping[str, str]
+) -> None:
+    server.says(planted.mmie_judge(judge))
+    assert findings(stress(mmie, "--json")) == {**FAIR, **convicted}
+
+
+@pytest.mark.parametrize(
+    ("judge", "convicted"),
+    [
+        pytest.param(planted.right_with_picture, {}, id="fair"),
+        pytest.param(planted.right_words, {"images_replaced": NOT}, id="text-only"),
+        pytest.param(planted.constant, dict.fromkeys(MIA_DROPS, NOT), id="constant"),
+    ],
+)
+def test_where_answers_have_no_images_the_questions_image_is_changed(
+    stress: Stress, server: JudgeServer, mia: Path, judge: Callable[..., int], convicted: Mapping[str, str]
+) -> None:
+    server.says(planted.mia_judge(judge))
+    output = stress(mia, "--json")
+    fair = {name: finding for name, finding in FAIR.items() if name not in ("images_shuffled", "images_removed")}
+    assert findings(output) == {**fair, **convicted}
+    assert effects(output)["images_replaced"]["title"] == "question's images of another sample"
+
+
+def test_the_planted_size_is_inside_the_interval_and_a_larger_limit_asks_only_what_is_missing(
+    stress: Stress, server: JudgeServer, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", "mmie", planted.mmie_run(tmp_path / "pictures", 40))
+    few = effects(stress(tmp_path / "run", "--json", "--limit", "15"))
+    assert len(server) == 150
+    sizes = {"images_shuffled": -2.7, "images_removed": -4.1, "steps_reversed": -5, "emptied": -5}
+    for name, size in sizes.items():
+        low, high = few[name]["interval"]
+        assert low < size < high
+        assert low < high
+    more = effects(stress(tmp_path / "run", "--json"))
+    assert len(server) == 400
+    assert {name: more[name]["mean_change"] for name in sizes} == pytest.approx(sizes)
+
+
+def test_a_second_call_asks_nothing_and_finds_the_same(stress: Stress, server: JudgeServer, mmie: Path) -> None:
+    first, second = (json.loads(stress(mmie, "--json", "--limit", "3")) for _ in range(2))
+    assert (len(server), first["sent"], second["sent"]) == (30, 30, 0)
+    assert first["effects"] == second["effects"]
+    assert (first["usd"], second["usd"]) == (pytest.approx(30 * 0.00035), pytest.approx(30 * 0.00035))
+
+
+def test_samples_without_points_to_lose_are_counted_apart(stress: Stress, server: JudgeServer, mmie: Path) -> None:
+    effect = effects(stress(mmie, "--json"))["emptied"]
+    assert (effect["n"], effect["could_drop"], effect["at_zero"], effect["not_dropped"]) == (13, 12, 1, 0)
+    server.says(planted.mmie_judge(lambda *_: 0))
+    nothing = effects(stress(mmie, "--json", judge_args="temperature=1"))["emptied"]
+    assert (nothing["could_drop"], nothing["at_zero"], nothing["not_dropped"]) == (0, 13, None)
+    assert nothing["finding"] == "too few"
+
+
+def test_replies_without_points_are_counted_by_reason_and_move_nothing(
+    stress: Stress, server: JudgeServer, mmie: Path
+) -> None:
+    fair = planted.mmie_judge(planted.right_at_their_places)
+    server.says(lambda body: fair(body) if planted.plain(planted.seen(body)[1]) else error(400, code="content_filter"))
+    output = json.loads(stress(mmie, "--json"))
+    empty = next(effect for effect in output["effects"] if effect["name"] == "emptied")
+    assert (empty["n"], empty["mean_change"], empty["without_points"]) == (0, None, {"refused": 13})
+    assert empty["finding"] == "too few"
+    assert "- Without points: empty answer: refused (13)." in stress(mmie)
+
+
+def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
+    stress: Stress, server: JudgeServer, tmp_path: Path
+) -> None:
+    write_run(tmp_path / "run", "mmie", planted.mmie_run(tmp_path / "pictures", 13))
+    (tmp_path / "pictures" / "4-1.png").write_bytes(b"no image")
+    (tmp_path / "pictures" / "6-2.png").unlink()
+    output = json.loads(stress(tmp_path / "run", "--json"))
+    assert output["unchanged_without_points"] == {"bad_image": 2}
+    counts = {effect["name"]: (effect["n"], effect["without_points"]) for effect in output["effects"]}
+    assert counts["images_removed"] == (11, {})
+    replaced, reasons = counts["images_replaced"]
+    assert 0 < reasons["bad_image"] == 11 - replaced
+    assert not any("no image" in json.dumps(body) for body in server.asked)
+
+
+def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
+    lines = []
+    for line in planted.mmie_run(tmp_path / "pictures", 5):
+        question = line["coverage"]["question"]
+        question += [{"text": "", "image": question[0]["image"]}] * 2  # three images: none of the answer is shown
+        lines.append(line)
+    write_run(tmp_path / "run", "mmie", lines)
+    shuffled = effects(stress(tmp_path / "run", "--json"))["images_shuffled"]
+    assert (shuffled["n"], shuffled["not_applicable"], shuffled["finding"]) == (0, 5, "too few")
+
+
+def test_the_number_of_requests_is_printed_before_and_cost_and_signatures_behind(
+    stress: Stress, mmie: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = stress(mmie, "--limit", "12")
+    assert "12 samples of 13 of mmie, 9 changes: 120 requests at most;" in capsys.readouterr().err
+    assert "- Unchanged answers: 12 of 12 have points, " in output
+    assert "- 120 requests, 120 sent; US dollars 0.04, seconds " in output
+    assert "\njudge: judge:openai|model:judge-model|t:0|host:127.0.0.1\nexam: stress:changes-1|task:mmie|" in output
+    assert re.search(r"\| images shuffled +\| +12 \| +-\d\.\d\d \[-\d\.\d\d, -\d\.\d\d\] \|.*notices \|\n", output)
+
+
+def test_the_cost_limit_leaves_samples_without_points(stress: Stress, server: JudgeServer, mmie: Path) -> None:
+    output = json.loads(stress(mmie, "--json", judge_args="price=2.5/10,max_cost=0.004,max_concurrency=1"))
+    assert 0 < len(server) < 20
+    assert output["unchanged_without_points"].keys() <= {"budget"}
+    assert {reason for effect in output["effects"] for reason in effect["without_points"]} == {"budget"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(["--stress", "RULE"], "`milebench` is scored by rule: there is no judge to test", id="by-rule"),
+        pytest.param(["--stress", "BOTH"], "several judged tasks: `mia_bench`, `mmie`", id="several-tasks"),
+        pytest.param(["--stress", "BOTH", "--task", "mmmu"], "`mmmu` is not a task of a registered", id="no-such-task"),
+        pytest.param(["--stress", "BOTH", "--limit", "0"], "`--limit` is 0", id="no-samples"),
+        pytest.param(["--stress", "BOTH", "--folder", "x"], "`--folder` has no effect with `--stress`", id="folder"),
+        pytest.param(["--task", "mmie"], "`--task` has no effect without `--stress`", id="task-without-stress"),
+        pytest.param(["--stress", "NOWHERE"], "does not exist", id="no-run"),
+    ],
+)
+def test_bad_input_is_an_error_with_a_hint_before_any_request(
+    server: JudgeServer, tmp_path: Path, options: list[str], message: str
+) -> None:
+    write_run(tmp_path / "RULE", "milebench", milebench_lines(1))
+    write_run(tmp_path / "BOTH", "mmie", planted.mmie_run(tmp_path / "pictures", 2))
+    write_run(tmp_path / "BOTH", "mia_bench", planted.mia_run(tmp_path / "pictures", 2))
+    paths = [str(tmp_path / option) if option.isupper() else option for option in options]
+    with pytest.raises(MmieTasksError, match=rf"{message}[\s\S]*hint: "):
+        run([f"openai:m,base_url={server.url}", *paths], {"MMIE_TASKS_CACHE": str(tmp_path / "cache")})
+    assert not len(server)
+
+
+def test_a_benchmark_of_another_package_is_tested_and_replies_of_its_run_are_not_asked_again(
+    server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = Path(__file__).parents[3] / "examples" / "own_judged_benchmark"
+    monkeypatch.syspath_prepend(example)
+    captions = importlib.import_module("captions.benchmark")
+    server.says("Right.\nScore: 4")
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_TASKS_SYNC", "1")
+    judge = f"openai:judge-model,base_url={server.url}"
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", judge)
+    docs = json.loads((example / "captions/task_yamls/captions/samples.json").read_text())
+    answers = json.loads((example / "answers.json").read_text())
+    lines = [
+        {
+            **captions.process_results(doc, [answers[doc["id"]]]),
+            "input": "<image>",
+            "filtered_resps": answers[doc["id"]],
+        }
+        for doc in docs
+    ]
+    assert len(server) == 6
+    log = write_run(tmp_path / "run", "captions", lines)
+    task_run = read_task(SampleLog(path=log, date="", task="captions"), captions.BENCHMARK)
+    assert task_run is not None
+    shared = session.shared_judge(parse_choice(judge, "test"), {"MMIE_TASKS_CACHE": str(tmp_path / "cache")})
+    result = stress_test(shared, task_run, 100, tmp_path)
+    assert len(server) == 6 + result.sent == result.requests
+    not_applicable = {effect.name: effect.not_applicable for effect in result.effects if effect.not_applicable}
+    assert not_applicable == {"steps_reversed": 6}
+    assert {effect.n for effect in result.effects} == {0, 6}
