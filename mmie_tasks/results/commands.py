@@ -178,6 +178,19 @@ def read_text(path: Path, hint: str) -> str:
         raise AnswersUnusable(message, hint=f"save it in UTF-8; {hint}") from error
 
 
+def read_ids(path: Path) -> frozenset[str]:
+    """The ids of a file, one per line.
+
+    Raises:
+        AnswersUnusable: The file cannot be read, or holds no ids.
+    """
+    hint = "one id per line"
+    ids = frozenset(line.strip() for line in read_text(path, hint).splitlines() if line.strip())
+    if not ids:
+        raise AnswersUnusable(f"`{path}` holds no ids.", hint=hint)
+    return ids
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file, with a line break at its end.
 

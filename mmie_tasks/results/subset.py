@@ -6,11 +6,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, GroupMean, Integers, full_means, subset_means
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, percent_cell, signed_cell, table, wrapped
 from mmie_tasks.results.alignment import (
     PLAIN_MEAN,
@@ -19,7 +20,7 @@ from mmie_tasks.results.alignment import (
     scored_signatures,
     signature_differences,
 )
-from mmie_tasks.results.commands import common_tasks, listed_names, open_runs, require_range, result_parser
+from mmie_tasks.results.commands import common_tasks, listed_names, open_runs, read_ids, require_range, result_parser
 from mmie_tasks.runs.benchmark import Metric
 
 _SIZES = (100, 200, 500, 1_000, 2_000, 5_000)
@@ -63,12 +64,13 @@ class RunOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSubset:
-    """A published subset.
+    """A subset with fixed ids.
 
     Attributes:
         name: For tables.
         samples: Those of it that all runs have points for.
         unscored: Those that some run has no points for.
+        unknown: Ids that no run has.
         counts: For each metric, how many of `samples` count for it.
         percent: For each metric, the score of each run; None where there is none.
     """
@@ -76,6 +78,7 @@ class FixedSubset:
     name: str
     samples: int
     unscored: int
+    unknown: int
     counts: tuple[int, ...]
     percent: tuple[tuple[float | None, ...], ...]
 
@@ -96,7 +99,7 @@ class SubsetStudy:
         percent: For each metric, the full score of each run.
         deviations: Size to metric to run; None where a subset may lack a group that is averaged.
         orders: Of every two runs with different scores.
-        fixed: Published subsets.
+        fixed: Subsets with fixed ids.
     """
 
     runs: AlignedRuns
@@ -114,11 +117,11 @@ class SubsetStudy:
 
 
 def study(runs: AlignedRuns, fixed: Mapping[str, Collection[str]], *, sizes: Sequence[int], draws: int) -> SubsetStudy:
-    """Compute the scores of random subsets, and of published ones.
+    """Compute the scores of random subsets, and of fixed ones.
 
     Args:
         runs: One or more.
-        fixed: Name to the ids of a published subset.
+        fixed: Name to the ids of a subset.
         sizes: Of random subsets; sizes of all samples or more are left out.
         draws: Of each size.
     """
@@ -218,6 +221,7 @@ def _fixed_subset(
         name=name,
         samples=int(scored.sum()),
         unscored=int(inside.sum() - scored.sum()),
+        unknown=len(ids) - int(inside.sum()),
         counts=tuple(int((mean.groups >= 0).sum()) for mean in inside_means),
         percent=tuple(tuple(percent(float(mean)) if np.isfinite(mean) else None for mean in row) for row in scores),
     )
@@ -234,8 +238,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
         Tables, or JSON.
 
     Raises:
-        AnswersUnusable: A run cannot be read, or they have no task in common.
-        SettingWrong: An option is out of range.
+        AnswersUnusable: A run or the file of ids cannot be read, or they have nothing in common.
+        SettingWrong: An option is out of range or names nothing.
     """
     parser = result_parser(
         "subset",
@@ -244,16 +248,23 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:  # noq
     )
     parser.add_argument("--sizes", default="", metavar="N,...", help=f"default: {','.join(map(str, _SIZES))}")
     parser.add_argument("--draws", type=int, default=2_000, metavar="N", help="of each size; default: %(default)s")
+    parser.add_argument("--ids", default="", metavar="FILE", help="score this subset: its ids; default: none")
     parsed = parser.parse_args(arguments)
     require_range("--draws", parsed.draws, 1, _MAX_DRAWS, f"from 1 to {_MAX_DRAWS:,}; 2,000 is usual")
-    sizes = _sizes(parsed.sizes) if parsed.sizes else _SIZES
+    sizes = _sizes(parsed.sizes) if parsed.sizes else ()
+    ids = read_ids(Path(parsed.ids).expanduser()) if parsed.ids else frozenset()
     runs = open_runs(parsed.runs, listed_names(parsed.tasks))
     studies = []
     for task in common_tasks({run.name: run for run in runs}):
         aligned = AlignedRuns([run.tasks[task] for run in runs], [run.name for run in runs], parsed.score_kind)
-        published = aligned.benchmark.subsets
-        fixed = published(task, aligned.task_runs[0].samples) if published else {}
-        studies.append(study(aligned, fixed, sizes=sizes, draws=parsed.draws))
+        fixed: dict[str, Collection[str]] = {"given ids": ids} if ids else {}
+        if published := aligned.benchmark.subsets:
+            fixed |= published(task, aligned.task_runs[0].samples)
+        task_sizes = sizes or ((len(ids.intersection(aligned.ids)),) if ids else _SIZES)
+        studies.append(study(aligned, fixed, sizes=task_sizes, draws=parsed.draws))
+    if ids and not any(f.samples + f.unscored for s in studies for f in s.fixed[:1]):
+        message = f"None of the {len(ids):,} ids is in a run."
+        raise AnswersUnusable(message, hint="ids look like those in the log, under `coverage`")
     if parsed.json:
         return json.dumps([as_json(s) for s in studies], indent=1, ensure_ascii=False)
     notes = "\n".join(f"{run.name}: {note}" for run in runs for note in run.notes)
@@ -394,8 +405,9 @@ def _fixed_table(study: SubsetStudy) -> str:
                 score = subset.percent[metric][run]
                 cells = [f"{count:,}", percent_cell(score), signed_cell(None if score is None else score - full)]
                 rows.append([subset.name, *_name_cells(study, metric, run), *cells])
-        if subset.unscored:
-            notes.append(f"{subset.name}: {subset.unscored:,} have no points in some run.")
+        reasons = {"have no points in some run": subset.unscored, "are in no run": subset.unknown}
+        if parts := [f"{count:,} {reason}" for reason, count in reasons.items() if count]:
+            notes.append(f"{subset.name}: {' and '.join(parts)}.")
     header = ["subset", *_name_header(study), "samples", "in the subset", "deviation"]
     return table(header, rows, text_columns=len(_name_header(study)), notes=notes)
 

@@ -32,6 +32,16 @@ def create_runs(tmp_path):
     return create
 
 
+@pytest.fixture
+def ids_file(tmp_path):
+    def write(text):
+        path = tmp_path / "ids.txt"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return write
+
+
 @pytest.mark.parametrize("task", LINES)
 @pytest.mark.parametrize("runs", [1, 3])
 def test_every_benchmark_has_a_summary_sentence(create_runs, task, runs):
@@ -53,6 +63,43 @@ def test_json_holds_the_same_numbers(create_runs):
 
 def test_a_small_run_has_no_subset_to_draw(create_runs):
     assert "No subset to draw" in subset(*create_runs("mmie", 0.5))
+
+
+def test_a_file_of_ids_is_scored_exactly(create_runs, ids_file):
+    runs = create_runs("mmie", 0.5, unscored=0)
+    output = subset(*runs, "--ids", ids_file("\ufeffSA-0\nPBL-1\r\n\n MSR-2 \nSA-0\nX"))
+    assert "given ids: 1 are in no run." in output
+    (row,) = [line for line in output.splitlines() if "given ids | AVG" in line]
+    assert row.split("|")[4].strip() == "3"
+
+
+def test_ids_are_compared_with_subsets_of_their_number(create_runs, ids_file):
+    runs = create_runs("mmie", 0.5, unscored=0)
+    (output,) = json.loads(subset(*runs, "--ids", ids_file("SA-0\nPBL-1\nMSR-2"), "--json"))
+    assert list(output["numbers"][0]["sizes"]) == ["3"]
+    assert output["fixed"][0]["samples"] == 3
+
+
+def test_ids_of_mia_bench_may_be_numbers(create_runs, ids_file):
+    assert "given ids" in subset(*create_runs("mia_bench", 0.5), "--ids", ids_file("1\n2\n3"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param("", "holds no ids", id="empty"),
+        pytest.param(b"\xff\xfe", "UTF-8", id="not-text"),
+        pytest.param("X\nY", "None of the 2 ids", id="none-known"),
+    ],
+)
+def test_an_invalid_file_of_ids_is_an_error(create_runs, ids_file, content, message):
+    with pytest.raises(AnswersUnusable, match=message):
+        subset(*create_runs("mmie", 0.5), "--ids", ids_file(content))
+
+
+def test_a_missing_file_of_ids_is_an_error(create_runs, tmp_path):
+    with pytest.raises(AnswersUnusable, match="Cannot read"):
+        subset(*create_runs("mmie", 0.5), "--ids", tmp_path / "none")
 
 
 def test_subsets_defined_by_a_benchmark_are_shown(create_runs, monkeypatch):

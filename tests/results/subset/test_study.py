@@ -90,9 +90,9 @@ def test_runs_share_their_subsets(task_run):
 
 def test_a_fixed_subset_has_its_own_score(task_run):
     run = task_run({"a1": 2, "a2": 4, "a3": None, "b1": 10})
-    id_sets = {"published": {"a1", "a2", "a3", "zz"}}
+    id_sets = {"mine": {"a1", "a2", "a3", "zz"}}
     (fixed,) = study_runs(task_run({**random_points(1), "a1": 2, "a2": 4, "a3": None}), id_sets=id_sets).fixed
-    assert (fixed.samples, fixed.unscored) == (2, 1)
+    assert (fixed.samples, fixed.unscored, fixed.unknown) == (2, 1, 1)
     assert fixed.percent == ((30.0,), (30.0,), (None,))
     assert fixed.counts == (2, 2, 0)
     assert study_runs(run, id_sets=id_sets).fixed[0].percent == ((None,),)  # no sample of group B
