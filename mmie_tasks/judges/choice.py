@@ -137,8 +137,8 @@ def _check_options(choices: JudgeChoices) -> None:
             registry.parse_options(judge.name, judge.options)
 
 
-def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> JudgeChoice:
-    """The judge of a run for a benchmark, or its panel.
+def choose_judges(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> ChosenJudges:
+    """The judge of a run for a benchmark, or the judges of its panel.
 
     A choice with the default's judge and no model uses the default's model. The environment
     variables that name a model for the judge replace the default's model, never a chosen one.
@@ -150,13 +150,16 @@ def choose_judge(benchmark: str, default: str, environment: Mapping[str, str], l
         launched: The choices of the runner's launcher, if it is a judge.
 
     Raises:
-        SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
+        SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or the panel is invalid.
     """
     fallback = parse_choice(default, "the default")
     settings = (launched, environment_choices(environment))
     chosen = [setting[key] for setting in settings for key in (benchmark, ALL_OTHERS) if key in setting]
     choice = chosen[0] if chosen else fallback
-    return _with_default_model(choice, fallback, environment)
+    own = judges_of(choice)
+    judges = tuple(_with_default_model(judge, fallback, environment) for judge in own.judges)
+    refuse_equal_judges(judges, choice.source)
+    return replace(own, judges=judges)
 
 
 def _with_default_model(choice: JudgeChoice, fallback: JudgeChoice, environment: Mapping[str, str]) -> JudgeChoice:
@@ -169,21 +172,6 @@ def _with_default_model(choice: JudgeChoice, fallback: JudgeChoice, environment:
         return replace(choice, options=options)
     options["model"] = environment[variable]
     return replace(choice, options=options, source=f"{choice.source}, `{variable}`")
-
-
-def choose_judges(benchmark: str, default: str, environment: Mapping[str, str], launched: JudgeChoices) -> ChosenJudges:
-    """The judge of a run for a benchmark, or the judges of its panel; arguments as for `choose_judge`.
-
-    Raises:
-        SettingWrong: As `choose_judge`, or the panel is invalid.
-    """
-    choice = choose_judge(benchmark, default, environment, launched)
-    chosen, fallback = judges_of(choice), parse_choice(default, "the default")
-    if chosen.panel is None:
-        return chosen
-    judges = tuple(_with_default_model(judge, fallback, environment) for judge in chosen.judges)
-    refuse_equal_judges(judges, choice.source)
-    return replace(chosen, judges=judges)
 
 
 def open_judge(choice: JudgeChoice, environment: Mapping[str, str]) -> Judge:

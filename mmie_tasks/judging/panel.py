@@ -129,13 +129,12 @@ def combine(members: Sequence[MemberResult], panel: Panel) -> Verdicts:
     >>> combine([member(4), member(5), member(5)], Panel(rule="median", min_valid=2)).official
     Scored(points=5, reading='')
     """
-    official, robust, expected = (_combined(members, panel, kind) for kind in _KINDS)
-    kinds = {"official": official, "robust": robust, "expected": expected}
-    parts = {kind: _combined_parts(members, panel, kind) for kind in _KINDS if isinstance(kinds[kind], Scored)}
+    verdicts = {kind: _combined(members, panel, kind) for kind in _KINDS}
+    parts = {kind: _combined_parts(members, panel, kind) for kind in _KINDS if isinstance(verdicts[kind], Scored)}
     return Verdicts(
-        official=official,
-        robust=robust,
-        expected=expected,
+        official=verdicts["official"],
+        robust=verdicts["robust"],
+        expected=verdicts["expected"],
         parts={kind: components for kind, components in parts.items() if components},
     )
 
@@ -193,9 +192,8 @@ def _by_rule(values: Sequence[float], rule: Rule) -> float:
         case "median":
             return statistics.median(values)
         case "majority":
-            return statistics.fmean(statistics.multimode(round(value, _DECIMALS) for value in values))
-        case "mean":
-            return statistics.fmean(values)
+            values = statistics.multimode(round(value, _DECIMALS) for value in values)
+    return sum(values) / len(values)  # also of points that are infinite, unlike `fmean`
 
 
 def _short_name(signature: str) -> str:

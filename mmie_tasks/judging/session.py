@@ -25,7 +25,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import InProcess, Judge, JudgeRequest, Outcome, SelfChecking
 from mmie_tasks.judges.cache import runs_in_process
-from mmie_tasks.judges.choice import JudgeChoices, choose_judge, choose_judges, open_judge
+from mmie_tasks.judges.choice import JudgeChoices, choose_judges, open_judge
 from mmie_tasks.judges.panel_choice import ChosenJudges, Panel
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 from mmie_tasks.judging.deferred import DeferredRows, MetricRows
@@ -181,19 +181,11 @@ class BenchmarkJudge:
         self._queue_lock = threading.Lock()
         self._judging_lock = threading.Lock()
 
-    def choice(self) -> JudgeChoice:
-        """The judge or panel that this run uses, and which setting chose it.
-
-        Raises:
-            SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice.
-        """
-        return choose_judge(self.benchmark, self.default, os.environ, launcher_choices())
-
     def choices(self) -> ChosenJudges:
-        """The judges that this run uses.
+        """The judges that this run uses, and which setting chose them.
 
         Raises:
-            SettingWrong: As `choice`, or the panel is invalid.
+            SettingWrong: ``MMIE_TASKS_JUDGE`` is not a valid choice, or the panel is invalid.
         """
         return choose_judges(self.benchmark, self.default, os.environ, launcher_choices())
 

@@ -11,7 +11,6 @@ from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
     ALL_OTHERS,
     JudgeChoices,
-    choose_judge,
     choose_judges,
     environment_choices,
     open_judge,
@@ -23,6 +22,12 @@ from mmie_tasks.judges.panel_choice import Panel
 from mmie_tasks.judges.registry import JudgeChoice, parse_choice
 
 DEFAULT = "openai:gpt-4o-2024-11-20"
+
+
+def choose_judge(environment: dict[str, str], launched: JudgeChoices) -> JudgeChoice:
+    """The only judge of MIA-Bench."""
+    (judge,) = choose_judges("mia_bench", DEFAULT, environment, launched).judges
+    return judge
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,7 @@ def test_invalid_choices_are_refused_without_repeating_them(text: str) -> None:
 
 def model_of(environment: dict[str, str], launched: JudgeChoice | None = None) -> str | None:
     choices = {} if launched is None else {ALL_OTHERS: launched}
-    return choose_judge("mia_bench", DEFAULT, environment, choices).options.get("model")
+    return choose_judge(environment, choices).options.get("model")
 
 
 def test_the_launcher_comes_before_the_variable_and_that_before_the_default() -> None:
@@ -62,7 +67,7 @@ def test_the_launcher_comes_before_the_variable_and_that_before_the_default() ->
 
 def test_an_option_without_a_model_keeps_the_default_model() -> None:
     launched = JudgeChoice(name="openai", options={"max_cost": "2"})
-    choice = choose_judge("mia_bench", DEFAULT, {}, {ALL_OTHERS: launched})
+    choice = choose_judge({}, {ALL_OTHERS: launched})
     assert choice.options == {"model": "gpt-4o-2024-11-20", "max_cost": "2"}
 
 
@@ -80,12 +85,12 @@ def test_model_variables_replace_the_default_model_only(environment: dict[str, s
 
 
 def test_the_source_names_the_variable_of_the_model() -> None:
-    assert "`MODEL_VERSION`" in choose_judge("mia_bench", DEFAULT, {"MODEL_VERSION": "x"}, {}).source
+    assert "`MODEL_VERSION`" in choose_judge({"MODEL_VERSION": "x"}, {}).source
 
 
 def test_another_judge_takes_no_option_from_the_default() -> None:
     replay = JudgeChoice(name="replay", options={"path": "x"})
-    assert choose_judge("mia_bench", DEFAULT, {"MODEL_VERSION": "y"}, {ALL_OTHERS: replay}) == replay
+    assert choose_judge({"MODEL_VERSION": "y"}, {ALL_OTHERS: replay}) == replay
 
 
 @pytest.mark.parametrize(
@@ -103,7 +108,7 @@ def test_the_judge_of_a_benchmark_is_the_named_one_then_the_plain_one(
     launched: list[str], variable: str, judge: str
 ) -> None:
     environment = {"MMIE_TASKS_JUDGE": variable}
-    assert choose_judge("mia_bench", DEFAULT, environment, parse_choices(launched, "here")).name == judge
+    assert choose_judge(environment, parse_choices(launched, "here")).name == judge
 
 
 def named(choices: JudgeChoices) -> dict[str, tuple[str, dict[str, str]]]:

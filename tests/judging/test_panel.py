@@ -385,6 +385,7 @@ def member(official: Verdict, name: str = "b", **fields: object) -> MemberResult
     ("rule", "points", "combined"),
     [
         pytest.param("mean", [4, 5], 4.5, id="mean"),
+        pytest.param("mean", [4, math.inf], math.inf, id="infinite"),
         pytest.param("median", [1, 5, 6], 5, id="median"),
         pytest.param("median", [1, 2, 5, 6], 3.5, id="median-of-an-even-number"),
         pytest.param("majority", [4, 4, 6], 4, id="majority"),

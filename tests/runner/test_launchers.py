@@ -10,6 +10,7 @@ from loguru import logger
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.choice import ALL_OTHERS, as_launcher_args, parse_choices
+from mmie_tasks.judges.panel_choice import Panel, judges_of
 from mmie_tasks.judging.session import launcher_choices
 from mmie_tasks.runner import launchers
 
@@ -121,6 +122,18 @@ def test_a_launcher_chooses_the_judges_of_single_benchmarks() -> None:
     launcher = launchers.default(**{"mmie.name": "mmie_score", "mia_bench.name": "openai", "mia_bench.model": "m"})
     chosen = {benchmark: (choice.name, choice.options) for benchmark, choice in launcher_choices().items()}
     assert chosen == {"mmie": ("mmie_score", {}), "mia_bench": ("openai", {"model": "m"})}
+    del launcher
+
+
+def test_a_launcher_chooses_a_panel_of_judges() -> None:
+    launcher = launchers.panel(
+        **{"rule": "median", "min_valid": 1, "1.name": "openai", "1.model": 4, "2.name": "replay"}
+    )
+    chosen = judges_of(launcher_choices()[ALL_OTHERS])
+    assert chosen.panel == Panel(rule="median", min_valid=1)
+    assert [(judge.name, judge.options) for judge in chosen.judges] == [("openai", {"model": "4"}), ("replay", {})]
+    with pytest.raises(SystemExit, match="judge 2: There is no judge `repaly`"):
+        launchers.panel(**{"1.name": "openai", "2.name": "repaly"})
     del launcher
 
 

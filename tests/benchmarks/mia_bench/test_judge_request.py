@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import judge_together, shared_judge
+from mmie_tasks.judging.session import judge_together
 from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment, Segments
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "mia_bench"
@@ -65,7 +64,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer
     assert len(server.asked) == 1
     sample = BENCHMARK.read_line(line)
     request = request_of(sample.question, sample.answer, line)
-    [result] = judge_together(shared_judge(task.JUDGE.choice(), os.environ), [request], "")
+    [result] = judge_together(task.JUDGE.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging import session
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
-from mmie_tasks.judging.session import judge_together, shared_judge
+from mmie_tasks.judging.session import judge_together
 from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
 
 ROWS = [
@@ -92,7 +91,7 @@ def test_the_request_for_an_unchanged_sample_is_that_of_the_run(row: int, answer
     line = logged_line(row, answer)
     assert len(server.asked) == 1
     request = request_of(line)
-    [result] = judge_together(shared_judge(task.JUDGE.choice(), os.environ), [request], "")
+    [result] = judge_together(task.JUDGE.judges().judges[0], [request], "")
     assert result.reply is not None
     assert result.reply.cached
     assert len(server.asked) == 1

@@ -114,7 +114,7 @@ def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):
 
 def test_without_a_judge_that_is_named_it_is_the_papers(monkeypatch):
     monkeypatch.delenv("MMIE_TASKS_JUDGE")
-    assert task.JUDGE.choice().name == "mmie_score"
+    assert [judge.name for judge in task.JUDGE.choices().judges] == ["mmie_score"]
 
 
 def test_a_judge_or_words_that_nobody_checked_cost_the_scores_and_not_the_answers(docs, monkeypatch):
