@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 from loguru import logger
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from mmie_tasks.core.errors import DataBroken
 from mmie_tasks.core.files import file_lock, readable_size
@@ -31,7 +31,6 @@ from mmie_tasks.results.judge_exam.verdicts import (
     Content,
     Contents,
     Pair,
-    PublishedModel,
     Side,
     VerdictSet,
     local_source,
@@ -51,12 +50,12 @@ _DATASET = HubDataset(repo=REPO, name="mmrb2", variable="MMRB2_REVISION", requir
 _LOCAL = f"name a folder with `{FILES[0]}`, or with `{FILES[-1]}` for the verdicts alone"
 
 
-class _Answer(PublishedModel):
+class _Answer(BaseModel):
     model_name: str
     response_content: Content
 
 
-class _Row(PublishedModel):
+class _Row(BaseModel):
     id: str
     prompt_content: Content | None = None
     prompt_source: str
@@ -67,7 +66,7 @@ class _Row(PublishedModel):
     human_annotations: tuple[Annotated[int, Field(ge=1, le=6)], ...] = ()
 
 
-class _File(PublishedModel):
+class _File(BaseModel):
     """``interleaved.json`` as ``build_from_hf.py`` writes it, or the repository's file without questions."""
 
     pairs: tuple[_Row, ...]
@@ -173,7 +172,7 @@ def _write_pairs(file: HubFile, table: Path, destination: Path, check: Callable[
             shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
             (unfinished / "images").mkdir(parents=True)
             content = json.dumps({"pairs": list(_table_pairs(table, unfinished))}).encode()
-            _File.model_validate_json(content)
+            _File.model_validate_json(content, strict=True)
             (unfinished / "interleaved.json").write_bytes(content)
             unfinished.replace(destination)
     except OSError as error:
@@ -233,11 +232,11 @@ def _other_dataset(difference: str) -> DataBroken:
     )
 
 
-class _Entry(PublishedModel):
+class _Entry(BaseModel):
     judgement: str | None = None
 
 
-class _Orders(PublishedModel):
+class _Orders(BaseModel):
     forward: tuple[_Entry, ...] = ()
     reverse: tuple[_Entry, ...] = ()
 
@@ -247,6 +246,6 @@ def judge_rows(text: str, _: VerdictSet) -> Iterator[tuple[str, bool, str | None
 
     A verdict that names no side counts as wrong there, and as none here.
     """
-    for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text).items():
+    for pair, orders in TypeAdapter(dict[str, _Orders]).validate_json(text, strict=True).items():
         for is_reversed, entries in ((False, orders.forward), (True, orders.reverse)):
             yield pair, is_reversed, entries[0].judgement if entries else None

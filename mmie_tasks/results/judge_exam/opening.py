@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import read_data_file
@@ -23,7 +23,6 @@ from mmie_tasks.results.judge_exam.verdicts import (
     Content,
     Contents,
     Pair,
-    PublishedModel,
     VerdictSet,
     local_source,
     parsed,
@@ -42,11 +41,11 @@ VERDICTS = Pin(
 )
 
 
-class _Model(PublishedModel):
+class _Model(BaseModel):
     name: str
 
 
-class _Row(PublishedModel):
+class _Row(BaseModel):
     """A row of a judge's file."""
 
     data_id: str
@@ -59,17 +58,17 @@ class _PeoplesRow(_Row):
     winner: Literal["A", "B", "Tie(A)", "Tie(B)"]
 
 
-class _Part(PublishedModel):
+class _Part(BaseModel):
     text: str | None = None
     image: str | None = None
 
 
-class _Turn(PublishedModel):
+class _Turn(BaseModel):
     input: tuple[_Part, ...] = ()
     output: tuple[_Part, ...] = ()
 
 
-class _Answer(PublishedModel):
+class _Answer(BaseModel):
     conversations: tuple[_Turn, ...]
 
 
@@ -159,7 +158,7 @@ def _content(parts: Iterable[_Part]) -> Content:
 def judge_rows(text: str, verdict_set: VerdictSet) -> Iterator[tuple[str, bool, str | None]]:
     """A judge's verdicts in rows like those of people; one with A and B exchanged is of the reversed order."""
     ids = {(pair.sample, *pair.models): pair.id for pair in verdict_set.pairs}
-    for row in TypeAdapter(tuple[_Row, ...]).validate_json(text):
+    for row in TypeAdapter(tuple[_Row, ...]).validate_json(text, strict=True):
         a, b = row.model_A.name, row.model_B.name
         is_reversed = (row.data_id, a, b) not in ids and (row.data_id, b, a) in ids
         shown = (row.data_id, b, a) if is_reversed else (row.data_id, a, b)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from loguru import logger
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.images import inside, size_px
@@ -114,12 +114,6 @@ RowReader: TypeAlias = Callable[[str, VerdictSet], Iterator[tuple[str, bool, str
 """The text of a judge's file to pairs' ids, whether B is shown first, and the winner in the order shown."""
 
 
-class PublishedModel(BaseModel):
-    """An object of a published file; its types are not converted."""
-
-    model_config = ConfigDict(strict=True)
-
-
 def read_judgements(path: Path, verdict_set: VerdictSet, rows_in: RowReader) -> tuple[Judgement, ...]:
     """A judge's verdicts from a file. A missing or empty verdict is none, and so is one that names no side.
 
@@ -169,9 +163,9 @@ def _judgement(pair: str, is_reversed: bool, winner: str | None) -> Judgement:
 
 
 def parsed(path: Path, content: bytes, adapter: TypeAdapter[_T]) -> _T:
-    """The content of a published file, or `DataBroken` with its first problem."""
+    """The content of a published file, with types as they are, or `DataBroken` with its first problem."""
     try:
-        return adapter.validate_json(content)
+        return adapter.validate_json(content, strict=True)
     except ValidationError as error:
         raise DataBroken(f"`{path}` is not in the published layout: {problem_of(error)}.", hint=REPAIR) from error
 
