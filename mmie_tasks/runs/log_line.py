@@ -151,8 +151,7 @@ def replies(record: Record) -> tuple[JudgeReply, ...] | None:
         BadRecord: ``replies`` is not a list, or ``panel`` has another form.
     """
     by_judge = [_replies(judge_record) for judge_record in _judge_records(record)]
-    complete = [of_judge for of_judge in by_judge if of_judge is not None]
-    return tuple(chain.from_iterable(complete)) if len(complete) == len(by_judge) else None
+    return None if None in by_judge else tuple(chain.from_iterable(filter(None, by_judge)))
 
 
 def _judge_records(record: Record) -> Sequence[Record]:
@@ -180,23 +179,23 @@ def panel(record: Record) -> Panel | None:
         raise BadRecord(f"`rule` of `panel` is none of {', '.join(_RULES)}")
     if type(min_valid) is not int or min_valid < 1:
         raise BadRecord("`min_valid` of `panel` is not a number of judges from 1")
-    is_cascade = logged_panel.get("is_cascade") is True
-    return Panel(rule=rule, min_valid=min_valid, is_cascade=is_cascade)  # type: ignore[arg-type]  # checked above
+    limits = {name: number(logged_panel.get(name)) for name in ("max_entropy_bits", "max_spread")}
+    return Panel(
+        rule=rule,  # type: ignore[arg-type]  # checked above
+        min_valid=min_valid,
+        is_cascade=logged_panel.get("is_cascade") is True,
+        **{name: limit for name, limit in limits.items() if limit is not None},
+    )
 
 
 def members(record: Record, full_marks: float) -> tuple[MemberResult, ...]:
     """The judges of a panel with the verdicts that were logged; none for a single judge.
 
-    Args:
-        record: A sample's record.
-        full_marks: As of `verdict`.
-
     Raises:
         BadRecord: ``panel`` has another form, or a judge has neither points nor a reason.
     """
-    if panel(record) is None:
-        return ()
-    return tuple(_member(judge_record, full_marks) for judge_record in _judge_records(record))
+    judge_records = _judge_records(record) if panel(record) else ()
+    return tuple(_member(judge_record, full_marks) for judge_record in judge_records)
 
 
 def _member(judge_record: Record, full_marks: float) -> MemberResult:
@@ -361,9 +360,11 @@ def sample(line: Line, full_marks: float, groups: Sequence[str] = ()) -> LoggedS
 def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: float) -> Mapping[str, Verdict] | None:
     """The verdicts of the current readers on a line's saved replies: `Benchmark.reread` of a judged benchmark.
 
+    Those of a panel's judges are combined by the logged rule; of a judge without a reply, the logged ones count.
+
     Args:
         line: A line whose record has the fields of `sample`.
-        grade: The verdicts on a judging result.
+        grade: The verdicts on the replies of one judge.
         full_marks: As of `sample`.
 
     Returns:
@@ -378,21 +379,7 @@ def reread(line: Line, grade: Callable[[JudgeResult], Verdicts], full_marks: flo
 
 
 def rejudged(record: Record, grade: Callable[[JudgeResult], Verdicts] | None, full_marks: float) -> Judged | None:
-    """The judges' replies in a record with the verdicts of the current readers, combined by the logged rule.
-
-    Verdicts of a judge without a reply are those that were logged.
-
-    Args:
-        record: Has the fields of `sample`.
-        grade: The verdicts on the replies of one judge; None if the record lacks what the readers need.
-        full_marks: As of `sample`.
-
-    Returns:
-        None if the log lacks replies that scores were read from, or they cannot be read.
-
-    Raises:
-        BadRecord: A field has another form.
-    """
+    """As `reread`, of a record, with the replies and verdicts of each judge; `grade` is None if nothing can be read."""
     logged_panel, current = panel(record), []
     for judge_record in _judge_records(record):
         member, saved_replies = _member(judge_record, full_marks), _replies(judge_record)

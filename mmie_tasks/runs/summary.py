@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import get_args
@@ -125,11 +125,8 @@ def judges_of(signature: str) -> list[str]:
     >>> judges_of("panel:mean,min_valid=2|judge:openai|model:gpt-4o|judge:mmie_score|t:0")
     ['gpt-4o', 'mmie_score']
     """
-    return (
-        numbered_names(list(map(judge_of, judge_signatures(signature))))
-        if "panel" in signature_fields(signature)
-        else []
-    )
+    is_panel = "panel" in signature_fields(signature)
+    return numbered_names([judge_of(judge) for judge in judge_signatures(signature)]) if is_panel else []
 
 
 def judge_of(signature: str) -> str:
@@ -140,9 +137,8 @@ def judge_of(signature: str) -> str:
     """
     fields = signature_fields(signature)
     if judges := judges_of(signature):
-        rule, *options = fields["panel"].split(",")
-        cascade = ", cascade" if any(option.startswith("cascade") for option in options) else ""
-        return f"panel of {', '.join(judges)} ({rule}{cascade})"
+        rule = fields["panel"].partition(",")[0] + (", cascade" if "cascade=on" in fields["panel"] else "")
+        return f"panel of {', '.join(judges)} ({rule})"
     return fields.get("model") or fields.get("judge", "")
 
 
@@ -242,8 +238,8 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     for kind, prefix in (("official", ""), ("robust", "robust_")):
         unscored = reasons_of(task_run, kind)
         details |= {f"{prefix}unscored_{reason}": float(unscored[reason]) for reason in REASONS}
-    if panel_size := max((len(judges_of(signature)) for signature in task_run.signatures), default=0):
-        details |= _panel_details(task_run, panel_size)
+    if judge_runs := _judge_runs(task_run):
+        details |= _panel_details(task_run, judge_runs)
     elif benchmark.scale.whole:
         points = Counter(sample.official.points for sample in samples if isinstance(sample.official, Scored))
         details |= {f"points_{n}": float(points[n]) for n in range(int(benchmark.scale.full_marks) + 1)}
@@ -252,17 +248,14 @@ def details_of(task_run: TaskRun, records: Sequence[Record]) -> dict[str, float 
     return details | dict(benchmark.counts(records))
 
 
-def _panel_details(task_run: TaskRun, panel_size: int) -> dict[str, float | None]:
+def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict[str, float | None]:
     details: dict[str, float | None] = {}
     metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
-    for number in range(1, panel_size + 1):
-        samples = _judged_by(task_run, number)
-        value = metric_value(samples, metric, "official", scale, resamples=0)
-        details |= {
-            f"judge_{number}_asked": float(len(samples)),
-            f"judge_{number}_scored": float(sum(isinstance(sample.official, Scored) for sample in samples)),
-            f"judge_{number}_official": value.percent if value else None,
-        }
+    for number, judge_run in enumerate(judge_runs.values(), 1):
+        asked, value = len(judge_run.samples), metric_value(judge_run.samples, metric, "official", scale, resamples=0)
+        details[f"judge_{number}_asked"] = float(asked)
+        details[f"judge_{number}_scored"] = float(asked - reasons_of(judge_run, "official").total())
+        details[f"judge_{number}_official"] = value.percent if value else None
     spreads = _disagreements(task_run)
     return details | {
         "judges_compared": float(len(spreads)),
@@ -271,13 +264,15 @@ def _panel_details(task_run: TaskRun, panel_size: int) -> dict[str, float | None
     }
 
 
-def _judged_by(task_run: TaskRun, number: int) -> list[LoggedSample]:
-    """The samples that the n-th judge of a panel was asked about, with its own official verdicts."""
-    return [
-        replace(sample, official=sample.members[number - 1].verdicts.official)
-        for sample in task_run.samples
-        if len(sample.members) >= number
-    ]
+def _judge_runs(task_run: TaskRun) -> dict[str, TaskRun]:
+    """The name of each judge of a panel to the samples that it was asked about, with its own official verdicts."""
+    names = max(map(judges_of, task_run.signatures), key=len, default=[])
+    return {name: replace(task_run, samples=_judged_by(task_run, index)) for index, name in enumerate(names)}
+
+
+def _judged_by(task_run: TaskRun, index: int) -> tuple[LoggedSample, ...]:
+    samples = [sample for sample in task_run.samples if len(sample.members) > index]
+    return tuple(replace(sample, official=sample.members[index].verdicts.official) for sample in samples)
 
 
 def _disagreements(task_run: TaskRun) -> list[Disagreement]:
@@ -333,12 +328,10 @@ def _describe_expected(task_run: TaskRun) -> Iterator[str]:
 
 def _describe_panel(task_run: TaskRun) -> Iterator[str]:
     """One line for each judge of a panel, with its failures, and one about their disagreement."""
-    for signature in task_run.signatures:
-        for number, name in enumerate(judges_of(signature), 1):
-            verdicts = [sample.official for sample in _judged_by(task_run, number) if sample.signature == signature]
-            reasons = Counter[str](verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-            scored = f"points in {len(verdicts) - reasons.total():,} of {len(verdicts):,} samples"
-            yield f"judge {number}, {name}: {scored}" + (f"; without: {listed(reasons)}" if reasons else "")
+    for number, (name, judge_run) in enumerate(_judge_runs(task_run).items(), 1):
+        asked, reasons = len(judge_run.samples), reasons_of(judge_run, "official")
+        failures = f"; without: {listed(reasons)}" if reasons else ""
+        yield f"judge {number}, {name}: points in {asked - reasons.total():,} of {asked:,} samples{failures}"
     if spreads := _disagreements(task_run):
         mean = fmean(spread.range for spread in spreads)
         yield f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with points of two or more"

@@ -16,7 +16,7 @@ from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
 from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
-from mmie_tasks.judging.panel import Judged, disagreement
+from mmie_tasks.judging.panel import Judged, Panel, disagreement
 from mmie_tasks.results.frames import LoadedRun
 from mmie_tasks.results.rescore import _new_record
 from mmie_tasks.runs import log_line
@@ -88,6 +88,14 @@ def test_replies_are_read_again_and_combined_by_the_logged_rule(rule: str, point
     assert BENCHMARK.rerecord is not None
     renewed = json.loads(json.dumps(BENCHMARK.rerecord(wrong)))
     assert renewed == json.loads(json.dumps(line["coverage"]))
+
+
+def test_every_option_of_the_panel_is_read_and_written_again() -> None:
+    panel = Panel(rule="median", min_valid=1, is_cascade=True, max_entropy_bits=0.5, max_spread=5)
+    line = json.loads(json.dumps(mmie_line(replace(judged(4, 5), panel=panel))))
+    assert log_line.panel(line["coverage"]) == panel
+    assert BENCHMARK.rerecord is not None
+    assert json.loads(json.dumps(BENCHMARK.rerecord(line)["panel"])) == line["coverage"]["panel"]
 
 
 def test_a_panel_with_too_few_points_stays_unscored_when_its_replies_are_read_again() -> None:

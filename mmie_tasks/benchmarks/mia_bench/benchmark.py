@@ -37,10 +37,8 @@ def read_line(line: Line) -> LoggedSample:
         BadRecord: The line is not a scored sample of this benchmark.
     """
     record = _record(line)
-    return LoggedSample(
-        id=log_line.text(record, "id"),
-        official=log_line.verdict(record, "official"),
-        robust=log_line.verdict(record, "robust"),
+    return replace(
+        log_line.sample(line, math.inf),
         groups=metrics.groups(
             log_line.text(record, "type"),
             log_line.texts(record, "categories") or (),
@@ -48,10 +46,6 @@ def read_line(line: Line) -> LoggedSample:
         ),
         parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
         question=_question(line, record),
-        answer=log_line.text_segments(log_line.answer(line)),
-        replies=log_line.replies(record) or (),
-        members=log_line.members(record, math.inf),
-        signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
 

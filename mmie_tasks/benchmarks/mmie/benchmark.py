@@ -47,20 +47,12 @@ def read_line(line: Line) -> LoggedSample:
     question = log_line.segments(record, "question")
     gold, target = log_line.segments(record, "gold"), log_line.optional_text(line, "target")
     answer = log_line.segments(record, "answer")  # empty or None: not parsed into segments
-    expected = log_line.expected(record, FULL_MARKS)
-    return LoggedSample(
-        id=log_line.text(record, "id"),
-        official=log_line.verdict(record, "official", FULL_MARKS),
-        robust=log_line.verdict(record, "robust", FULL_MARKS),
-        expected=expected.verdict,
-        entropy_bits=expected.entropy_bits,
+    return replace(
+        log_line.sample(line, FULL_MARKS),
         groups=metrics.groups(str(record["category"]), log_line.optional_text(record, "field")),
         question=log_line.question(line, None) if question is None else question,
         gold=log_line.text_segments(target) if gold is None else gold,
         answer=answer or log_line.text_segments(log_line.answer(line)),
-        replies=log_line.replies(record) or (),
-        members=log_line.members(record, FULL_MARKS),
-        signature=log_line.optional_text(record, "signature"),
         facts=_facts(record),
     )
 
