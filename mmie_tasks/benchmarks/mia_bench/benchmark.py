@@ -99,16 +99,9 @@ def _marked(parts: Sequence[str | Path], first_number: int) -> str:
     return "\n".join(part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts)
 
 
-def _pair_sample(instruction: str) -> Sample:
+def _pair_sample(text: str) -> Sample:
     """A question that is no sample of the benchmark."""
-    return Sample(
-        id="",
-        instruction=instruction,
-        type=TYPES[0],
-        components=(instruction,),
-        weights=(10,),
-        categories=CATEGORIES[:1],
-    )
+    return Sample(id="", instruction=text, type=TYPES[0], components=(text,), weights=(10,), categories=CATEGORIES[:1])
 
 
 def _logged_sample(question: Segments, line: Line) -> Sample:

@@ -1,4 +1,4 @@
-"""The request for a MIA-Bench verdict: the official text, then the image.
+"""The official text of a request for a MIA-Bench verdict.
 
 The official text (notebook of apple/ml-mia-bench at 5422852d, cell 2) is not in our files. The
 runner's ``generate_prompt`` (``tasks/mia_bench/utils.py``) holds it with one word and two sentences
@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 MAX_TOKENS = 2000
@@ -164,11 +163,6 @@ def check(make: PromptMaker) -> None:
         before, _, after = official(make("I", components, weights, "\0")).partition("\0")
         if official(make("I", components, weights, _QUOTED_ENDING)) != f"{before}{_QUOTED_ENDING}{after}":
             raise OfficialTextChanged("The runner's MIA-Bench prompt changes the response.")
-
-
-def parts(text: str, *images: Path) -> tuple[str | Path, ...]:
-    """The content of a request in the order of the notebook (cell 11): the text, then the image."""
-    return (text, *images)
 
 
 def _sha256(text: str) -> str:

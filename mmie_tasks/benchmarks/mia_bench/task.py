@@ -203,11 +203,10 @@ def request_of(doc: Doc, answer: str) -> JudgeRequest:
 
 
 def graded_request(sample: Sample, answer: str, images: Sequence[Path]) -> GradedRequest:
-    """The official text with an answer, then images, and the readers of the reply."""
+    """The official text with an answer, then images, as in the notebook (cell 11), and the readers of the reply."""
     text = prompt_maker()(sample.instruction, sample.components, sample.weights, answer)
-    parts = prompts.parts(prompts.official(text), *images)
     return GradedRequest(
-        request=JudgeRequest(parts=parts, max_tokens=prompts.MAX_TOKENS),
+        request=JudgeRequest(parts=(prompts.official(text), *images), max_tokens=prompts.MAX_TOKENS),
         is_impossible=functools.partial(is_impossible, sample),
         grade=functools.partial(grade, sample),
     )

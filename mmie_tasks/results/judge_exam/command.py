@@ -142,14 +142,12 @@ def _method(choice: JudgeChoice, name: str | None) -> Method:
         raise SettingWrong(message, hint="leave `--method` out, or name a benchmark: `--method mmie`")
     if name == COMPARE or (name is None and can_compare):
         return comparing()
-    benchmarks = {entry.name: benchmark for entry in entries() if (benchmark := entry.load()).judge_request}
-    if name is None:
-        defaults = {parse_choice(b.judge.default, "").name: key for key, b in reversed(benchmarks.items()) if b.judge}
-        name = defaults.get(choice.name)
-    if name not in benchmarks or not (judge_request := benchmarks[name].judge_request):
-        message = f"There is no method `{name}`." if name else f"The judge `{choice.name}` is that of no benchmark."
-        raise SettingWrong(message, hint=f"`--method NAME`, one of {', '.join((COMPARE, *benchmarks))}")
-    return giving_points(name, judge_request)
+    for benchmark in (entry.load() for entry in entries() if name in (None, entry.name)):
+        default = parse_choice(benchmark.judge.default, "").name if benchmark.judge else ""
+        if benchmark.judge_request and (name or default == choice.name):
+            return giving_points(benchmark.name, benchmark.judge_request)
+    message = f"There is no method `{name}`." if name else f"The judge `{choice.name}` is that of no benchmark."
+    raise SettingWrong(message, hint="`--method compare`, or a benchmark with a judge's prompt: `--method mmie`")
 
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:

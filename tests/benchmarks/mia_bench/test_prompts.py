@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mia_bench.prompts import OfficialTextChanged, check, official, parts, runner_prompt
+from mmie_tasks.benchmarks.mia_bench.prompts import OfficialTextChanged, check, official, runner_prompt
 from mmie_tasks.benchmarks.mia_bench.task import prompt_maker
 
 ENDING = "in this EXACT format: a. Use only numbers, please. Then explain."
@@ -47,11 +46,6 @@ def test_an_ending_that_is_not_known_is_an_error(anchor):
 def test_another_text_does_not_pass_the_check():
     with pytest.raises(OfficialTextChanged, match="1 components"):
         check(make)
-
-
-def test_the_text_comes_before_the_image():
-    image = Path("a.png")
-    assert parts("Grade.", image) == ("Grade.", image)
 
 
 def test_the_installed_runner_gives_the_official_text():

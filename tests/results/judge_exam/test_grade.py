@@ -95,6 +95,29 @@ def test_what_was_asked_without_a_verdict_lowers_the_coverage_and_nothing_else()
     assert replace(result, asked=5) == alone
 
 
+def test_agreement_without_peoples_ties_leaves_out_pairs_that_people_called_a_tie():
+    people = verdict_set([*pairs_won_by("AA"), replace(pair(2, "B"), is_tie=True)])
+    result = grade(people, [*forward(1, 0, 1), *reverse(1, 1, 0.5)])
+    assert (result.agreement.n, result.agreement_untied.n, result.agreement_untied.value) == (6, 4, 75)
+    untied = grade(verdict_set(pairs_won_by("AA")), forward(1, 0)).agreement_untied
+    assert (untied.value, untied.why_not) == (None, "people called no judged pair a tie")
+
+
+def test_a_judge_that_prefers_neither_answer_is_counted():
+    result = grade(verdict_set(pairs_won_by("AAB")), [*forward(0.5, 0, 0.5), *reverse(1, None, 1)])
+    assert (result.undecided.value, result.undecided.n) == (40, 5)
+
+
+def test_judgements_without_an_order_have_no_shares_about_orders():
+    result = grade(
+        verdict_set(pairs_won_by("AAB")), [judgement(id_, None, a_wins) for id_, a_wins in enumerate((1, 1, 1))]
+    )
+    assert result.agreement.value == pytest.approx(200 / 3)
+    assert result.by_order == {}
+    for share in (result.flips, result.first_answer, result.first_answer_people):
+        assert (share.value, share.n, share.why_not) == (None, 0, "each answer is judged by itself")
+
+
 def test_a_flip_is_another_verdict_on_the_same_pair_in_the_other_order():
     result = grade(verdict_set(pairs_won_by("AAAAA")), [*forward(1, 0, 1, 0.5, 1), *reverse(1, 0, 0, 1, None)])
     assert (result.flips.value, result.flips.n) == (50, 4)
