@@ -39,7 +39,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -56,11 +56,14 @@ LMMS_EVAL = ("lmms_eval.evaluator_utils", "lmms_eval.loggers", "lmms_eval.cachin
 IMPORTED_BY_SCRIPTS = ("mmie_tasks", "lmms_eval.models", "lmms_eval.tasks", "lmms_eval.llm_judge")
 STARTUP = Path(__file__).parent / "startup"  # with a `sitecustomize`, for ``PYTHONPATH``
 
+LINK = "link_to_hf_home"
+"""The name of the symbolic link that is ``HF_HOME`` to the libraries."""
+
 READ_LATER = ("MMIE_", "MILEBENCH_", "MIA_BENCH_", "SKETCH_", "OPENAI_API_KEY", "PYTHONPATH")
 """Prefixes of variables that no library reads when it is imported."""
 
-UNUSED = ("XDG_CACHE_HOME", "HF_HOME")
-"""Libraries read the first only where ``HF_HOME`` is not set; the second is the link."""
+UNUSED = ("HOME", "XDG_CACHE_HOME", "HF_HOME")
+"""Libraries read the first two only where ``HF_HOME`` is not set; the last is the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +105,14 @@ class Script:
 class ForkServer:
     """The test's side of a server; `start` starts one, and it ends with this process."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], libraries: Sequence[str] = (*LIBRARIES, *LMMS_EVAL)) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fork_server_"))
-        self._home = self._folder / "hf"
+        self._home = self._folder / LINK
         self._settings = _settings(environment)
         self._connection, other_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other_end, (self._folder / "errors").open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(other_end.fileno())],
+                [sys.executable, __file__, str(other_end.fileno()), *libraries],
                 env={**self._settings, "HF_HOME": str(self._home), "PYTHONPATH": str(STARTUP)},
                 pass_fds=[other_end.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -271,10 +274,11 @@ def _exit_status(run: Callable[[], None]) -> int:
 def _main() -> None:
     library_path = sys.path[1:]
     sys.path[:] = library_path
-    for name in (*LIBRARIES, *LMMS_EVAL):
+    for name in sys.argv[2:]:
         if importlib.util.find_spec(name.partition(".")[0]):  # `rich` comes with newer packages only
             importlib.import_module(name)
-    _share_task_files()
+    if "lmms_eval" in sys.modules:
+        _share_task_files()
     assert not [name for name in sys.modules if name.startswith(IMPORTED_BY_SCRIPTS)]
     gc.collect()
     gc.freeze()  # a collection in a fork need not look at the libraries

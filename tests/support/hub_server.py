@@ -1,7 +1,8 @@
 """A Hugging Face Hub on the loopback interface, limited to the routes that downloads need.
 
 `huggingface_hub` reads its settings when it is imported, so what talks to this server runs in a
-process of its own: `ask`. That is a fork of a process that has imported other libraries only.
+process of its own: `ask`. That is a fork of a process that has imported `huggingface_hub` with the
+settings of most tests. Servers use one port where they can, so that the address is one of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,11 +22,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from support import hub_api
+from support.fork_server import LINK, ForkServer, Script
 
 COMMIT = "c0ffee" * 6 + "c0ff"
 TOKEN = "hf_thisisnotarealtoken"
@@ -48,15 +52,32 @@ print(json.dumps(answer))
 """
 
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(  # nothing that imports `huggingface_hub`
-    [
-        *("httpx", "httpx2", "pydantic", "yaml", "loguru", "tqdm.auto", "filelock", "fsspec.asyn"),
-        *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
-        *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
-        __name__,
-    ]
+# The libraries know their home as a symbolic link; the settings get the name that the test knows.
+OWN_HOME = """
+import os
+from huggingface_hub import constants
+os.dup2(os.open("{stdout}", os.O_WRONLY | os.O_CREAT), 1)
+for name, value in vars(constants).items():
+    if isinstance(value, str) and "/{link}" in value:
+        real = os.path.realpath(value.partition("/{link}")[0] + "/{link}")
+        setattr(constants, name, real + value.partition("/{link}")[2])
+"""
+
+LIBRARIES = (  # nothing that imports `huggingface_hub`
+    *("httpx", "httpx2", "pydantic", "yaml", "loguru", "tqdm.auto", "filelock", "fsspec.asyn"),
+    *("PIL.Image", "numpy", "pandas", "pyarrow.parquet", "pyarrow.dataset", "torch", "safetensors"),
+    *("psutil", "pytest", "anyio.streams.tls", "multiprocess", "packaging.version", "xxhash"),
+    *("fsspec.implementations.http", "scipy.sparse", "wcwidth", "tabulate", "PIL.WebPImagePlugin"),
 )
+HUB_LIBRARIES = (
+    "huggingface_hub.hf_api",
+    "huggingface_hub.file_download",
+    "huggingface_hub._snapshot_download",
+    "datasets",
+)
+ONE_HUB_FORK = threading.Lock()  # at a time; a test may run two programs at once
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([*LIBRARIES, __name__])
 
 
 @dataclass(frozen=True)
@@ -96,7 +117,10 @@ class HubServer:
         self.forwards = False
         self.patience_ends = threading.Event()
         handler = type("Handler", (_Handler,), {"hub": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", _port()), handler)
+        except OSError:  # another server of this process has it, or another process
+            self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> HubServer:
@@ -286,16 +310,45 @@ def ask(hub_url: str, home: Path, code: str, **more: str) -> Any:
 
     An error of ours comes back as ``{"error": class name, "message": text}``.
     """
+    variables = environment(hub_url, home, **more)
     with tempfile.TemporaryDirectory() as folder:
-        arguments = (code, environment(hub_url, home, **more), folder)
-        process = FORKS.Process(target=_run_program, args=arguments)
-        process.start()
-        process.join(timeout=300)
-        process.kill()
+        if _hub_forks().can_run(variables) and ONE_HUB_FORK.acquire(blocking=False):
+            try:
+                status = _run_in_hub_fork(code, variables, Path(folder))
+            finally:
+                ONE_HUB_FORK.release()
+        else:
+            process = FORKS.Process(target=_run_program, args=(code, variables, folder))
+            process.start()
+            process.join(timeout=300)
+            process.kill()
+            status = process.exitcode
         stdout, stderr = (Path(folder, name).read_text() for name in ("stdout", "stderr"))
-    assert process.exitcode == 0, stderr
+    assert status == 0, stderr
     assert TOKEN not in stdout + stderr
     return json.loads(stdout.splitlines()[-1])
+
+
+def _run_in_hub_fork(code: str, variables: dict[str, str], folder: Path) -> int:
+    """Run `PROGRAM` in a fork of a process that has imported `huggingface_hub` with these settings."""
+    program = folder / "program.py"
+    program.write_text(f"{OWN_HOME.format(stdout=str(folder / 'stdout'), link=LINK)}{PROGRAM}", encoding="utf-8")
+    script = Script(target=str(program), arguments=(code,), folder=str(Path.cwd()), environment=variables)
+    with (folder / "stderr").open("wb") as output:
+        return _hub_forks().run(script, output, 300)
+
+
+@cache
+def _hub_forks() -> ForkServer:
+    return ForkServer(environment(f"http://127.0.0.1:{_port()}", Path("/nowhere")), (*LIBRARIES, *HUB_LIBRARIES))
+
+
+@cache
+def _port() -> int:
+    """The port of the servers of this process."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 def _run_program(code: str, variables: dict[str, str], folder: str) -> None:
