@@ -224,7 +224,7 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
     requests = [
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed)) for pair, is_reversed in orders
     ]
-    asked = _ask(shared, requests, title)
+    asked = ask(shared, requests, title)
     return Comparisons(
         judgements=tuple(_judgement(*order, result) for order, result in zip(orders, asked.results, strict=True)),
         usd_per_1000=asked.usd_per_1000,
@@ -247,7 +247,7 @@ def _score_answers(judge_request: RequestMaker, shared: SharedJudge, pairs: Sequ
     made = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
     requests = [request for request in made.values() if isinstance(request, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    asked = _ask(shared, list(by_content.values()), title)
+    asked = ask(shared, list(by_content.values()), title)
     results = dict(zip(by_content, asked.results, strict=True))
     points = {
         answer: request if isinstance(request, str) else _points_or_reason(request, results[request.request])
@@ -297,7 +297,7 @@ def _why_not(unscored: Unscored) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class Asked:
     """Results in the order of the requests, and their cost as in `Comparisons`."""
 
     results: Sequence[JudgeResult]
@@ -305,23 +305,18 @@ class _Asked:
     seconds_per_1000: float | None
 
 
-def _ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> _Asked:
+def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> Asked:
+    """The results of `judge_together`, with their cost."""
     began_s = time.monotonic()
     results = judge_together(shared, requests, title)
     elapsed_s = time.monotonic() - began_s
     replies = [reply for result in results for reply in result.replies]
     sent = sum(not reply.cached for reply in replies)
     seconds = 1000 * elapsed_s / sent if sent else None
-    return _Asked(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
+    return Asked(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
 
 
 def _usd_per_1000(replies: Sequence[JudgeReply]) -> float | None:
-    usd = total_usd(replies)
-    return None if usd is None else 1000 * usd / len(replies)
-
-
-def total_usd(replies: Sequence[JudgeReply]) -> float | None:
-    """US dollars for replies, those from the cache at their original cost; None without replies or without a price."""
     costs = [reply.usage.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]
-    return sum(known) if known and len(known) == len(costs) else None
+    return 1000 * sum(known) / len(known) if known and len(known) == len(costs) else None

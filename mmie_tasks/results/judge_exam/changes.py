@@ -29,7 +29,6 @@ class Exchange:
     answer: Segments
 
 
-_Donors: TypeAlias = Iterable[Exchange]
 _NewSegments: TypeAlias = Callable[[Segments, Iterable[Segments], Path], Segments | None]
 
 
@@ -52,13 +51,8 @@ class Change:
     new_segments: _NewSegments
     in_question: bool = False
 
-    def apply(self, exchange: Exchange, donors: _Donors, folder: Path) -> Exchange | None:
-        """The changed exchange; None where the change does not apply.
-
-        Args:
-            exchange: To change.
-            donors: Exchanges of other samples, in order of preference.
-            folder: For copies of images.
+    def apply(self, exchange: Exchange, donors: Iterable[Exchange], folder: Path) -> Exchange | None:
+        """The changed exchange, given donors in order of preference and a folder for copies; None if it does not apply.
 
         Raises:
             DataMissing: An image to copy does not exist.

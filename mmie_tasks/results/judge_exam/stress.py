@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,10 +22,10 @@ from mmie_tasks.core.tables import counted, listed, percent_cell, table, wrapped
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict
 from mmie_tasks.judges.base import RequestBroken, content_key
 from mmie_tasks.judging.requests import GradedRequest
-from mmie_tasks.judging.session import SharedJudge, judge_together
-from mmie_tasks.results.calibrate.plan import judged_samples
+from mmie_tasks.judging.session import SharedJudge
+from mmie_tasks.results.calibrate.plan import JudgedSample, judged_samples
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.judge_exam.asking import fixed_choice, total_usd
+from mmie_tasks.results.judge_exam.asking import ask, fixed_choice
 from mmie_tasks.results.judge_exam.changes import CHANGES_NAME, Change, Exchange, changes, donors, images_of
 from mmie_tasks.results.judge_exam.grade import MIN_SAMPLES
 from mmie_tasks.results.people import answer_digest
@@ -45,6 +44,7 @@ DRIFT = 0.01
 Finding: TypeAlias = Literal["notices", "does not notice", "rewards it", "unmoved", "moved", "too few"]
 
 _UNCHANGED = ""  # in the place of a change's name
+_NOT_APPLICABLE = "does not apply"
 _BAD_IMAGE = "bad_image"
 _SAME = 1e-9  # points closer than this are equal
 
@@ -54,9 +54,7 @@ class Effect:
     """How far a change moves a judge's points.
 
     Attributes:
-        name: The change, as `changes.ChangeName`.
-        title: For display.
-        is_harmless: Whether a fair judge should not care about it.
+        name, title, is_harmless: As of `Change`.
         n: Samples with points for the unchanged and the changed answer.
         mean_change: Points after less points before; None without samples.
         interval: 95 % bootstrap interval of the mean change; None below `MIN_SAMPLES` samples.
@@ -97,14 +95,12 @@ class StressTest:
         task: The task's name in lmms-eval.
         unit: Of the points.
         samples: Whose answers were changed.
-        samples_of_run: That have an official score.
         unchanged_points: Mean points of the unchanged answers; None without any.
         unchanged_without_points: Reason to the number of samples without points for the unchanged answer.
         effects: One per change.
         requests: Different ones.
-        sent: Replies that did not come from the cache.
-        usd: US dollars for all replies, those from the cache at their original cost; None if unknown.
-        seconds: Of judging.
+        usd_per_1000: As of `Comparisons`, for 1,000 replies.
+        seconds_per_1000: As of `Comparisons`, for 1,000 replies.
     """
 
     judge: str
@@ -113,14 +109,12 @@ class StressTest:
     task: str
     unit: str
     samples: int
-    samples_of_run: int
     unchanged_points: float | None
     unchanged_without_points: Mapping[str, int]
     effects: tuple[Effect, ...]
     requests: int
-    sent: int
-    usd: float | None
-    seconds: float
+    usd_per_1000: float | None
+    seconds_per_1000: float | None
 
 
 def run_stress(shared: SharedJudge, source: str, task: str, limit: int | None, *, as_json: bool) -> str:
@@ -153,45 +147,24 @@ def _judged_task(source: str, task: str) -> TaskRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Planned:
-    """A request, and the digest of its content."""
-
-    request: GradedRequest
-    key: str
-
-
-_Entry: TypeAlias = _Planned | str | None
-"""A request, the reason why there is none, or None where a change does not apply."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The requests of a stress test.
+    """The requests of a stress test. A key is the name of a change, or `_UNCHANGED`, and the id of a sample.
 
     Attributes:
-        samples: Ids of the samples that are tested, in the order of the log.
-        samples_of_run: How many have an official score.
-        digest: Of the samples' ids and answers.
+        samples: Ids of the samples that are tested, sorted.
         changes: In the order of the table.
-        entries: Name of a change, or `_UNCHANGED`, and sample id to what is asked. A sample without a request for the
-            unchanged answer has no other entry.
+        requests: One for each key for which the judge is asked.
+        without: For the other keys, the reason; `_NOT_APPLICABLE` where the change does not apply. A sample without a
+            request for the unchanged answer has no other key.
     """
 
-    samples: tuple[str, ...]
-    samples_of_run: int
-    digest: str
-    changes: tuple[Change, ...]
-    entries: Mapping[tuple[str, str], _Entry]
-
-    @property
-    def requests(self) -> int:
-        """How many different requests there are."""
-        return len({entry.key for entry in self.entries.values() if isinstance(entry, _Planned)})
+    samples: Sequence[str]
+    changes: Sequence[Change]
+    requests: Mapping[tuple[str, str], GradedRequest]
+    without: Mapping[tuple[str, str], str]
 
 
-def stress_test(
-    shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path, clock: Callable[[], float] = time.monotonic
-) -> StressTest:
+def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path) -> StressTest:
     """Ask a judge about unchanged and changed answers, all together.
 
     Args:
@@ -199,129 +172,119 @@ def stress_test(
         task_run: Of a judged benchmark.
         limit: How many samples at most; a larger number asks only what is missing.
         folder: For copies of images; they are needed until this returns.
-        clock: Seconds, from any origin.
 
     Raises:
-        SettingWrong: No sample has an official score.
+        SettingWrong: The benchmark is scored by rule, or no sample has an official score.
         MmieTasksError: The judge cannot be used, or the benchmark's judge prompt is not available.
     """
     shared.check()  # before any work
-    plan = _plan(task_run, limit, folder)
+    judged = judged_samples(task_run, "official").by_id
+    plan = _plan(task_run, judged, limit, folder)
+    requests = len({request.request for request in plan.requests.values()})
     sys.stderr.write(
-        f"{counted(len(plan.samples), 'sample')} of {plan.samples_of_run:,} of {task_run.task}, "
-        f"{len(plan.changes)} changes: {counted(plan.requests, 'request')} at most; what is in the cache is not asked "
-        "again.\n"
+        f"{counted(len(plan.samples), 'sample')} of {len(judged):,} of {task_run.task}, {len(plan.changes)} changes: "
+        f"{counted(requests, 'request')} at most; what is in the cache is not asked again.\n"
     )
-    planned = {key: entry.request for key, entry in plan.entries.items() if isinstance(entry, _Planned)}
-    began_s = clock()
-    results = judge_together(shared, list(planned.values()), f"changed answers of {task_run.task}")
-    seconds = clock() - began_s
-    verdicts: dict[tuple[str, str], Verdict | str | None] = {
-        key: None if isinstance(entry, _Planned) else entry for key, entry in plan.entries.items()
-    }
-    for (key, request), result in zip(planned.items(), results, strict=True):
-        verdicts[key] = request.grade(result).official
-    unchanged = {id_: verdicts[_UNCHANGED, id_] for id_ in plan.samples}
+    asked = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
+    outcomes: dict[tuple[str, str], Verdict | str] = {**plan.without}
+    for (key, request), result in zip(plan.requests.items(), asked.results, strict=True):
+        outcomes[key] = request.grade(result).official
+    unchanged = {id_: outcomes[_UNCHANGED, id_] for id_ in plan.samples}
     points = {id_: verdict.points for id_, verdict in unchanged.items() if isinstance(verdict, Scored)}
-    replies = [reply for result in results for reply in result.replies]
     scale = task_run.benchmark.scale
+    answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
+    digest = hashlib.sha256(answers.encode()).hexdigest()[:12]
     return StressTest(
         judge=shared.judge.signature,
-        exam=f"stress:{CHANGES_NAME}|task:{task_run.task}|samples:{len(plan.samples)},{plan.digest}",
+        exam=f"stress:{CHANGES_NAME}|task:{task_run.task}|samples:{len(plan.samples)},{digest}",
         run=str(task_run.log),
         task=task_run.task,
         unit=scale.unit,
         samples=len(plan.samples),
-        samples_of_run=plan.samples_of_run,
-        unchanged_points=math.fsum(points.values()) / len(points) if points else None,
+        unchanged_points=_mean(list(points.values())),
         unchanged_without_points=_reasons(unchanged.values()),
         effects=tuple(
-            effect(change, [(before, verdicts[change.name, id_]) for id_, before in points.items()], scale.full_marks)
+            effect(change, [(before, outcomes[change.name, id_]) for id_, before in points.items()], scale.full_marks)
             for change in plan.changes
         ),
-        requests=plan.requests,
-        sent=sum(not reply.cached for reply in replies),
-        usd=total_usd(replies),
-        seconds=seconds,
+        requests=requests,
+        usd_per_1000=asked.usd_per_1000,
+        seconds_per_1000=asked.seconds_per_1000,
     )
 
 
-def _plan(task_run: TaskRun, limit: int, folder: Path) -> _Plan:
+def _plan(task_run: TaskRun, judged: Mapping[str, JudgedSample], limit: int, folder: Path) -> _Plan:
     """Choose the samples, and make the requests for their unchanged and changed answers."""
     make_request = task_run.benchmark.judge_request
     if make_request is None:
-        raise SettingWrong(
-            f"`{task_run.task}` is scored by rule: there is no judge to test.",
-            hint="`--stress` takes a run of a judged benchmark, such as `mmie` or `mia_bench`",
-        )
-    judged = judged_samples(task_run, "official").by_id
+        hint = "`--stress` takes a run of a judged benchmark, such as `mmie` or `mia_bench`"
+        raise SettingWrong(f"`{task_run.task}` is scored by rule: there is no judge to test.", hint=hint)
     if not judged:
         raise SettingWrong(f"No sample of `{task_run.task}` has an official score.", hint="use a run with scores")
     order = fixed_choice({id_: sample.stratum for id_, sample in judged.items()}, len(judged))
     exchanges = [(judged[id_].stratum, _exchange(judged[id_].sample)) for id_ in order]
     positions = {id_: position for position, id_ in enumerate(order[:limit])}
     all_changes = changes(has_answer_images=any(images_of(exchange.answer) for _, exchange in exchanges))
-    entries: dict[tuple[str, str], _Entry] = {}
+    entries: dict[tuple[str, str], GradedRequest | str] = {}
     for sample, line in sample_lines(task_run):
         if (position := positions.get(sample.id)) is None:
             continue
         exchange = exchanges[position][1]
-        unchanged = entries[_UNCHANGED, sample.id] = _entry(make_request, exchange, line)
-        for change in all_changes if isinstance(unchanged, _Planned) else ():
+        unchanged = entries[_UNCHANGED, sample.id] = _request_or_reason(make_request, exchange, line)
+        for change in all_changes if isinstance(unchanged, GradedRequest) else ():
             try:
                 changed = change.apply(exchange, donors(exchanges, position), folder)
-                entry = None if changed is None else _entry(make_request, changed, line)
-            except (DataMissing, DataBroken):  # an image, since the unchanged answer has a request
-                entry = _BAD_IMAGE
-            is_same = isinstance(entry, _Planned) and isinstance(unchanged, _Planned) and entry.key == unchanged.key
-            entries[change.name, sample.id] = None if is_same else entry
-    digest = hashlib.sha256(
-        json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in sorted(positions)]).encode()
-    )
+            except (DataMissing, DataBroken):
+                entry: GradedRequest | str = _BAD_IMAGE
+            else:
+                entry = _NOT_APPLICABLE if changed is None else _request_or_reason(make_request, changed, line)
+            entries[change.name, sample.id] = _NOT_APPLICABLE if _is_same(entry, unchanged) else entry
     return _Plan(
-        samples=tuple(positions),
-        samples_of_run=len(judged),
-        digest=digest.hexdigest()[:12],
+        samples=sorted(positions),
         changes=all_changes,
-        entries=entries,
+        requests={key: entry for key, entry in entries.items() if isinstance(entry, GradedRequest)},
+        without={key: entry for key, entry in entries.items() if isinstance(entry, str)},
     )
 
 
 def _exchange(sample: LoggedSample) -> Exchange:
     """The question and the answer of a sample, without images that neither model nor judge could see."""
-    return Exchange(question=_usable(sample.question), answer=_usable(sample.answer))
+
+    def usable(segments: Segments) -> Segments:
+        return tuple(replace(s, image=None, problem="") if s.image and s.problem else s for s in segments)
+
+    return Exchange(question=usable(sample.question), answer=usable(sample.answer))
 
 
-def _usable(segments: Segments) -> Segments:
-    return tuple(
-        replace(segment, image=None, problem="") if segment.image and segment.problem else segment
-        for segment in segments
-    )
-
-
-def _entry(
-    make_request: Callable[[Segments, Segments, Line | None], GradedRequest], exchange: Exchange, line: Line
-) -> _Planned | str:
+def _request_or_reason(
+    make_request: Callable[[Segments, Segments, Line], GradedRequest], exchange: Exchange, line: Line
+) -> GradedRequest | str:
     """The request in the benchmark's judge prompt, or the reason why there is none."""
-    images = images_of(exchange.question + exchange.answer)
-    if any(check_image(Path(image)).problem for image in images):
+    if any(check_image(Path(image)).problem for image in images_of(exchange.question + exchange.answer)):
         return _BAD_IMAGE
     try:
-        request = make_request(exchange.question, exchange.answer, line)
-        return _Planned(request=request, key=content_key(request.request))
+        return make_request(exchange.question, exchange.answer, line)
     except BadRecord as error:
         return str(error).partition(":")[0]
+
+
+def _is_same(one: GradedRequest | str, other: GradedRequest | str) -> bool:
+    """Whether the judge would see the same; not for an image that is too large to be sent."""
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    try:
+        return content_key(one.request) == content_key(other.request)
     except RequestBroken:
-        return _BAD_IMAGE
+        return False
 
 
-def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str | None]], full_marks: float) -> Effect:
+def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_marks: float) -> Effect:
     """The effect of a change on a judge's points.
 
     Args:
         change: The change.
         pairs: Of each sample with points for its unchanged answer: these points; and the verdict on the changed answer,
-            the reason why it was not asked for, or None where the change does not apply.
+            or why there is none.
         full_marks: Of the benchmark's scale.
     """
     scored = [(before, after.points) for before, after in pairs if isinstance(after, Scored)]
@@ -343,7 +306,7 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str | None]], 
         not_dropped=100 * kept / len(drops) if drops else None,
         not_dropped_interval=_exact_interval(kept, len(drops)),
         finding=_finding(change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)),
-        not_applicable=sum(after is None for _, after in pairs),
+        not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
         without_points=_reasons(after for _, after in pairs),
     )
 
@@ -378,13 +341,10 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _reasons(verdicts: Iterable[Verdict | str | None]) -> Mapping[str, int]:
-    """Why samples have no points, to their number."""
-    counts: Counter[str] = Counter()
-    for verdict in verdicts:
-        if isinstance(verdict, (Unscored, str)):
-            counts[verdict if isinstance(verdict, str) else verdict.reason] += 1
-    return dict(counts)
+def _reasons(outcomes: Iterable[Verdict | str]) -> Mapping[str, int]:
+    """Why samples have no points, to their number; without those to which a change does not apply."""
+    reasons = (outcome.reason if isinstance(outcome, Unscored) else outcome for outcome in outcomes)
+    return dict(Counter(reason for reason in reasons if isinstance(reason, str) and reason != _NOT_APPLICABLE))
 
 
 def as_text(result: StressTest) -> str:
@@ -427,6 +387,6 @@ def _sentences(result: StressTest) -> Iterator[str]:
         yield f"Does not apply, or changes nothing that the judge sees: {listed(not_applicable)}."
     if any(one.finding == "too few" for one in result.effects):
         yield f"Too few: fewer than {MIN_SAMPLES} samples with points, or with points to lose."
-    usd = "unknown" if result.usd is None else f"{result.usd:.2f}"
-    sent = f"{counted(result.requests, 'request')}, {result.sent:,} sent"
-    yield f"{sent}; US dollars {usd}, seconds {result.seconds:,.1f}."
+    usd = "unknown" if result.usd_per_1000 is None else f"{result.usd_per_1000:.2f}"
+    seconds = "unknown" if result.seconds_per_1000 is None else f"{result.seconds_per_1000:,.1f}"
+    yield f"{counted(result.requests, 'request')}. 1,000 replies: US dollars {usd}, seconds {seconds}."
