@@ -184,7 +184,7 @@ def _judges(options: Mapping[str, str], source: str) -> tuple[JudgeChoice, ...]:
         by_number.setdefault(int(prefix), {})[option] = value
     if sorted(by_number) != list(range(1, len(by_number) + 1)) or len(by_number) < 2:
         numbers = ", ".join(map(str, sorted(by_number))) or "none"
-        message = f"{source} names a panel of the judges {numbers}; it needs at least two, numbered from 1."
+        message = f"{source}: a panel needs judges 1, 2 and so on without gaps; it has {numbers}."
         raise SettingWrong(message, hint="`--judge a --judge b`, or `panel:FILE.yaml`; a single judge is no panel")
     judges = []
     for number, judge_options in sorted(by_number.items()):
