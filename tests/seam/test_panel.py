@@ -117,6 +117,8 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply(panel_run: Pane
     compared = panel_run.workplace.run("mmie-tasks", "compare", "out", "median")
     assert compared.status != 0
     assert "median,min_valid=2" in compared.output, compared.output
+    raters = panel_run.workplace.run("mmie-tasks", "agreement", "out", "median").output
+    assert "answers.json by panel of strict, generous, flaky (median)" in raters, raters
 
 
 def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:
