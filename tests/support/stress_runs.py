@@ -57,7 +57,7 @@ def mmie_run(folder: Path, count: int) -> Iterator[Line]:
 def mia_run(folder: Path, count: int) -> Iterator[Line]:
     """Lines of a log of ``mia_bench``: the right answer is two lines, the picture is in the question."""
     for number, line in enumerate(mia_lines(count)):
-        line["coverage"] |= {"image": picture(folder, number, 0), "instruction": f"Question {number}?"}
+        line["coverage"] |= {"image": picture(folder, number, 0), "instruction": f"Question {number}? "}
         yield line | {"input": f"Question {number}?", "filtered_resps": "\n".join(_words(number))}
 
 

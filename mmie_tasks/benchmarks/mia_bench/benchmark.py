@@ -110,10 +110,9 @@ def _logged_sample(question: Segments, line: Line) -> Sample:
     sample = _sample(record)
     if sample is None or len(sample.components) != len(sample.categories):
         raise BadRecord("the components of the instruction are not in this log")
-    instruction = "\n".join(segment.text for segment in question if segment.text)
-    if question == _question(line, record):
-        instruction = log_line.optional_text(record, "instruction") or instruction
-    return replace(sample, instruction=instruction)
+    texts, own_texts = ([s.text for s in segments if s.text] for segments in (question, _question(line, record)))
+    instruction = log_line.optional_text(record, "instruction") if texts == own_texts else ""
+    return replace(sample, instruction=instruction or "\n".join(texts))
 
 
 def _rejudged(record: Record) -> Judged | None:

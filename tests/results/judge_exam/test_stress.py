@@ -13,6 +13,7 @@ import pytest
 from support import stress_runs as planted
 from support.judge_server import JudgeServer, error, judge_server
 from support.logged_runs import milebench_lines, write_run
+from support.mia_judge import prompt_of
 from support.mmie_judge import words
 
 from mmie_tasks.core.errors import MmieTasksError
@@ -140,6 +141,8 @@ def test_where_answers_have_no_images_the_questions_image_is_changed(
     fair = {name: finding for name, finding in FAIR.items() if name not in ("images_shuffled", "images_removed")}
     assert findings(output) == {**fair, **convicted}
     assert effects(output)["images_replaced"]["title"] == "question's images of another sample"
+    prompts = {prompt_of(body) for body in server.asked}
+    assert len(prompts) == 12 * 5  # images change no words: unchanged, other text, reversed, empty, white space
 
 
 def test_the_planted_size_is_inside_the_interval_and_a_larger_limit_asks_only_what_is_missing(
