@@ -129,6 +129,7 @@ def test_what_the_limit_on_images_cuts_is_counted() -> None:
     ("segments", "message"),
     [
         pytest.param([LoggedSegment(image="../x.png", problem="outside")], "bad_image.*outside", id="problem"),
+        pytest.param([LoggedSegment(image="0.png", problem="too_large")], "bad_image.*too_large", id="existing-file"),
         pytest.param([LoggedSegment("a", image="gone.png")], "bad_image: `gone.png`.*no such file", id="gone"),
         pytest.param([LoggedSegment(image="words.json")], "bad_image.*words.json", id="no-image"),
     ],
