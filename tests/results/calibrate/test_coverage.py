@@ -22,7 +22,7 @@ from mmie_tasks.results.calibrate.estimate import (
 STRATA = {"SA": 5005, "PBL": 11_482, "MSR": 3616}
 FULL_MARKS = 6
 LABELS = 100
-DRAWS = 400
+DRAWS = 250
 CORRELATIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
 BIASES = (1.2, -0.8, 0.6, 0.0, -0.5, 0.4, 0.9, -0.3, 0.02, 0.3, -0.2)
 """Of the eleven judges, in points; each has another one in each stratum besides."""
@@ -179,7 +179,7 @@ def test_for_a_larger_population_the_interval_holds_its_mean_and_that_of_the_run
     held: dict[Population, list[float]] = {"run": [], "larger": []}
     for pair in (2, 6, 10):
         truth = made_up_run(pair).truth
-        strata = list(drawn_runs(pair, samples=300, labels=LABELS, draws=DRAWS))
+        strata = list(drawn_runs(pair, samples=300, labels=LABELS, draws=400))
         for population, shares in held.items():
             shares.append(share_held([corrected_mean(s, population).corrected for s in strata], truth))
     assert 93 <= np.mean(held["larger"]) <= 97, held

@@ -197,12 +197,13 @@ def test_on_a_phone_every_tab_and_column_is_reached_and_what_is_hidden_has_a_sha
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_follows_the_system_until_the_button_is_pressed(opened: Open, hostile: Path, scheme: str) -> None:
     page = opened(hostile, "#mmie", charts=True, color_scheme=scheme)
-    draw_all(page)
+    plot = section(page).locator(".plot").first
+    plot.scroll_into_view_if_needed()
+    expect(plot).to_have_attribute("data-drawn", "")
     before = colours(page)
     page.get_by_role("button", name=re.compile("theme$")).click()
     page.wait_for_function("(old) => getComputedStyle(document.body).color !== old", arg=before[0])
-    tick = section(page).locator(".plot .xtick text").first
-    expect(tick).to_have_css("fill", colours(page)[0])
+    expect(plot.locator(".xtick text").first).to_have_css("fill", colours(page)[0])
     assert (luminance(before[0]) < luminance(before[1])) is (scheme == "light")
     assert (luminance(colours(page)[0]) < luminance(colours(page)[1])) is (scheme == "dark")
 
