@@ -21,16 +21,13 @@ from support.mmie_judge import content_of, gives
 Body = dict[str, Any]
 Tokens = list[str]
 
-SIDE = 40
-"""Width and height of a picture, in pixels."""
-
 
 def picture(folder: Path, number: int, position: int) -> str:
     """The picture at a position of the right answer to a question; position 0 is in the question."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{number}-{position}.png"
     if not path.exists():
-        Image.new("RGB", (SIDE, SIDE), (number, position, 9)).save(path)
+        Image.new("RGB", (40, 40), (number, position, 9)).save(path)
     return str(path)
 
 
@@ -70,15 +67,15 @@ def seen(body: Body) -> tuple[int, Tokens]:
 
 
 def _named(content: bytes) -> str:
-    """``<question,position,side>`` of a picture, with ``copy`` if it is none of the original files."""
+    """``<question,position>`` of a picture, with ``copy`` if it is none of the original files."""
     with Image.open(io.BytesIO(content)) as image:
         number, position, _ = image.convert("RGB").getpixel((image.width // 2, image.height // 2))  # type: ignore[misc]
-        return f"<{number},{position},{image.width}{',copy' if image.info.get('Comment') else ''}>"
+        return f"<{number},{position}{',copy' if image.info.get('Comment') else ''}>"
 
 
 def plain(tokens: Tokens) -> Tokens:
     """Without what a fair judge does not care about, and without the question's picture."""
-    named = (re.sub(r"<(\d+,\d+),.*>", r"<\1>", token) for token in tokens)
+    named = (re.sub(r"<(\d+,\d+)(,copy)?>", r"<\1>", token) for token in tokens)
     return [token for token in named if not re.fullmatch(r"<\d+,0>", token)]
 
 
@@ -120,12 +117,6 @@ def brevity(_number: int, tokens: Tokens) -> int:
     return 6 - len(plain(tokens))
 
 
-def small_pictures_are_worse(number: int, tokens: Tokens) -> int:
-    """A fair judge but for two points that pictures of another size cost."""
-    small = any(token.startswith("<") and f",{SIDE}" not in token for token in tokens)
-    return max(0, right_at_their_places(number, tokens) - 2 * small)
-
-
 def copies_are_worse(number: int, tokens: Tokens) -> int:
     """A fair judge but for two points that files cost which are not the original ones."""
     return max(0, right_at_their_places(number, tokens) - 2 * any("copy" in token for token in tokens))
@@ -133,7 +124,7 @@ def copies_are_worse(number: int, tokens: Tokens) -> int:
 
 def right_with_picture(number: int, tokens: Tokens) -> int:
     """For MIA-Bench: as `right_words`, if the question's picture is the right one; else no points."""
-    return right_words(number, tokens) * any(token.startswith(f"<{number},0,") for token in tokens)
+    return right_words(number, tokens) * any(token.startswith(f"<{number},0") for token in tokens)
 
 
 def mmie_judge(points: Callable[[int, Tokens], int]) -> Callable[[Body], str]:
