@@ -203,9 +203,10 @@ class BenchmarkJudge:
             hint = "`cascade=off`, or in its code `BenchmarkJudge(..., full_marks=...)`"
             raise SettingWrong(f"`{self.benchmark}` does not say its full marks, which a cascade needs.", hint=hint)
         count = len(judges)
+        models = [Path(choice.options.get("model", "")).name for choice in chosen.judges]  # of a path, the last part
         names = tuple(
-            f"judge {number} of {count} ({':'.join(filter(None, (choice.name, choice.options.get('model'))))})"
-            for number, choice in enumerate(chosen.judges, start=1)
+            f"judge {number} of {count} ({':'.join(filter(None, (choice.name, model)))})"
+            for number, (choice, model) in enumerate(zip(chosen.judges, models, strict=True), start=1)
         )
         return OpenJudges(judges=judges, names=names, panel=chosen.panel)
 
