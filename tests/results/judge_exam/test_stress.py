@@ -235,6 +235,17 @@ def test_a_broken_image_leaves_its_sample_out_of_the_changes_that_need_it(
     assert not any("no image" in json.dumps(body) for body in server.asked)
 
 
+def test_a_broken_image_of_a_question_is_never_sent(stress: Stress, server: JudgeServer, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", "mia_bench", planted.mia_run(tmp_path / "pictures", 6))
+    (tmp_path / "pictures" / "4-0.png").write_bytes(b"no image")
+    server.says(planted.mia_judge(planted.right_words))
+    output = json.loads(stress(tmp_path / "run", "--json"))
+    assert output["unchanged_without_points"] == {"bad_image": 1}
+    assert {
+        name: one["without_points"] for name, one in effects(json.dumps(output)).items() if one["without_points"]
+    } == {"images_replaced": {"bad_image": 1}}
+
+
 def test_a_change_that_the_judge_cannot_see_does_not_apply(stress: Stress, tmp_path: Path) -> None:
     lines = []
     for line in planted.mmie_run(tmp_path / "pictures", 5):
