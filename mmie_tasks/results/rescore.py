@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import shutil
@@ -9,21 +10,23 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from traceback import walk_tb
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from mmie_tasks.core import __version__
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 from mmie_tasks.core.tables import percent_cell, signed_cell, table
 from mmie_tasks.core.verdict import Scored, Unscored, Verdict, as_row, differ
+from mmie_tasks.judging.panel import Rule
 from mmie_tasks.results.commands import listed_names, open_runs, require_range, result_parser
 from mmie_tasks.runs import log_line
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, Benchmark, Line, LoggedSample, Metric, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun, sample_lines
 from mmie_tasks.runs.metric_values import MetricValue, metric_value, metrics_of
+from mmie_tasks.runs.summary import judge_signatures
 
 _MAX_TEXT = 60  # characters of a reading or detail in a table
 _MAX_NAMES = 5  # samples to name that cannot be rescored for one reason
@@ -52,12 +55,14 @@ class RescoredTask:
         samples: With new verdicts; samples that cannot be rescored are unchanged.
         changes: In the order of the log.
         not_rescored: Ids of samples that cannot be rescored, to the reason.
+        panel_options: Options of a panel that take the place of the logged ones.
     """
 
     task_run: TaskRun
     samples: tuple[LoggedSample, ...]
     changes: tuple[VerdictChange, ...]
     not_rescored: Mapping[str, str]
+    panel_options: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def change_counts(self) -> Counter[ScoreKind]:
@@ -65,12 +70,18 @@ class RescoredTask:
         return Counter(change.score_kind for change in self.changes)
 
 
-def rescore(task_run: TaskRun) -> RescoredTask:
+def rescore(task_run: TaskRun, panel_options: Mapping[str, object] | None = None) -> RescoredTask:
     """Apply the current readers to the replies in a task's log.
+
+    Args:
+        task_run: The task.
+        panel_options: ``rule`` and ``min_valid`` in place of the logged ones, for samples that a panel judged.
 
     Raises:
         AnswersUnusable: The log cannot be read.
+        SettingWrong: A panel cannot have these options.
     """
+    panel_options = panel_options or {}
     before = task_run.by_id
     after: dict[str, LoggedSample] = {}
     not_rescored: dict[str, str] = {}
@@ -78,7 +89,8 @@ def rescore(task_run: TaskRun) -> RescoredTask:
     for logged, line in sample_lines(task_run):
         sample = after[logged.id] = before[logged.id]
         try:
-            verdicts, reason = task_run.benchmark.reread(line), "the log does not hold the reply or answer"
+            current = with_panel_options(line, panel_options)
+            verdicts, reason = task_run.benchmark.reread(current), "the log does not hold the reply or answer"
         except BadRecord as error:
             verdicts, reason = None, str(error)
         if not verdicts:
@@ -93,8 +105,39 @@ def rescore(task_run: TaskRun) -> RescoredTask:
                 verdict[kind] = old
         after[sample.id] = replace(sample, official=verdict["official"], robust=verdict["robust"])
     return RescoredTask(
-        task_run=task_run, samples=tuple(after.values()), changes=tuple(changes), not_rescored=not_rescored
+        task_run=task_run,
+        samples=tuple(after.values()),
+        changes=tuple(changes),
+        not_rescored=not_rescored,
+        panel_options=panel_options,
     )
+
+
+def with_panel_options(line: Line, options: Mapping[str, object]) -> Line:
+    """The line with other options of the panel that judged it; the same line for a single judge.
+
+    Raises:
+        BadRecord: The line is not a scored sample.
+        SettingWrong: The panel cannot have these options.
+    """
+    record = log_line.record_of(line)
+    signature = log_line.optional_text(record, "signature")
+    match = re.match(r"panel:(\w+),min_valid=(\d+)", signature)
+    if not options or match is None:
+        return line
+    rule, min_valid = options.get("rule", match[1]), options.get("min_valid", int(match[2]))
+    if isinstance(min_valid, int) and min_valid > (judges := len(judge_signatures(signature))):
+        hint = f"`--min_valid` with a number from 1 to {judges}"
+        raise SettingWrong(f"`--min_valid {min_valid}` is more than the {judges} judges of the panel.", hint=hint)
+    if "min_valid" in options and ",cascade=on" in signature:
+        hint = "run again on the saved answers with `--judge_args min_valid=N`; cached replies are not requested again"
+        raise SettingWrong(
+            "`--min_valid` cannot be changed for a cascade: it decides which judges are asked.", hint=hint
+        )
+    renewed = {**record, "signature": f"panel:{rule},min_valid={min_valid}{signature[match.end() :]}"}
+    if logged_panel := log_line.mapping(record, "panel"):  # not of an answer that was not judged
+        renewed["panel"] = {**logged_panel, **options}
+    return {**line, "coverage": renewed}
 
 
 def is_changed(before: Verdict, after: Verdict) -> bool:
@@ -173,32 +216,21 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         AnswersUnusable: A run cannot be read.
         SettingWrong: An option is out of range, or the output folder exists.
     """
-    parser = result_parser(
-        "rescore",
-        "Apply the readers of this version to the judge's saved replies, or to answers that are "
-        "scored by rule, and print the changes. Makes no judge calls.",
-        reading=False,
-        top=20,
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="",
-        metavar="FOLDER",
-        help="a new folder for the logs with the new verdicts, for the other commands. The record "
-        "under `coverage` is updated and marked `rescored`; the rows of single metrics, from which "
-        "the runner computed its table, are left out; default: none",
-    )
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
     require_range("--top", options.top, 0, None, hint="0 lists no sample")
+    panel_options = _panel_options(options)
     folder = Path(options.output).expanduser() if options.output else None
     if folder is not None:
         require_new(folder)
     runs: list[tuple[Run, Sequence[RescoredTask]]] = []
     is_complete = True
     for opened in open_runs(options.runs, listed_names(options.tasks)):
+        samples = (sample for task_run in opened.tasks.values() for sample in task_run.samples)
+        if panel_options and not any(sample.members for sample in samples):
+            hint = "leave `--rule` and `--min_valid` out"
+            raise SettingWrong(f"`{opened.name}` has no sample that several judges scored.", hint=hint)
         tasks = [
-            _attempt(rescore, f"{opened.name}: {task} is not rescored", task_run)
+            _attempt(rescore, f"{opened.name}: {task} is not rescored", task_run, panel_options)
             for task, task_run in opened.tasks.items()
         ]
         is_complete &= None not in tasks
@@ -214,6 +246,36 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int: 
         return output
     sys.stdout.write(f"{output}\n")
     return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = result_parser(
+        "rescore",
+        "Apply the readers of this version to the judge's saved replies, or to answers that are "
+        "scored by rule, and print the changes. Makes no judge calls.",
+        reading=False,
+        top=20,
+    )
+    parser.add_argument("--rule", choices=get_args(Rule), help="of several judges; default: the logged one")
+    help_text = "the fewest of several judges with points; default: the logged number"
+    parser.add_argument("--min_valid", type=int, metavar="N", help=help_text)
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="",
+        metavar="FOLDER",
+        help="a new folder for the logs with the new verdicts, for the other commands. The record "
+        "under `coverage` is updated and marked `rescored`; the rows of single metrics, from which "
+        "the runner computed its table, are left out; default: none",
+    )
+    return parser
+
+
+def _panel_options(options: argparse.Namespace) -> dict[str, object]:
+    if options.min_valid is not None:
+        require_range("--min_valid", options.min_valid, 1, None, hint="from 1 to the number of judges")
+    named = {"rule": options.rule, "min_valid": options.min_valid}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def as_json(run: Run, rescored: RescoredTask) -> dict[str, object]:
@@ -386,7 +448,8 @@ def _write_log(rescored: RescoredTask, path: Path) -> Path:
         for sample, line in sample_lines(rescored.task_run):
             rewritten = line
             if sample.id not in rescored.not_rescored:
-                record = _new_record(rescored.task_run.benchmark, line)
+                current = with_panel_options(line, rescored.panel_options)
+                record = _new_record(rescored.task_run.benchmark, current)
                 if isinstance(signature := record.get("signature"), str):
                     record["signature"] = re.sub(r"\|pkg:[^|]*", f"|pkg:{__version__}", signature)
                 record["rescored"] = {"pkg": __version__, "changed": after[sample.id] != sample}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
+from support.panels import NOT_JUDGED, judged, mmie_line
 
 from mmie_tasks import __version__
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
@@ -286,3 +287,50 @@ def test_a_bug_in_one_packages_records_costs_only_its_own_log(rescore_with_odd_p
     assert ended.stdout.count("12 samples, 12 rescored") == 2
     (log,) = (tmp_path / "new").rglob("*.jsonl")
     assert "mmie" in log.name
+
+
+def write_panel_run(folder, cascade=""):
+    lines = [mmie_line(judged(4, 5, 6), "SA-1"), mmie_line(judged(1, None, 4), "SA-2"), mmie_line(NOT_JUDGED, "SA-3")]
+    for line in lines:
+        signature = line["coverage"]["signature"]
+        line["coverage"]["signature"] = signature.replace("min_valid=2", f"min_valid=2{cascade}")
+    write_run(folder, "mmie", lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "signature"),
+    [
+        pytest.param(["--rule", "majority"], [5, 2.5], "panel:majority,min_valid=2", id="rule"),
+        pytest.param(["--min_valid", "3"], [5, "unavailable"], "panel:mean,min_valid=3", id="min-valid"),
+    ],
+)
+def test_another_rule_is_applied_to_the_saved_replies_of_several_judges(tmp_path, options, expected, signature):
+    write_panel_run(tmp_path / "run")
+    rescore(tmp_path / "run", *options, "-o", tmp_path / "new")
+    task_run = open_run(str(tmp_path / "new")).tasks["mmie"]
+    official = [sample.official for sample in task_run.samples]
+    assert [getattr(verdict, "points", getattr(verdict, "reason", None)) for verdict in official] == [
+        *expected,
+        "no_answer",
+    ]
+    assert [logged.split("|")[0] for logged in task_run.signatures] == [signature]
+
+
+@pytest.mark.parametrize(
+    ("options", "cascade", "message"),
+    [
+        pytest.param(["--min_valid", "4"], "", "more than the 3 judges", id="too-many"),
+        pytest.param(["--min_valid", "0"], "", "--min_valid", id="none"),
+        pytest.param(["--min_valid", "1"], ",cascade=on,max_entropy_bits=1,max_spread=20", "cascade", id="cascade"),
+    ],
+)
+def test_options_that_the_panel_cannot_have_are_errors(tmp_path, options, cascade, message):
+    write_panel_run(tmp_path, cascade)
+    with pytest.raises(SettingWrong, match=message):
+        rescore(tmp_path, *options)
+
+
+def test_a_run_of_a_single_judge_has_no_rule(tmp_path):
+    write_run(tmp_path, "mmie", LINES["mmie"])
+    with pytest.raises(SettingWrong, match="no sample that several judges scored"):
+        rescore(tmp_path, "--rule", "median")

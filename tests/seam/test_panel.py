@@ -108,7 +108,9 @@ def test_the_end_of_the_run_and_the_results_file_count_the_failures_of_each_judg
     assert message["usage"]["by_source"]["judge"]["n_api_calls"] == 14
 
 
-def test_another_rule_sends_only_the_requests_that_have_no_reply(panel_run: PanelRun) -> None:
+def test_another_rule_sends_only_the_requests_that_have_no_reply_and_none_on_the_saved_replies(
+    panel_run: PanelRun,
+) -> None:
     before = len(panel_run.server)
     result = evaluate_panel(panel_run.workplace, panel_run.server, "median", "median")
     assert points_of(lines_of(panel_run, "median")) == [3, None, 6, 3.5, 4, 6], result.output
@@ -119,6 +121,15 @@ def test_another_rule_sends_only_the_requests_that_have_no_reply(panel_run: Pane
     assert "median,min_valid=2" in compared.output, compared.output
     raters = panel_run.workplace.run("mmie-tasks", "agreement", "out", "median").output
     assert "answers.json by panel of strict, generous, flaky (median)" in raters, raters
+    before = len(panel_run.server)
+    rescored = panel_run.workplace.run(
+        "mmie-tasks", "rescore", "out", "--rule", "median", "-o", "as_median", **SETTINGS
+    )
+    assert len(panel_run.server) == before, rescored.output
+    for line, other in zip(lines_of(panel_run, "as_median"), lines_of(panel_run, "median"), strict=True):
+        for name in ("official", "robust", "signature"):
+            assert line["coverage"][name] == other["coverage"][name]
+        assert line["coverage"]["panel"]["rule"] == "median"
 
 
 def test_replies_that_are_read_again_give_the_same_numbers(panel_run: PanelRun) -> None:
