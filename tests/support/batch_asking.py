@@ -5,33 +5,27 @@ Only the tests about giving up shorten the patience: a busy machine may stall.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+from loguru import logger
 
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import Judge, JudgeRequest, Outcome
 from mmie_tasks.judges.openai.batch import BatchJudge
 from mmie_tasks.judges.openai.batch_store import BatchPace, Limits
 from mmie_tasks.judges.openai.settings import Settings
+from support.hub_server import FORKS
 from support.judge_asking import settings_of
 
 KEY = "thisisnotarealkey"  # not in the form of a key, so that only its value can be redacted
 MODEL = "gpt-4o-2024-11-20"
-
-# A process that sends its arguments as requests and prints the outcomes.
-PROGRAM = """
-import json, sys
-from support.batch_asking import Asking
-from pathlib import Path
-url, folder, *texts = sys.argv[1:]
-print(json.dumps(Asking(url, Path(folder)).texts(*texts)), flush=True)
-"""
 
 
 def fast(**more: Any) -> BatchPace:
@@ -82,36 +76,54 @@ class Asking:
         return [path.suffix for path in sorted(self.folder.rglob("*")) if path.suffix]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A process that sends requests; the lines of its log and then their texts come through a pipe."""
+
+    process: BaseProcess
+    messages: Connection
+
+
 @dataclass
 class SeparateProcesses:
-    """Sends requests in separate processes."""
+    """Sends requests in separate processes, forks of one that has imported the client."""
 
     asking: Asking
 
-    def start(self, *texts: str) -> subprocess.Popen[str]:
-        tests = Path(__file__).parents[1]
-        command = [sys.executable, "-c", PROGRAM, self.asking.url, str(self.asking.folder), *texts]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, cwd=tests, **pipes)
+    def start(self, *texts: str) -> Sending:
+        received, sent = FORKS.Pipe(duplex=False)
+        process = FORKS.Process(target=_send, args=(sent, self.asking, texts))
+        process.start()
+        sent.close()
+        return Sending(process=process, messages=received)
 
-    def result(self, process: subprocess.Popen[str]) -> list[str]:
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
-        return json.loads(out)
+    def result(self, sending: Sending) -> list[str]:
+        while isinstance(texts := sending.messages.recv(), str):
+            pass  # a line of the log
+        sending.process.join(timeout=300)
+        return texts
 
     def killed(self, *texts: str, when: Callable[[], bool]) -> None:
         """Start a process, and kill it without warning as soon as a condition holds."""
-        process = self.start(*texts)
-        watch(process, when)
-        process.kill()
-        process.communicate(timeout=300)
+        sending = self.start(*texts)
+        watch(sending, when)
+        sending.process.kill()
+        sending.process.join(timeout=300)
+        assert sending.process.exitcode == -signal.SIGKILL
 
 
-def watch(process: subprocess.Popen[str], until: Callable[[], bool]) -> None:
+def _send(messages: Connection, asking: Asking, texts: Sequence[str]) -> None:
+    """What a separate process does: it passes on the lines it logs, and at the end the texts."""
+    logger.remove()
+    logger.add(lambda line: messages.send(str(line)))
+    messages.send(asking.texts(*texts))
+
+
+def watch(sending: Sending, until: Callable[[], bool]) -> None:
     """Return as soon as a condition holds, while the process runs."""
     deadline = time.monotonic() + 300
     while not until():
-        assert process.poll() is None, process.communicate()
+        assert sending.process.is_alive()
         assert time.monotonic() < deadline
         time.sleep(0.005)
 

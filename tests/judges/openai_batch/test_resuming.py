@@ -123,7 +123,7 @@ def test_two_processes_with_the_same_requests_share_a_batch(server, processes):
     first = processes.start("a", "b")
     assert uploading.wait(timeout=300)
     second = processes.start("b", "a")
-    assert "Another process is submitting a batch" in second.stderr.readline()
+    assert "Another process is submitting a batch" in second.messages.recv()
     go_on.set()
     watch(second, until=lambda: len(server.callers.get("retrieve", ())) == 2)
     server.batches["batch_1"]["_polls"] = 0
