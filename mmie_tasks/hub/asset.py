@@ -6,13 +6,16 @@ loop over them: ``doctor`` reports whether each is here, ``prefetch`` downloads 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from mmie_tasks.core.errors import DataMissing
+from mmie_tasks.core.errors import DataBroken, DataMissing
+from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.download import HubFile, arrived_bytes, locate
 
@@ -188,6 +191,47 @@ def read_data_file(path: Path, hint: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DataMissing(f"`{path}` cannot be read: {error.strerror}.", hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFile:
+    """A parsed data file.
+
+    Attributes:
+        value: Its content.
+        digest: ``sha256:`` and 12 hex digits, the revision of a local file.
+    """
+
+    value: object
+    digest: str
+
+
+def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
+    """Read a data file of a benchmark: JSON in UTF-8, which may begin with a byte order mark.
+
+    Several values, one per line (JSON Lines), are a list.
+
+    Args:
+        path: The file.
+        layout: The hint where it cannot be read.
+        repair: The hint where it is not JSON.
+
+    Raises:
+        DataMissing: It cannot be read.
+        DataBroken: It is not JSON.
+    """
+    content = read_data_file(path, layout)
+    try:
+        text = content.decode("utf-8-sig")
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                raise
+            value = [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
+        raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=repair) from error
+    return JsonFile(value=value, digest=f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
 
 
 def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> DownloadPlan:

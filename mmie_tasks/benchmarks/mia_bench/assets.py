@@ -1,7 +1,7 @@
 """Where MIA-Bench's files come from: a local folder, or the Hub in the same layout.
 
-The dataset on the Hub is a table with the images inside. `datasets` loads it once, and it is
-written as files below `mmie_tasks.core.paths.cache_dir`::
+The dataset on the Hub is a table with the images inside. It is downloaded into the Hub's own cache, and
+written once as files below `mmie_tasks.core.paths.cache_dir`::
 
     mia_bench/<commit>/instruction_benchmark_all.json, images/000.jpg, ...
     mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.revisions`
@@ -11,37 +11,25 @@ Images are the bytes from the Hub, never re-encoded, because the judge is shown 
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import unquote
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
+from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, installed_asset
-from mmie_tasks.hub.download import (
-    DISK_FULL,
-    Explanation,
-    HubFile,
-    download_errors,
-    download_failure,
-    explain,
-    http_status,
-    without_urls,
-)
-from mmie_tasks.hub.images import inside
-from mmie_tasks.hub.revisions import HubDataset, HubFolder, is_commit
-
-if TYPE_CHECKING:
-    import datasets
+from mmie_tasks.hub.download import HubFile, download_errors, download_failure
+from mmie_tasks.hub.images import image_suffix, inside
+from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 REPO = "lmms-lab-encoder/MIA-Bench"  # the one that the runner's own task loads
 ANNOTATION = "instruction_benchmark_all.json"
@@ -56,7 +44,7 @@ _DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION"
 _ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
 _PAGE = f"https://huggingface.co/datasets/{REPO}"
 _FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
-_FORMAT_EXTENSIONS = {"JPEG": "jpg", "MPO": "jpg"}  # MPO, written by cameras, begins as a JPEG
+_TABLES = "*test*.parquet"  # the split `test`
 _LISTING_TIMEOUT_S = 10.0
 
 # Images
@@ -121,15 +109,6 @@ def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path |
             f"`{finder.images}`, so they will have no score. hint: name them {NUMBERED}"
         )
     return paths
-
-
-def numbered(row: int, extension: str) -> str:
-    """The file name that identifies a row.
-
-    >>> numbered(7, "jpg")
-    'images/007.jpg'
-    """
-    return f"images/{row:03d}.{extension}"
 
 
 def _is_file(path: Path) -> bool:
@@ -220,8 +199,8 @@ def _has_extension(name: str) -> bool:
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """The folder with annotation and images, downloaded and written first if necessary.
 
-    If the Hub does not answer, the cache of `datasets` is used. ``HF_ENDPOINT``, ``HF_HOME``,
-    ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by the libraries themselves.
+    If the Hub does not answer, its cache is used, into which the runner's own task downloads the same table.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
 
     Args:
         environment: Read: ``MIA_BENCH_REVISION`` (branch, tag or commit; by default ``main``), and
@@ -232,75 +211,70 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         DataBroken: The dataset on the Hub is not MIA-Bench.
         SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
     """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
     if cached := _DATASET.cached(environment):
         return cached
-    return _DATASET.stored(_download(_DATASET.revision(environment), _DATASET.root(environment)), environment)
-
-
-def _download(revision: str, root: Path) -> str:
-    """Load the table and write its files, unless another process has; returns the commit."""
-    import datasets
-
+    revision, root = _DATASET.revision(environment), _DATASET.root(environment)
     try:
-        # With the scheme, because a folder of that name in the working directory would be used.
-        builder = datasets.load_dataset_builder(f"hf://datasets/{REPO}", revision=revision)
-        commit = _commit(builder, revision)
+        snapshot = Path(snapshot_download(REPO, repo_type="dataset", revision=revision, allow_patterns=_TABLES))
+        folder = root / snapshot.name  # the commit
         root.mkdir(parents=True, exist_ok=True)
-        with file_lock(root / f"{commit}.lock", "downloading MIA-Bench"):
-            if not (root / commit).is_dir():
-                builder.download_and_prepare()
-                _write_folder(builder.as_dataset(split="test"), root / commit)
-    except (*download_errors(), datasets.exceptions.DatasetsError, ValueError) as error:
-        raise _download_failure(revision, error) from error
-    return commit
+        with file_lock(root / f"{folder.name}.lock", "downloading MIA-Bench"):
+            if not folder.is_dir():
+                _write_folder(sorted(path for path in snapshot.rglob("*") if fnmatch(str(path), _TABLES)), folder)
+    except download_errors() as error:
+        cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None
+        raise download_failure(_table(revision), cause or error) from error
+    return _DATASET.stored(folder.name, environment)
 
 
-def _commit(builder: datasets.DatasetBuilder, revision: str) -> str:
-    """The commit that was loaded; `datasets` logs if it took it from its cache."""
-    commit = str(builder.hash)
-    if not is_commit(commit):
-        raise DataBroken(f"The server's answer for `{REPO}` has no valid commit: {commit!r}.", hint=_ALTERNATIVE)
-    if builder.name == "cache" and revision not in ("main", commit):
-        raise DataMissing(
-            f"`{REPO}` at `{revision}` could not be downloaded: the Hub did not answer, and the "
-            f"cache of `datasets` has commit {commit}.",
-            hint=f"connect, unset `MIA_BENCH_REVISION` to use that commit, or {_ALTERNATIVE}",
-        )
-    return commit
+def _table(revision: str) -> HubFile:
+    return HubFile(repo=REPO, filename=_TABLES, revision=revision, alternative=_ALTERNATIVE)
 
 
-def _write_folder(rows: datasets.Dataset, folder: Path) -> None:
+def _write_folder(tables: Sequence[Path], folder: Path) -> None:
     """Write annotation and images beside `folder`, and rename the result when it is complete."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
     (unfinished / "images").mkdir(parents=True)
-    annotation = list(_write_images(rows, unfinished))
+    annotation = [_written(row, fields, unfinished) for row, fields in enumerate(_table_rows(tables))]
     (unfinished / ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(folder)
     logger.info(f"MIA-Bench: {len(annotation)} samples written to `{folder}`.")
 
 
-def _write_images(rows: datasets.Dataset, folder: Path) -> Iterator[dict[str, object]]:
-    """Write every row's image; yields the rows with the file names in place of the images."""
-    import datasets
-    from PIL import Image
+def _table_rows(tables: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    import pyarrow.parquet  # type: ignore[import-untyped]
 
-    if absent := [name for name in ("image", *_FIELDS) if name not in rows.column_names]:
-        raise _other_dataset(f"no column {', '.join(absent)}")
-    if len(rows) > MAX_ROWS:
-        raise _other_dataset(f"{len(rows):,} rows")
-    for row, fields in enumerate(rows.cast_column("image", datasets.Image(decode=False))):
-        content = (fields["image"] or {}).get("bytes") or b""
-        if not 0 < len(content) <= MAX_IMAGE_BYTES:
-            raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")
-        try:  # whether the image can be decoded is checked later
-            with Image.open(io.BytesIO(content)) as image:
-                image_format = str(image.format)
-        except (OSError, SyntaxError, ValueError):
-            image_format = "bin"
-        name = numbered(row, _FORMAT_EXTENSIONS.get(image_format, image_format.lower()))
-        (folder / name).write_bytes(content)
-        yield {"image": name, **{field: fields[field] for field in _FIELDS}}
+    if not tables:
+        raise _other_dataset(f"no file {_TABLES}")
+    columns = ["image", *_FIELDS]
+    try:
+        for path in tables:
+            with pyarrow.parquet.ParquetFile(path) as table:
+                if absent := [name for name in columns if name not in table.schema_arrow.names]:
+                    raise _other_dataset(f"no column {', '.join(absent)}")
+                for batch in table.iter_batches(batch_size=16, columns=columns):
+                    yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        hint = f"delete it and run again, or {_ALTERNATIVE}"
+        raise DataBroken(f"`{path}` of `{REPO}` cannot be read: {error}.", hint=hint) from error
+
+
+def _written(row: int, fields: Mapping[str, Any], folder: Path) -> Mapping[str, object]:
+    """Write a row's image; returns the row with the file's name in place of the image."""
+    content = (fields["image"] or {}).get("bytes") or b""
+    if row >= MAX_ROWS:
+        raise _other_dataset(f"more than {MAX_ROWS:,} rows")
+    if not 0 < len(content) <= MAX_IMAGE_BYTES:
+        raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")
+    name = f"images/{row:03d}{image_suffix(content) or '.bin'}"  # whether it can be decoded is checked later
+    (folder / name).write_bytes(content)
+    return {"image": name, **{field: fields[field] for field in _FIELDS}}
 
 
 def _other_dataset(difference: str) -> DataBroken:
@@ -308,47 +282,6 @@ def _other_dataset(difference: str) -> DataBroken:
         f"The dataset `{REPO}` on the Hub is no longer MIA-Bench as published: {difference}.",
         hint=f"set `MIA_BENCH_REVISION` to an older commit of {_PAGE}/commits, or {_ALTERNATIVE}",
     )
-
-
-def _download_failure(revision: str, error: BaseException) -> MmieTasksError:
-    from datasets.exceptions import DatasetBuildError
-
-    name = f"`{REPO}` at `{revision}`"
-    causes = [error]
-    while cause := causes[-1].__cause__ or causes[-1].__context__:
-        causes.append(cause)
-    if any(isinstance(cause, OSError) and cause.errno in DISK_FULL for cause in causes):
-        hint = "free some space, or set `HF_HOME` and `MMIE_TASKS_CACHE` to folders on another disk"
-        return DataMissing(f"{name} could not be downloaded: the disk is full.", hint=hint)
-    if isinstance(error, (DatasetBuildError, ValueError)):
-        hint = f"delete it in the caches below `HF_HOME` and run again, or {_ALTERNATIVE}"
-        return DataBroken(f"{name} cannot be read: {without_urls(error.__cause__ or error)}", hint=hint)
-    why = _explain(revision, causes)
-    return DataMissing(f"{name} could not be downloaded: {why.reason}.", hint=f"{why.hint}, or {_ALTERNATIVE}")
-
-
-def _explain(revision: str, causes: Sequence[BaseException]) -> Explanation:
-    """Why `datasets` could not download; it hides most refusals of the Hub behind errors of its own."""
-    from datasets.exceptions import DatasetNotFoundError
-    from huggingface_hub import constants
-
-    hint = "connect, or copy the caches (`HF_HOME`) from a machine that has it"
-    match causes[0]:
-        case DatasetNotFoundError() if revision != "main":
-            reason = "there is no such revision, or no access for this account"
-            hint = f"set `MIA_BENCH_REVISION` to one of {_PAGE}/commits"
-        case DatasetNotFoundError():
-            reason = "there is no such dataset, or no access for this account"
-            hint = f"open {_PAGE} and accept its terms, if any, then `hf auth login`"
-        case PermissionError(filename=str(path)):
-            reason, hint = f"`{path}` cannot be written", "make it writable, or set `HF_HOME` or `MMIE_TASKS_CACHE`"
-        case _ if refusals := [cause for cause in causes if http_status(cause) is not None]:
-            return explain(refusals[0], repo=REPO, revision=revision)
-        case _ if constants.HF_HUB_OFFLINE:
-            reason = "it is not in the caches, and downloads are switched off (`HF_HUB_OFFLINE`)"
-        case _:
-            reason = "it is not in the caches, and the Hub cannot be reached"
-    return Explanation(reason=reason, hint=hint)
 
 
 # Assets
@@ -386,15 +319,13 @@ def _plan(environment: Mapping[str, str]) -> DownloadPlan:
     try:
         info = HfApi().dataset_info(REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S)
     except download_errors() as error:
-        table = HubFile(repo=REPO, filename="the table", revision=revision, alternative=_ALTERNATIVE)
-        raise download_failure(table, error) from error
-    files = [file for file in info.siblings or [] if file.rfilename.endswith(".parquet")]
+        raise download_failure(_table(revision), error) from error
+    files = [file for file in info.siblings or [] if fnmatch(file.rfilename, _TABLES)]
     size_bytes = sum(file.size or 0 for file in files)
-    # `datasets` stores the file and a table of its own; ours are the images as files.
     return DownloadPlan(
         source=f"{REPO}@{info.sha or revision}",
         file_bytes=tuple(file.size for file in files),
-        disk_bytes={cache_dir(environment).absolute(): size_bytes, hub_cache(): 2 * size_bytes},
+        disk_bytes={cache_dir(environment).absolute(): size_bytes, hub_cache(): size_bytes},
     )
 
 

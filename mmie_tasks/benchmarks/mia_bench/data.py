@@ -15,8 +15,7 @@ from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.core.files import json_problem
-from mmie_tasks.hub.asset import read_data_file
+from mmie_tasks.hub.asset import read_json_file
 from mmie_tasks.hub.images import inside
 
 if TYPE_CHECKING:
@@ -72,14 +71,13 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         folder, revision = fetched.folder, fetched.revision
-    content = read_data_file(folder / ANNOTATION, _LAYOUT)
-    entries = _entries(folder / ANNOTATION, content, odd_rows)
+    file = read_json_file(folder / ANNOTATION, layout=_LAYOUT, repair=_REPAIR)
+    entries = _entries(folder / ANNOTATION, file.value, odd_rows)
     odd_rows.log()
     paths = image_paths(folder, {int(entry.sample.id): entry.image for entry in entries})
     if len(entries) == 400 and words_digest([e.sample for e in entries]) != OFFICIAL_WORDS:
         logger.info("MIA-Bench: instructions or components of these 400 rows differ from those of the official file.")
-    data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    data += odd_rows.suffix
+    data = f"{revision or file.digest}{odd_rows.suffix}"
     rows = [_row(entry, paths[int(entry.sample.id)], data) for entry in entries]
     text, whole_number = datasets.Value("string"), datasets.Value("int32")
     features = dict.fromkeys(_TEXTS, text)
@@ -102,15 +100,11 @@ def _local_folder(root: Path) -> Path:
     return root
 
 
-def _entries(path: Path, content: bytes, odd_rows: OddRows) -> list[_Entry]:
-    try:
-        whole = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise DataBroken(f"`{path}`: not JSON ({json_problem(error)}).", hint=_REPAIR) from error
-    if not isinstance(whole, list) or not whole:
+def _entries(path: Path, value: object, odd_rows: OddRows) -> list[_Entry]:
+    if not isinstance(value, list) or not value:
         raise DataBroken(f"`{path}`: not a list with rows in it.", hint=_REPAIR)
     entries = []
-    for row, fields in enumerate(whole):
+    for row, fields in enumerate(value):
         try:
             entries.append(_entry(row, fields, path.parent))
         except BadSample as error:  # noqa: PERF203 - the other rows are read

@@ -14,8 +14,6 @@ Only the archives that contain the needed datasets are downloaded.
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +23,9 @@ from typing import cast
 
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, VARIANTS, Variant, has_variant
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
-from mmie_tasks.core.files import json_problem
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.archives import unpack_once
-from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, local_asset, plan_file
+from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, JsonFile, local_asset, plan_file, read_json_file
 from mmie_tasks.hub.download import HubFile, install
 from mmie_tasks.hub.revisions import CommitNote, HubFolder, revision_setting
 
@@ -237,8 +234,7 @@ def annotation(dataset: str, environment: Mapping[str, str], *, adversarial: boo
     files = (file for file in sorted(folder.glob("*.json")) if _letters(file.stem) == _letters(stem))
     if (path := next(files, None)) is None:
         raise DataMissing(f"`{folder}` contains no `{stem}.json`.", hint=_LAYOUT)
-    content = path.read_bytes()
-    return _parse_annotation(path, content, commit or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}")
+    return _checked_annotation(path, read_json_file(path, layout=_LAYOUT, repair=REPAIR), commit)
 
 
 def _local_folder(root: Path, dataset: str) -> Path:
@@ -256,13 +252,9 @@ def _broken(path: Path, problem: str) -> MmieTasksError:
     return DataBroken(f"`{path}`: {problem}.", hint=REPAIR)
 
 
-def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
-    try:
-        document = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
-        raise _broken(path, f"not JSON ({json_problem(error)})") from error
-    meta = document.get("meta_data") if isinstance(document, dict) else None
-    entries = document.get("data") if isinstance(document, dict) else None
+def _checked_annotation(path: Path, file: JsonFile, commit: str) -> Annotation:
+    fields = file.value if isinstance(file.value, dict) else {}
+    meta, entries = fields.get("meta_data"), fields.get("data")
     if not isinstance(meta, dict) or not isinstance(entries, list):
         raise _broken(path, "no `meta_data` object and `data` list in it")
     instructions = meta.get("task_instruction")
@@ -273,7 +265,7 @@ def _parse_annotation(path: Path, content: bytes, revision: str) -> Annotation:
         question_type=str(meta.get("question_type")),
         instructions=cast("list[str]", instructions),
         entries=entries,
-        revision=revision,
+        revision=commit or file.digest,
     )
 
 

@@ -11,12 +11,11 @@ Below `mmie_tasks.core.paths.cache_dir` a download leaves::
 from __future__ import annotations
 
 import errno
-import json
 import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +34,6 @@ LAYOUT = (
     f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
 )
 _EXAMPLE = "overview.json"  # of the same repository
-_SPACE = re.compile(r"[ \t\r\n]*")
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
@@ -59,46 +57,6 @@ def local_file(path: Path) -> Path:
     if (file.parent / _EXAMPLE).is_file():
         message += f" `{_EXAMPLE}` shows the form with a few rows, and is not the benchmark."
     raise DataMissing(message, hint=LAYOUT)
-
-
-def json_rows(text: str) -> Iterator[object]:
-    r"""The elements of a JSON list, or the objects of a JSONL text, parsed one at a time.
-
-    As Python objects, all elements of a file of 400 MB would take gigabytes at once.
-
-    Raises:
-        ValueError: Not JSON.
-        RecursionError: Nested too deeply.
-
-    >>> list(json_rows('[{"id": 1}, 2]')), list(json_rows('{"id": 1}\n{"id": 2}\n'))
-    ([{'id': 1}, 2], [{'id': 1}, {'id': 2}])
-    """
-    parse = json.JSONDecoder().raw_decode
-    position = _skip_space(text, 0)
-    if not text.startswith("[", position):
-        while position < len(text):
-            row, position = parse(text, position)
-            yield row
-            position = _skip_space(text, position)
-        return
-    position = _skip_space(text, position + 1)
-    separator = "]" if text.startswith("]", position) else ","
-    position += separator == "]"
-    while separator == ",":
-        row, position = parse(text, _skip_space(text, position))
-        yield row
-        position = _skip_space(text, position)
-        separator = text[position : position + 1]
-        if separator not in (",", "]"):
-            raise json.JSONDecodeError("neither a comma nor the end of the list", text, position)
-        position += 1
-    if _skip_space(text, position) < len(text):
-        raise json.JSONDecodeError("more text behind the end of the list", text, position)
-
-
-def _skip_space(text: str, position: int) -> int:
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
 
 
 # Images

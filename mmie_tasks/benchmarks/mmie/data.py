@@ -16,20 +16,11 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 
 from mmie_tasks.answers.segments import replace_surrogates
-from mmie_tasks.benchmarks.mmie.assets import (
-    ANNOTATION,
-    LAYOUT,
-    files_in,
-    hub_folder,
-    image_paths,
-    json_rows,
-    local_file,
-)
+from mmie_tasks.benchmarks.mmie.assets import ANNOTATION, LAYOUT, files_in, hub_folder, image_paths, local_file
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.files import json_problem
-from mmie_tasks.hub.asset import read_data_file
+from mmie_tasks.hub.asset import read_json_file
 
 if TYPE_CHECKING:
     import datasets
@@ -321,8 +312,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     else:
         fetched = hub_folder(environment)
         path, revision = fetched.folder / ANNOTATION, fetched.revision
-    content = read_data_file(path, LAYOUT)
-    rows = _parsed(path, content, odd_rows)
+    file = read_json_file(path, layout=LAYOUT, repair=_REPAIR)
+    rows = _checked(path, file.value, odd_rows)
     references = (image for row in rows for _, image in _images(row))
     paths = image_paths(path.parent, references, hub=bool(revision))
     rows = _without_outside_images(rows, paths, path, odd_rows)
@@ -331,8 +322,8 @@ def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
         raise _broken(path, "no rows in it")
     odd_rows.log()
     _count(rows, revision)
-    data = revision or f"sha256:{hashlib.sha256(content).hexdigest()[:12]}"
-    return _dataset(_selected(rows, selection, path), paths, f"{data}{odd_rows.suffix}")
+    data = f"{revision or file.digest}{odd_rows.suffix}"
+    return _dataset(_selected(rows, selection, path), paths, data)
 
 
 def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -380,16 +371,15 @@ def _broken(path: Path, problem: str) -> DataBroken:
     return DataBroken(f"`{path}`: {problem}.", hint=_REPAIR)
 
 
-def _parsed(path: Path, content: bytes, odd_rows: OddRows) -> list[DataRow]:
+def _checked(path: Path, value: object, odd_rows: OddRows) -> list[DataRow]:
     def leave_out(number: int, problem: str) -> None:
         odd_rows.add(path, number, problem)
 
+    rows = value if isinstance(value, list) else [value]  # a file of JSON Lines with a single one
     try:
-        return read_rows(json_rows(content.decode("utf-8-sig")), None if odd_rows.stop else leave_out)
+        return read_rows(rows, None if odd_rows.stop else leave_out)
     except BadSample as error:
         raise _broken(path, str(error)) from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested without end
-        raise _broken(path, f"not JSON ({json_problem(error)})") from error
 
 
 def _count(rows: Sequence[DataRow], revision: str) -> None:

@@ -85,7 +85,7 @@ def test_the_data_file_may_be_written_in_many_ways(write, tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        pytest.param(b"", "no rows in it", id="empty"),
+        pytest.param(b"", "not JSON (line 1, column 1)", id="empty"),
         pytest.param(b" [ ] ", "no rows in it", id="empty list"),
         pytest.param(b"<html>", "not JSON (line 1, column 1)", id="a web page"),
         pytest.param(b"[,]", "not JSON", id="only a comma"),
