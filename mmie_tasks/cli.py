@@ -51,7 +51,7 @@ RESULT_COMMANDS: Mapping[str, Command] = {
 SETUP_COMMANDS: Mapping[str, Command] = {
     "doctor": Command("cli:_doctor", "check whether a run can start: packages, model, disk, data, prompts, judges"),
     "prefetch": Command("cli:_prefetch", "download data, prompts and judges, for machines without internet"),
-    "judge-exam": Command("results.judge_exam.command:run", "how far to trust a judge: agreement with people, changed answers"),
+    "judge-exam": Command("results.judge_exam.command:run", "grade a judge by people's verdicts, or stress-test it"),
     "cache": Command("judges.cache_command:run", "the cache of judge replies: statistics, export, import, prune"),
     "path": Command("cli:_path", "print the folder of our task files, for `--include_path`"),
 }
