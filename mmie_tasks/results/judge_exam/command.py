@@ -17,7 +17,7 @@ from mmie_tasks.core.tables import counted, listed, percent_cell, short_name, ta
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.choice import with_judge_args
-from mmie_tasks.judges.registry import JudgeChoice, parse_choice
+from mmie_tasks.judges.registry import PANEL, JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
 from mmie_tasks.results.judge_exam import mmrb2, opening
@@ -66,6 +66,8 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str | int:
         return _printed(exam, is_json=options.json)
     text = with_judge_args(options.judge, options.judge_args) if options.judge_args else options.judge
     choice = parse_choice(text, "`judge-exam`")
+    if choice.name == PANEL:
+        raise SettingWrong("`judge-exam` grades one judge, not a panel.", hint="grade its judges one by one")
     shared = shared_judge(choice, environment)
     if not options.stress and options.set == "opening" and folder is None:
         raise SettingWrong("OpenING's answers are read from a local folder only.", hint=_FOLDER_HINT)

@@ -258,6 +258,7 @@ NOBODY = ("--method", "nobody", "--folder", "VERDICTS")
         pytest.param([], "got no judge", id="no-judge"),
         pytest.param(["openai:m", "--verdicts", "x.json"], "got both a judge and `--verdicts`", id="both"),
         pytest.param(["nobody"], "There is no judge `nobody`", id="unknown-judge"),
+        pytest.param(["panel:1.name=openai,2.name=replay"], "one judge, not a panel", id="panel"),
         pytest.param(["openai:m", "--judge_args", "temprature=1"], "no option `temprature`", id="unknown-option"),
         pytest.param(["openai:m", "--limit", "0"], "`--limit` is 0", id="no-pairs"),
         pytest.param(["mmie_score", *COMPARE], "`mmie_score` gives points and does not compare", id="points"),
