@@ -6,10 +6,10 @@ import argparse
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from gpu.check import Row, write_row
@@ -18,7 +18,8 @@ from support.judge_workload import SIZES, Size, requests
 from support.random_checkpoint import REAL_WIDTH, write
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.devices import choose_device
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+from mmie_tasks.judges.mmie_score.devices import Placement, choose_device
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
@@ -109,6 +110,18 @@ def stand_in(context: Context) -> FlashAttention | None:
     return triton_attention() if reason else None
 
 
+class _JudgeWithAttention(MmieScoreJudge):
+    """The judge with another kernel, if one is given."""
+
+    def __init__(self, *, replacement: FlashAttention | None, **options: Any) -> None:
+        super().__init__(**options)
+        self._replacement = replacement
+
+    def placement(self, checkpoint: Checkpoint) -> Placement:
+        placement = super().placement(checkpoint)
+        return replace(placement, attention=self._replacement) if self._replacement else placement
+
+
 def judge(
     context: Context,
     model: Path,
@@ -119,19 +132,17 @@ def judge(
     max_rows: int = 64,
     graphs: bool = True,
 ) -> MmieScoreJudge:
-    """The judge on this device."""
-    opened = MmieScoreJudge(
+    """The judge on this device, with the attention of the option or a given one."""
+    return _JudgeWithAttention(
+        replacement=attention,
         model=str(model),
         max_rows=max_rows,
         device=str(context.device),
         dtype=str(dtype).removeprefix("torch."),  # type: ignore[arg-type]
-        attention=attention_option,  # type: ignore[arg-type]
+        attention="sdpa" if attention else attention_option,
         graphs=graphs,
         environment={},
     )
-    if attention is not None:
-        opened.override_attention(attention)
-    return opened
 
 
 def recorded(context: Context) -> Iterator[Row]:

@@ -92,8 +92,24 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
         )
     number = int(parsed[1] or rank)
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    _check_gpu(option, number, count, is_explicit=bool(parsed[1]))
-    return torch.device("cuda", number)
+    if number < count:
+        return torch.device("cuda", number)
+    if not count:
+        raise JudgeMisconfigured(
+            f"`device={option}` was requested, and torch finds no GPU it can use.",
+            hint="use `device=cpu` (slow), or look at `nvidia-smi` and "
+            '`python -c "import torch; print(torch.version.cuda)"`',
+        )
+    if parsed[1]:
+        raise JudgeMisconfigured(
+            f"`device={option}` was requested, and there are {count}: they count from 0.",
+            hint="use a smaller number, or `device=cuda`; `CUDA_VISIBLE_DEVICES` hides GPUs",
+        )
+    raise JudgeMisconfigured(
+        f"This is process {number} (from 0) on this machine, and it has {count} GPU(s): "
+        "each process judges on its own.",
+        hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` and `max_memory=`",
+    )
 
 
 def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
@@ -168,28 +184,6 @@ def exact_fp32() -> Iterator[None]:
     finally:
         for owner, old in zip(owners, before, strict=True):
             setattr(owner, name, old)
-
-
-def _check_gpu(option: str, number: int, count: int, *, is_explicit: bool) -> None:
-    """Raise if none of `count` GPUs has this number."""
-    if number < count:
-        return
-    if not count:
-        raise JudgeMisconfigured(
-            f"`device={option}` was requested, and torch finds no GPU it can use.",
-            hint="use `device=cpu` (slow), or look at `nvidia-smi` and "
-            '`python -c "import torch; print(torch.version.cuda)"`',
-        )
-    if is_explicit:
-        raise JudgeMisconfigured(
-            f"`device={option}` was requested, and there are {count}: they count from 0.",
-            hint="use a smaller number, or `device=cuda`; `CUDA_VISIBLE_DEVICES` hides GPUs",
-        )
-    raise JudgeMisconfigured(
-        f"This is process {number} (from 0) on this machine, and it has {count} GPU(s): "
-        "each process judges on its own.",
-        hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` and `max_memory=`",
-    )
 
 
 def free_bytes(device: torch.device) -> int:

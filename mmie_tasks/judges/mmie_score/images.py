@@ -17,13 +17,13 @@ from PIL import Image
 from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_bounded
 from mmie_tasks.judges.base import RequestBroken
+from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
 
-MAX_TILES = 12
 TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
 
 
-def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX) -> tuple[int, int]:
+def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, int]:
     """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
     Of equally close grids the one with more tiles wins, if the image has more than half as many pixels as that grid.
@@ -31,7 +31,6 @@ def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int
     Args:
         width_px: Of the image.
         height_px: Of the image.
-        max_tiles: The most tiles of a grid.
         tile_px: Side of a tile.
 
     Raises:
@@ -40,11 +39,11 @@ def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int
     >>> grid(512, 512), grid(640, 480)
     ((1, 1), (4, 3))
     """
-    if min(width_px, height_px, max_tiles, tile_px) < 1:
-        raise ValueError(f"no tiles of {tile_px} px, {max_tiles} at most: {width_px} x {height_px}")
+    if min(width_px, height_px, tile_px) < 1:
+        raise ValueError(f"no tiles of {tile_px} px: {width_px} x {height_px}")
     aspect = width_px / height_px
     best, closest = (1, 1), float("inf")
-    for columns, rows in _grids(max_tiles):
+    for columns, rows in _grids():
         distance = abs(aspect - columns / rows)
         filled = width_px * height_px > 0.5 * tile_px * tile_px * columns * rows
         if distance < closest or (distance == closest and filled):
@@ -52,7 +51,7 @@ def grid(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int
     return best
 
 
-def tiles(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: int = TILE_PX) -> int:
+def tiles(width_px: int, height_px: int, tile_px: int = TILE_PX) -> int:
     """Number of tiles of an image, with the thumbnail that is added to more than one.
 
     Raises:
@@ -61,19 +60,19 @@ def tiles(width_px: int, height_px: int, max_tiles: int = MAX_TILES, tile_px: in
     >>> tiles(633, 633), tiles(634, 634), tiles(640, 480)
     (1, 5, 13)
     """
-    columns, rows = grid(width_px, height_px, max_tiles, tile_px)
+    columns, rows = grid(width_px, height_px, tile_px)
     return columns * rows + (columns * rows > 1)
 
 
 @cache
-def _grids(max_tiles: int) -> list[tuple[int, int]]:
-    """Every grid of at most `max_tiles` tiles, the smaller ones first.
+def _grids() -> list[tuple[int, int]]:
+    """Every grid of at most `MAX_TILES` tiles, the smaller ones first.
 
     The official order of grids of one size is that of a Python set. It never matters: two of them
     are equally close only to an image that a third is closer to.
     """
-    sides = range(1, max_tiles + 1)
-    grids = ((i, j) for i in sides for j in sides if i * j <= max_tiles)
+    sides = range(1, MAX_TILES + 1)
+    grids = ((i, j) for i in sides for j in sides if i * j <= MAX_TILES)
     return sorted(grids, key=lambda size: (size[0] * size[1], size))
 
 

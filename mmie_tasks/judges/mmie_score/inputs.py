@@ -58,11 +58,6 @@ class InputBuilder:
             return 0
         return text_tokens + sum(counts) * self.checkpoint.config.tokens_per_tile
 
-    def control_strings(self, request: JudgeRequest) -> tuple[str, ...]:
-        """Control strings of the judge in the request's text; see `prompt.control_strings`."""
-        texts = [part for part in request.parts if isinstance(part, str)]
-        return prompt.control_strings(texts, self.checkpoint.tokenizer.added)
-
     @property
     def _tile_px(self) -> int:
         return self.checkpoint.config.vision_config.image_size

@@ -28,9 +28,7 @@ from mmie_tasks.judges.mmie_score.memory import parse_bytes
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
-    from mmie_tasks.judges.mmie_score.engine.attention import Attention
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-    from mmie_tasks.judges.mmie_score.inputs import InputBuilder
     from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
@@ -95,7 +93,6 @@ class MmieScoreJudge:
         self._open_lock = threading.RLock()
         self._loaded: LoadedJudge | None = None
         self._before_loading: Callable[[], object] = lambda: None
-        self._attention_override: Attention | None = None
 
     @property
     def signature(self) -> str:
@@ -131,8 +128,7 @@ class MmieScoreJudge:
         return Placement(
             device=device,
             dtype=dtype,
-            attention=self._attention_override
-            or choose_attention(self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config),
+            attention=choose_attention(self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config),
             max_memory_bytes=self.max_memory_bytes,
             graphs=self.graphs,
         )
@@ -141,10 +137,6 @@ class MmieScoreJudge:
     def captured(self) -> bool:
         """Whether decoding steps are replayed from a CUDA graph."""
         return self._loaded is not None and self._loaded.captured
-
-    def override_attention(self, attention: Attention) -> None:
-        """Use this attention in place of the option's, to check another kernel; before any use."""
-        self._attention_override = attention
 
     def assets(self) -> Sequence[Asset]:
         """See `mmie_tasks.judges.mmie_score.assets`."""
@@ -218,7 +210,7 @@ class MmieScoreJudge:
                     yield result.key, self._reply(result)
                 else:
                     yield result.key, result.error
-        _log_control_strings(builder, requests)
+        _log_control_strings(requests, checkpoint.tokenizer.added)
 
     def _load(self) -> LoadedJudge:
         from mmie_tasks.judges.mmie_score.loading import LoadedJudge
@@ -262,9 +254,9 @@ def check_transformers(installed: str) -> None:
         )
 
 
-def _log_control_strings(builder: InputBuilder, requests: Sequence[JudgeRequest]) -> None:
+def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:
     """Log how many requests contain control strings of the judge, and which."""
-    by_request = [strings for request in requests if (strings := builder.control_strings(request))]
+    by_request = [strings for request in requests if (strings := prompt.control_strings(request.parts, added))]
     if not by_request:
         return
     counts = Counter(string for strings in by_request for string in strings)

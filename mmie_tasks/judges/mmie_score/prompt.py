@@ -74,14 +74,14 @@ def finish(text: str) -> str:
     return text.split(END, maxsplit=1)[0].strip()
 
 
-def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
+def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[str, ...]:
     """The control strings of the judge that occur in a request's text.
 
     An ``<image>`` in the text takes the position of an image, and an added token is read as that token: a judged answer
     could end its turn and write its own score. The official code reads both so.
 
     Args:
-        texts: The text parts of a request.
+        parts: The parts of a request; images are left out.
         added: All added tokens of the judge's tokenizer.
 
     Returns:
@@ -90,7 +90,7 @@ def control_strings(texts: Iterable[str], added: Iterable[str]) -> tuple[str, ..
     >>> control_strings(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
     ('<image>', '<|end|>')
     """
-    texts = tuple(texts)
+    texts = [part for part in parts if isinstance(part, str)]
     return tuple(mark for mark in dict.fromkeys((IMAGE, *added)) if any(mark in text for text in texts))
 
 

@@ -16,6 +16,7 @@ from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.images import read_tiles
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+from mmie_tasks.judges.mmie_score.prompt import control_strings
 
 CASES = golden.cases()
 IMAGE = golden.IMAGES / "vga.png"
@@ -154,7 +155,7 @@ CONTROL_STRINGS = [
 
 @pytest.mark.parametrize(("texts", "strings"), CONTROL_STRINGS)
 def test_control_strings_in_the_text_are_listed(texts: list[str], strings: tuple[str]) -> None:
-    assert set(builder().control_strings(request_of(*texts, IMAGE))) == set(strings)
+    assert set(control_strings([*texts, IMAGE], checkpoint().tokenizer.added)) == set(strings)
 
 
 @pytest.mark.parametrize("texts", [param.values[0] for param in CONTROL_STRINGS])
@@ -163,6 +164,4 @@ def test_a_request_with_control_strings_is_prepared(texts: list[str]) -> None:
 
 
 def test_a_control_string_in_a_path_is_not_text(tmp_path: Path) -> None:
-    image = tmp_path / "<image>.png"
-    image.write_bytes(IMAGE.read_bytes())
-    assert builder().control_strings(request_of("See ", image)) == ()
+    assert control_strings(["See ", tmp_path / "<image>.png"], checkpoint().tokenizer.added) == ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.mmie_score.checkpoint import files
 from mmie_tasks.judges.mmie_score.checkpoint.config import (
-    MMIE_TILES,
+    MAX_TILES,
     Config,
     check_architecture,
     message_file,
@@ -154,10 +154,10 @@ def _notes(
     tokenizer: SlowLlamaTokenizer,
 ) -> list[str]:
     notes = []
-    if config.max_dynamic_patch not in (None, MMIE_TILES):
+    if config.max_dynamic_patch not in (None, MAX_TILES):
         notes.append(
             f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
-            f"{MMIE_TILES} tiles nevertheless, as MMIE does"
+            f"{MAX_TILES} tiles nevertheless, as MMIE does"
         )
     if config.tie_word_embeddings:
         notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")

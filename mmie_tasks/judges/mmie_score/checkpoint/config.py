@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, OFFICIAL_HINT, read_bytes, unusable
 
 TEMPLATE = "phi3-chat"
-MMIE_TILES = 12  # tiles per image at most, without the thumbnail: MMIE's own value
+MAX_TILES = 12  # of an image, without the thumbnail: MMIE's own value
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
 Positions = Annotated[int, Field(ge=1, le=16_777_216)]

@@ -199,30 +199,6 @@ class Tensor:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
 
-def header_bytes(path: Path) -> bytes:
-    """The header of a safetensors file, after the 8 bytes of its length.
-
-    Raises:
-        JudgeMisconfigured: The file cannot be read, or cannot hold such a header.
-    """
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            prefix = file.read(8)
-            length = int.from_bytes(prefix, "little")
-            if prefix == _LFS_POINTER[:8]:
-                raise unusable(
-                    f"`{path}` is a Git LFS pointer: the file itself was not downloaded.",
-                    f"`git lfs pull` in that folder, or {DOWNLOAD_HINT}",
-                )
-            if len(prefix) < 8 or not 2 <= length <= min(MAX_HEADER_BYTES, size - 8):
-                header = f"a header of {length:,} bytes" if len(prefix) == 8 else "no header"
-                raise unusable(f"`{path}` is not a complete safetensors file: it has {size:,} bytes and {header}.")
-            return prefix + file.read(length)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def read_header(path: Path) -> tuple[Tensor, ...]:
     """The tensors of a file, in their order in it.
 
@@ -230,8 +206,14 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
         JudgeMisconfigured: The header is broken, does not account for every byte of the file (a
             truncated one, for example), or has a data type that is not in `DTYPE_BYTES`.
     """
-    header_bytes(path)
     try:
+        with path.open("rb") as content:
+            is_pointer = content.read(len(_LFS_POINTER)) == _LFS_POINTER
+        if is_pointer:
+            raise unusable(
+                f"`{path}` is a Git LFS pointer: the file itself was not downloaded.",
+                f"`git lfs pull` in that folder, or {DOWNLOAD_HINT}",
+            )
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
             dtypes = {name: entry.get_dtype() for name, entry in slices.items()}
@@ -291,10 +273,11 @@ def _digest_parts(path: Path) -> Iterator[bytes]:
     if path.suffix != ".safetensors":
         yield path.read_bytes()
         return
-    header = header_bytes(path)
-    yield header
     with path.open("rb") as file:
+        length = file.read(8)
+        header = length + file.read(min(int.from_bytes(length, "little"), MAX_HEADER_BYTES))
         size = os.fstat(file.fileno()).st_size
+        yield header
         yield str(size).encode()
         first, last = len(header), size - DIGEST_BLOCK_BYTES
         starts: Sequence[int] = range(first, size, DIGEST_BLOCK_BYTES)  # all of a small file

@@ -41,22 +41,12 @@ _LAYER_PARTS = {
     ".ls2": ".lambda_2",
 }
 _FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
-_LORA_WRAPPER = ".base_model.model."
 _LORA_BASE = ".base_layer."
 _LORA_UPDATE = re.compile(r"(.+)\.lora_([AB])\.default\.weight")
 _LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
 _MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
 
 Shape = tuple[int, ...]
-
-
-def unwrapped(name: str) -> str:
-    """An official name without the part that a LoRA wrapper adds.
-
-    >>> unwrapped("language_model.base_model.model.model.norm.weight")
-    'language_model.model.norm.weight'
-    """
-    return name.replace(_LORA_WRAPPER, ".", 1)
 
 
 def native_names(official: str) -> tuple[str, ...]:
@@ -160,7 +150,7 @@ def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str,
     updates: dict[str, dict[str, Tensor]] = defaultdict(dict)
     bases = set()
     for tensor in tensors:
-        name = unwrapped(tensor.name)
+        name = tensor.name.replace(".base_model.model.", ".", 1)  # added by a LoRA wrapper
         if name.endswith("rotary_emb.inv_freq"):
             continue
         target = stored

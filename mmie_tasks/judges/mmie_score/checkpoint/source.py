@@ -25,20 +25,22 @@ from mmie_tasks.hub.asset import DownloadPlan, hub_cache
 from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, TOKENIZER, find_shards, require
+from mmie_tasks.judges.mmie_score.checkpoint.files import (
+    CONFIG,
+    CONVERSATION,
+    INDEX,
+    TOKENIZER,
+    TOKENIZER_FILES,
+    find_shards,
+    require,
+)
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
-LOCAL_NAME = "local folder"
 
-# `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
-FILE_PATTERNS = (
-    *("*.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"),
-    *("conversation.py", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"),
-    "added_tokens.json",
-)
-_SELECTION: dict[str, Any] = {  # subfolders hold training states and other formats
-    "allow_patterns": list(FILE_PATTERNS),
-    "ignore_patterns": ["*/*"],
+_SELECTION: dict[str, Any] = {
+    # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
+    "allow_patterns": ["*.safetensors", INDEX, CONFIG, "generation_config.json", CONVERSATION, *TOKENIZER_FILES],
+    "ignore_patterns": ["*/*"],  # subfolders hold training states and other formats
 }
 _METADATA_TIMEOUT_S = 10.0
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -72,23 +74,14 @@ def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> 
     Raises:
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
     """
-    folder = Path(model).expanduser() if model.startswith("~") else Path(model)
-    if model and (model[0] in "/.~" or folder.is_dir()):
-        return _local(model, folder, revision)
-    if not _REPOSITORY.fullmatch(model):
+    if is_repository(model):
+        return _from_hub(model, revision or "main", environment)
+    folder = Path(model).expanduser()
+    if not model or not (model[0] in "/.~" or folder.is_dir()):
         raise JudgeMisconfigured(
             f"`model={model}` is neither a folder nor a repository on the Hub.",
             hint=f"name a folder, or a repository as `owner/name`; the judge's is {DEFAULT_MODEL}",
         )
-    return _from_hub(model, revision or "main", environment)
-
-
-def is_repository(model: str) -> bool:
-    """Whether `locate` looks for a model on the Hub."""
-    return model[:1] not in "/.~" and not Path(model).is_dir() and model.count("/") == 1
-
-
-def _local(model: str, folder: Path, revision: str | None) -> CheckpointLocation:
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "does not exist"
         raise JudgeMisconfigured(
@@ -100,7 +93,12 @@ def _local(model: str, folder: Path, revision: str | None) -> CheckpointLocation
             f"`revision={revision}` is set for the folder `{folder}`, which has no revisions.",
             hint="leave `revision=` out, or name the repository on the Hub as `model=`",
         )
-    return CheckpointLocation(folder=folder.absolute(), name=LOCAL_NAME)
+    return CheckpointLocation(folder=folder.absolute(), name="local folder")
+
+
+def is_repository(model: str) -> bool:
+    """Whether `locate` looks for a model on the Hub."""
+    return _REPOSITORY.fullmatch(model) is not None and model[0] not in ".~" and not Path(model).is_dir()
 
 
 def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> CheckpointLocation:

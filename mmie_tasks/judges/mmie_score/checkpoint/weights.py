@@ -6,7 +6,6 @@ Imports torch and transformers; the other modules of this package do not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -47,16 +46,11 @@ def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dty
 
 def _weights(checkpoint: Checkpoint) -> Iterator[tuple[str, torch.Tensor]]:
     """Every weight by its native name, file by file; views of files that are then closed."""
-    by_file: dict[Path, list[str]] = {}
-    for official, weight in checkpoint.weights.items():
-        by_file.setdefault(weight.stored.path, []).append(official)
-    for path in sorted(by_file):
-        for official in by_file[path]:
-            names, weight = native_names(official), checkpoint.weights[official]
-            merged = _tensor(weight.stored)
-            if weight.down is not None and weight.up is not None:
-                merged = merged.float() + LORA_SCALE * (_tensor(weight.up).float() @ _tensor(weight.down).float())
-            yield from zip(names, merged.chunk(len(names)), strict=True)
+    for official, weight in sorted(checkpoint.weights.items(), key=lambda named: named[1].stored.path):
+        names, merged = native_names(official), _tensor(weight.stored)
+        if weight.down is not None and weight.up is not None:
+            merged = merged.float() + LORA_SCALE * (_tensor(weight.up).float() @ _tensor(weight.down).float())
+        yield from zip(names, merged.chunk(len(names)), strict=True)
 
 
 def _tensor(tensor: Tensor) -> torch.Tensor:
@@ -100,9 +94,6 @@ def _vision_config(config: VisionConfig) -> InternVLVisionConfig:
         use_absolute_position_embeddings=True,
         use_mask_token=False,
         use_mean_pooling=True,  # leaves out the last norm, which the official tower lacks
-        hidden_dropout_prob=0.0,
-        attention_dropout=0.0,
-        projection_dropout=0.0,
     )
 
 
@@ -131,9 +122,5 @@ def _text_config(config: TextConfig) -> Phi3Config:
         sliding_window=None,  # longer than the longest sequence; None is faster
         bos_token_id=None,
         eos_token_id=None,
-        use_cache=True,
         tie_word_embeddings=False,
-        attention_dropout=0.0,
-        embd_pdrop=0.0,
-        resid_pdrop=0.0,
     )

@@ -42,14 +42,14 @@ def test_tensors_are_read_in_their_order_with_type_shape_and_size(path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(b"", "has 0 bytes and no header", id="empty"),
-        pytest.param(GOOD[:7], "has 7 bytes and no header", id="cut-in-the-length"),
-        pytest.param(GOOD[:100], "has 100 bytes and a header of", id="cut-in-the-header"),
+        pytest.param(b"", "is cut off, or its header is broken", id="empty"),
+        pytest.param(GOOD[:7], "header too small", id="cut-in-the-length"),
+        pytest.param(GOOD[:100], "invalid header length", id="cut-in-the-header"),
         pytest.param(GOOD[:-1], "is cut off, or its header is broken", id="cut-in-the-data"),
         pytest.param(GOOD + b"\0", "file not fully covered", id="longer"),
-        pytest.param(bytes([*[255] * 8]) + GOOD, "18,446,744,073,709,551,615 bytes", id="exabytes"),
+        pytest.param(bytes([*[255] * 8]) + GOOD, "header too large", id="exabytes"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1", "Git LFS", id="lfs-pointer"),
-        pytest.param(safetensors_file(b"{"), "not a complete safetensors file", id="one-byte"),
+        pytest.param(safetensors_file(b"{"), "is cut off, or its header is broken", id="one-byte"),
         pytest.param(safetensors_file(b"{x"), "is broken", id="no-json"),
         pytest.param(safetensors_file(b"[" * 100_000), "is broken", id="deep"),
         pytest.param(safetensors_file([1]), "invalid type: sequence", id="list"),
@@ -89,7 +89,7 @@ def test_a_header_that_is_too_long_is_refused_unread(path):
     with path.open("wb") as file:  # a sparse file, which needs no space
         file.write((MAX_HEADER_BYTES + 1).to_bytes(8, "little"))
         file.truncate(MAX_HEADER_BYTES + 1024)
-    with pytest.raises(JudgeMisconfigured, match="a header of 100,000,001 bytes"):
+    with pytest.raises(JudgeMisconfigured, match="header too large"):
         read_header(path)
 
 
