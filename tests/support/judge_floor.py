@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config
+from mmie_tasks.judges.mmie_score.devices import kv_token_bytes
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
-from mmie_tasks.judges.mmie_score.memory import kv_token_bytes
 from support.random_checkpoint import Shape
 
 

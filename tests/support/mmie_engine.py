@@ -22,6 +22,7 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
+from mmie_tasks.judges.mmie_score.devices import Budget
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
@@ -38,7 +39,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.memory import Budget
 from mmie_tasks.judges.mmie_score.prompt import finish
 from support import internvl_golden as golden
 from support import stock_internvl as stock
@@ -166,10 +166,10 @@ def check_page_counts(pool: PagePool, prefixes: PrefixCache | None, live: Sequen
     is stored.
     """
     row_holders = Counter(page for row in live for page in row.pages)
-    cache_holders = [pool.holders(page) - row_holders[page] for page in range(pool.size)]
+    cache_holders = [pool.holders[page] - row_holders[page] for page in range(len(pool.holders))]
     assert set(cache_holders) <= {0, 1}
     assert sum(cache_holders) == len(prefixes or ())
-    assert pool.free == sum(not pool.holders(page) for page in range(pool.size))
+    assert len(pool.free) == sum(not pool.holders[page] for page in range(len(pool.holders)))
     for row in live:
         assert len(set(row.pages)) == len(row.pages)
         assert row.features is None or not row.output
@@ -221,7 +221,7 @@ class EngineHarness:
         self.check()
         assert not self.engine.schedule.live
         assert not self.engine.schedule.waiting
-        assert self.pool.free + len(self.prefixes or ()) == self.pool.size
+        assert len(self.pool.free) + len(self.prefixes or ()) == len(self.pool.holders)
 
     def record_logits(self, key: int, generated: int, logits: torch.Tensor) -> None:
         self.logits.setdefault(key, {})[generated] = logits.clone()

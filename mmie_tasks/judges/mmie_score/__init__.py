@@ -4,5 +4,5 @@
 * ``checkpoint``: finds, checks and loads the official files, without running any of their code
 * ``tokenizer``, ``prompt``, ``images``, ``inputs``: the model's inputs, as in the official code
 * ``engine``: many requests at once over a paged key/value cache
-* ``loading``, ``memory``, ``devices``: what fits on which device
+* ``loading``, ``devices``: what fits on which device
 """

@@ -19,6 +19,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
     download_plan,
     is_repository,
 )
+from mmie_tasks.judges.mmie_score.devices import free_bytes, plan
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, check_transformers
 
 PACKAGES = ("transformers", "sentencepiece", "safetensors", "pillow", "psutil")
@@ -127,9 +128,6 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     Raises:
         JudgeMisconfigured: None fits, or there is no such device.
     """
-    from mmie_tasks.judges.mmie_score.devices import free_bytes
-    from mmie_tasks.judges.mmie_score.memory import plan
-
     placement = judge.placement(checkpoint)
     free = free_bytes(placement.device)
     free = min(free, judge.max_memory_bytes or free)

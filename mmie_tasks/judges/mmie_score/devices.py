@@ -1,4 +1,4 @@
-"""Device, dtype and attention of the judge by its options, and how much memory is free.
+"""Where the judge runs: device, dtype and attention by its options, free memory, and how much fits into it.
 
 Nothing here starts CUDA in this process, except `choose_dtype`, `choose_attention` and `free_bytes`
 on a GPU, which are called when the weights are loaded.
@@ -10,23 +10,38 @@ import gc
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from loguru import logger
 
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 if TYPE_CHECKING:
     import torch
 
-    from mmie_tasks.judges.mmie_score.checkpoint.config import TextConfig
+    from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
+    from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig
     from mmie_tasks.judges.mmie_score.engine.attention import Attention
 
 DtypeOption: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 AttentionOption: TypeAlias = Literal["auto", "flash", "sdpa"]
 
+TWO_STEPS = (
+    "judge in a second command, which has the memory to itself: run the model with `--predict_only --output_path "
+    "OUT`, then score its answers with `--model predictions --model_args path=OUT` and the same `--tasks`"
+)
+"""Hint for a judge and a tested model that do not fit into memory together."""
+
+GIB = 2**30
+CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
+CPU_RESERVE_BYTES = GIB
+MIN_CHUNK_TOKENS = 256
+GOOD_ROWS = 8  # with fewer rows, larger chunks of prompts are not worth their memory
+
+_UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
 _GROUP_FILES = {  # of control groups, version 2 and 1: where they are, limit and usage
     "": ("sys/fs/cgroup", "memory.max", "memory.current"),
     "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -253,3 +268,183 @@ def _text(path: Path) -> str:
         return path.read_text()
     except OSError:
         return ""  # another system, or no permission: then there is no limit to read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the engine may use.
+
+    Attributes:
+        pages: Pages of keys and values, without the one that padding writes to.
+        page_tokens: Tokens of a page.
+        longest_pages: Pages of the longest request; `pages` holds at least one such request.
+        rows: The most sequences at once.
+        chunk_tokens: The most prompt tokens in one step.
+        vision_tiles: The most image tiles in one batch of the vision tower.
+        weight_bytes: Of the model, in the dtype of the computation.
+        page_bytes: Of one page, in all layers.
+        step_bytes: What a step and a vision batch need beside that, and a reserve.
+    """
+
+    pages: int
+    page_tokens: int
+    longest_pages: int
+    rows: int
+    chunk_tokens: int
+    vision_tiles: int
+    weight_bytes: int
+    page_bytes: int
+    step_bytes: int
+
+    @property
+    def longest_rows(self) -> int:
+        """How many of the longest requests fit at once."""
+        return self.pages // self.longest_pages
+
+
+def parse_bytes(text: str | int) -> int:
+    """A number of bytes, from a number or from a text with GiB, GB, MiB or MB.
+
+    Raises:
+        JudgeMisconfigured: It is not an amount of memory, or 0.
+
+    >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
+    (21474836480, 1500000000)
+    """
+    parsed = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).lower(), re.ASCII)
+    unit = _UNITS.get(parsed[2]) if parsed else None
+    if parsed is None or unit is None or not (size := int(float(parsed[1]) * unit)):
+        raise JudgeMisconfigured(
+            f"`max_memory={text}` is not an amount of memory.",
+            hint="write it like `max_memory=20GiB`; GiB, GB, MiB and MB are known",
+        )
+    return size
+
+
+def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
+    """Bytes of key and value of one token, in all layers."""
+    text = config.llm_config
+    return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype_bytes
+
+
+def weight_bytes(checkpoint: Checkpoint, dtype_bytes: int) -> int:
+    """Bytes of the weights in the dtype of the computation."""
+    stored_bytes = 4 if checkpoint.dtype == "float32" else 2
+    return checkpoint.weight_bytes * dtype_bytes // stored_bytes
+
+
+def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool) -> int:
+    """Bytes that one step needs at its peak, in the feed-forward part of a layer.
+
+    Args:
+        config: Of the checkpoint.
+        dtype_bytes: Of a number.
+        chunk_tokens: Tokens in the step.
+        longest_tokens: Of the longest sequence.
+        plain: Whether attention has no kernel for pages, so that a row's keys are gathered and masked.
+    """
+    text = config.llm_config
+    numbers = 4 * text.hidden_size + 4 * text.intermediate_size
+    norm = 2 * 4 * text.hidden_size  # computed in fp32
+    needed = chunk_tokens * (numbers * dtype_bytes + norm)
+    if plain:
+        gathered = 2 * text.hidden_size * dtype_bytes
+        needed += longest_tokens * (gathered + chunk_tokens * (1 + dtype_bytes))
+    return needed
+
+
+def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
+    """Bytes that the vision tower needs at its peak, with pixels and features."""
+    vision = config.vision_config
+    patches = vision.side_patches**2 + 1  # one for the class
+    numbers = patches * (2 * vision.hidden_size + 2 * vision.intermediate_size)
+    features = 2 * config.tokens_per_tile * config.llm_config.hidden_size
+    pixels = 3 * vision.image_size**2
+    return tiles * ((numbers + features) * dtype_bytes + pixels * (1 + 4 + dtype_bytes))
+
+
+def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int) -> Budget:
+    """The best budget that fits.
+
+    On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose memory other programs use
+    too, they take half of it, or what one request needs. Chunks of prompts and vision batches get smaller before fewer
+    than `GOOD_ROWS` of the longest requests fit.
+
+    Args:
+        checkpoint: The model.
+        placement: Where and how the model is computed.
+        max_rows: The most sequences at once, at least 1.
+        longest_tokens: Of the longest request, with its longest reply.
+        free_bytes: Of the device, before the weights are loaded.
+
+    Raises:
+        JudgeMisconfigured: Not even one request fits; the message says how much it needs.
+    """
+    config = checkpoint.config
+    on_gpu, dtype_bytes = placement.on_gpu, placement.dtype.itemsize
+    page_tokens = placement.attention.page_tokens
+    longest_pages = -(-longest_tokens // page_tokens)
+    step: Budget | None = Budget(
+        pages=max_rows * longest_pages,
+        page_tokens=page_tokens,
+        longest_pages=longest_pages,
+        rows=max_rows,
+        chunk_tokens=4096 if on_gpu else 2048,  # a CPU gains nothing from more
+        vision_tiles=64 if on_gpu else 8,
+        weight_bytes=weight_bytes(checkpoint, dtype_bytes),
+        page_bytes=page_tokens * kv_token_bytes(config, dtype_bytes),
+        step_bytes=0,
+    )
+    reserve = CUDA_RESERVE_BYTES if on_gpu else CPU_RESERVE_BYTES
+    candidates: list[Budget] = []
+    while step is not None:
+        text = text_step_bytes(
+            config,
+            dtype_bytes,
+            chunk_tokens=step.chunk_tokens,
+            longest_tokens=longest_tokens,
+            plain=not on_gpu or dtype_bytes > 2,
+        )
+        vision = vision_bytes(config, dtype_bytes, tiles=step.vision_tiles)
+        candidates.append(_fill_pages(replace(step, step_bytes=text + vision + reserve), free_bytes, on_gpu=on_gpu))
+        step = shrink(step, min_rows=max_rows)
+    best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
+    best = best or max(candidates, key=lambda budget: budget.longest_rows)
+    if not best.longest_rows:
+        raise _too_little(candidates[-1], free_bytes, longest_tokens, placement.device)
+    return best
+
+
+def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
+    """The next smaller budget, after memory ran out all the same; None if there is none.
+
+    Chunks of prompts and vision batches are halved first, then rows, down to `min_rows`. The pages
+    are allocated already and stay.
+    """
+    chunk = max(budget.chunk_tokens // 2, min(budget.chunk_tokens, MIN_CHUNK_TOKENS))
+    tiles = max(budget.vision_tiles // 2, 1)
+    if (chunk, tiles) != (budget.chunk_tokens, budget.vision_tiles):
+        return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
+    return replace(budget, rows=budget.rows // 2) if budget.rows > min_rows else None
+
+
+def _fill_pages(budget: Budget, free_bytes: int, *, on_gpu: bool) -> Budget:
+    """The same budget with as many pages as fit and as can be used."""
+    pages = (free_bytes - budget.weight_bytes - budget.step_bytes) // budget.page_bytes
+    fitting = max(0, pages - 1)  # 1 for padding
+    if not on_gpu:
+        fitting = max(fitting // 2, min(fitting, budget.longest_pages))
+    fitting = min(fitting, budget.pages)
+    return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))
+
+
+def _too_little(smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device) -> JudgeMisconfigured:
+    pages = (smallest.longest_pages + 1) * smallest.page_bytes
+    work = smallest.step_bytes
+    return JudgeMisconfigured(
+        f"MMIE-Score needs {readable_size(smallest.weight_bytes + pages + work)} free on `{device}` for its weights "
+        f"({readable_size(smallest.weight_bytes)}), one request of {longest_tokens:,} tokens ({readable_size(pages)}) "
+        f"and its work ({readable_size(work)}), and {readable_size(free_bytes)} are free.",
+        hint=f"{TWO_STEPS}; or choose another device with `device=`; or, where `max_memory=` "
+        "says less than the device has, allow more",
+    )

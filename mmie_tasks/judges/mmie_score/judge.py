@@ -23,8 +23,8 @@ from mmie_tasks.judges.mmie_score.devices import (
     choose_device,
     choose_dtype,
     exact_fp32,
+    parse_bytes,
 )
-from mmie_tasks.judges.mmie_score.memory import parse_bytes
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset

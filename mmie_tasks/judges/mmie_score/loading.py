@@ -14,7 +14,7 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.devices import Placement, free_bytes, release_memory
+from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, free_bytes, plan, release_memory
 from mmie_tasks.judges.mmie_score.engine.decoding import (
     Decoder,
     DigitRecorder,
@@ -27,7 +27,6 @@ from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.memory import TWO_STEPS, Budget, plan
 
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration

@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mmie_tasks.judges.mmie_score.checkpoint.config import problems_of
 from mmie_tasks.judges.mmie_score.checkpoint.files import (
     MAX_JSON_BYTES,
     TOKENIZER,
@@ -47,7 +48,7 @@ class AddedToken(BaseModel):
         content: Its text.
         lstrip: Whether it absorbs the white space before it.
         rstrip: Whether it absorbs the white space after it.
-        single_word: Whether it is matched as a whole word only, which is not supported.
+        single_word: Whether it is matched as a whole word only; not supported.
     """
 
     model_config = ConfigDict(strict=True)
@@ -55,7 +56,7 @@ class AddedToken(BaseModel):
     content: str = Field(min_length=1)
     lstrip: bool = False
     rstrip: bool = False
-    single_word: bool = False
+    single_word: Literal[False] = False
 
 
 _RoleToken = AddedToken | str | None
@@ -66,12 +67,12 @@ class TokenizerConfig(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    tokenizer_class: str
+    tokenizer_class: Literal["LlamaTokenizer"]
     added_tokens_decoder: dict[str, AddedToken]
     additional_special_tokens: list[AddedToken | str] | None = None
     bos_token: _RoleToken = "<s>"  # noqa: S105 - a token of text
     eos_token: _RoleToken = "</s>"  # noqa: S105
-    unk_token: _RoleToken = "<unk>"  # noqa: S105
+    unk_token: AddedToken | str = "<unk>"  # noqa: S105
     sep_token: _RoleToken = None
     pad_token: _RoleToken = None
     cls_token: _RoleToken = None
@@ -80,8 +81,8 @@ class TokenizerConfig(BaseModel):
     add_bos_token: bool = True
     add_eos_token: bool = False
     clean_up_tokenization_spaces: bool = False
-    split_special_tokens: bool = False
-    sp_model_kwargs: dict[str, object] | None = None
+    split_special_tokens: Literal[False] = False
+    sp_model_kwargs: Annotated[dict[str, object], Field(max_length=0)] | None = None
 
 
 def _refuse(path: Path, problem: str) -> NoReturn:
@@ -92,15 +93,7 @@ def _read_config(path: Path) -> TokenizerConfig:
     try:
         config = TokenizerConfig.model_validate_json(read_bytes(path, MAX_JSON_BYTES))
     except ValidationError as error:
-        detail = error.errors()[0]
-        key = ".".join(map(str, detail["loc"]))
-        _refuse(path, f"`{key}`: {detail['msg']}" if key else detail["msg"])
-    if config.tokenizer_class != "LlamaTokenizer":
-        _refuse(path, f"`tokenizer_class` is {config.tokenizer_class!r}, not 'LlamaTokenizer'")
-    if config.split_special_tokens or config.sp_model_kwargs:
-        _refuse(path, "`split_special_tokens` or `sp_model_kwargs` is set, which is not supported")
-    if config.unk_token is None:
-        _refuse(path, "`unk_token` is null")
+        _refuse(path, problems_of(error))
     if (config.add_bos_token and config.bos_token is None) or (config.add_eos_token and config.eos_token is None):
         _refuse(path, "a token is to be added to every text, but `bos_token` or `eos_token` is null")
     return config
@@ -111,8 +104,8 @@ def _added_tokens(path: Path, decoder: Mapping[str, AddedToken]) -> dict[int, Ad
     contents: set[str] = set()
     for key, token in decoder.items():
         number = int(key) if key.isdecimal() and len(key) <= _MAX_ID_DIGITS else -1
-        if number < 0 or token.single_word:
-            _refuse(path, f"`added_tokens_decoder.{key}` has no usable id, or is a `single_word`")
+        if number < 0:
+            _refuse(path, f"`added_tokens_decoder.{key}` has no usable id")
         if number in tokens or token.content in contents:
             _refuse(path, f"`added_tokens_decoder.{key}` ({token.content!r}) occurs twice")
         tokens[number] = token
@@ -189,7 +182,7 @@ class SlowLlamaTokenizer:
         self._special_ids = {self._by_content[content] for content in self._special}
         longest_first = sorted(self.added, key=len, reverse=True)
         self._split = re.compile(f"({'|'.join(map(re.escape, longest_first))})").split
-        self._unk = _added(config.unk_token or "").content
+        self._unk = _added(config.unk_token).content
         self._unk_pieces = len(self._processor.encode(self._unk))
 
     def __len__(self) -> int:

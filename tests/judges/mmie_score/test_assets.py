@@ -9,8 +9,8 @@ from support.golden import GOLDEN
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score.devices import TWO_STEPS
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.memory import TWO_STEPS
 from mmie_tasks.judges.registry import create
 from mmie_tasks.preflight.findings import Finding, check_assets
 

@@ -11,10 +11,9 @@ from support.random_checkpoint import REAL, config_content
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.devices import Placement
-from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.memory import (
+from mmie_tasks.judges.mmie_score.devices import (
     GIB,
+    Placement,
     kv_token_bytes,
     parse_bytes,
     plan,
@@ -23,6 +22,7 @@ from mmie_tasks.judges.mmie_score.memory import (
     vision_bytes,
     weight_bytes,
 )
+from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))

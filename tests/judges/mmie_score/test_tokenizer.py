@@ -329,34 +329,35 @@ def test_a_model_without_its_last_pieces_does_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        pytest.param("", "Invalid JSON", id="empty"),
-        pytest.param("{", "Invalid JSON", id="cut off"),
-        pytest.param("[" * 100_000, "Invalid JSON", id="nested"),
-        pytest.param("\udcff", "Invalid JSON", id="not UTF-8"),
-        pytest.param("[]", "Input should be an object", id="a list"),
-        pytest.param("{}", "`tokenizer_class`: Field required", id="nothing in it"),
+        pytest.param("", "(invalid JSON", id="empty"),
+        pytest.param("{", "(invalid JSON", id="cut off"),
+        pytest.param("[" * 100_000, "(invalid JSON", id="nested"),
+        pytest.param("\udcff", "(invalid JSON", id="not UTF-8"),
+        pytest.param("[]", "it is [] (input should be an object)", id="a list"),
+        pytest.param("{}", "`tokenizer_class` is missing (field required)", id="nothing in it"),
     ],
 )
 def test_an_invalid_configuration_is_named(content: str, problem: str, tmp_path: Path) -> None:
     folder = golden.tokenizer_folder(tmp_path)
     encoded = content.encode("utf-8", "surrogateescape")
     (folder / "tokenizer_config.json").write_bytes(encoded)
-    assert f"tokenizer_config.json`: {problem}" in error_of(folder)
+    assert "tokenizer_config.json`: " in error_of(folder)
+    assert problem in error_of(folder)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
         pytest.param("tokenizer_class", "Qwen2Tokenizer", "'Qwen2Tokenizer'", id="another"),
-        pytest.param("tokenizer_class", "LlamaTokenizerFast", "not 'LlamaTokenizer'", id="fast"),
+        pytest.param("tokenizer_class", "LlamaTokenizerFast", "should be 'LlamaTokenizer'", id="fast"),
         pytest.param("tokenizer_class", None, "`tokenizer_class`", id="no class"),
         pytest.param("legacy", "false", "`legacy`", id="text for a flag"),
         pytest.param("add_bos_token", 1, "`add_bos_token`", id="a number for a flag"),
         pytest.param("bos_token", 5, "`bos_token", id="a number for a token"),
         pytest.param("bos_token", None, "`bos_token` or `eos_token` is null", id="no bos"),
-        pytest.param("unk_token", None, "`unk_token` is null", id="no unk"),
+        pytest.param("unk_token", None, "`unk_token", id="no unk"),
         pytest.param("additional_special_tokens", "<img>", "`additional", id="no list"),
-        pytest.param("additional_special_tokens", ["\ud800"], "Invalid JSON", id="no text"),
+        pytest.param("additional_special_tokens", ["\ud800"], "(invalid JSON", id="no text"),
         pytest.param("added_tokens_decoder", [], "`added_tokens_decoder`", id="a list"),
         pytest.param("added_tokens_decoder", {"5": "x"}, "`added_tokens_decoder.5`", id="a word"),
         pytest.param("split_special_tokens", True, "`split_special_tokens`", id="splits"),

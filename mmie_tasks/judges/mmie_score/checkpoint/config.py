@@ -79,7 +79,6 @@ class TextConfig(_Section):
     partial_rotary_factor: Annotated[float, Field(ge=1, le=1)] = 1.0
     sliding_window: int | None = None
     tie_word_embeddings: Literal[False] = False
-    bos_token_id: int | None = None
     pad_token_id: int | None = None
 
     @property
@@ -174,17 +173,17 @@ def read_config(content: dict[str, object], path: Path) -> Config:
     try:
         config = Config.model_validate(content)
     except ValidationError as error:
-        raise unusable(f"`{path}` cannot be used: {_problems(error)}.") from error
+        raise unusable(f"`{path}` cannot be used: {problems_of(error)}.") from error
     if conflicts := list(_conflicts(config)):
         raise unusable(f"`{path}` cannot be used: {'; '.join(conflicts)}.")
     return config
 
 
-def _problems(error: ValidationError) -> str:
-    """The first problems, each with its field and value."""
+def problems_of(error: ValidationError) -> str:
+    """The first problems, each with its field and value, as clauses of an error message."""
     problems = []
     for detail in error.errors(include_url=False, include_context=False)[:5]:
-        field = f"`{'.'.join(map(str, detail['loc']))}`"
+        field = f"`{'.'.join(map(str, detail['loc']))}`" if detail["loc"] else "it"
         shown = repr(detail["input"])
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
         state = "is missing" if detail["type"] == "missing" else f"is {shown}"

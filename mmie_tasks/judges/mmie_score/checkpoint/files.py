@@ -7,15 +7,14 @@ and offsets of every tensor), and the data, without gaps. Format: https://github
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
+from pydantic_core import from_json
 from safetensors import SafetensorError, safe_open
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -75,14 +74,10 @@ def read_object(path: Path) -> dict[str, object]:
     Raises:
         JudgeMisconfigured: It cannot be read, or is not a JSON object; names the file.
     """
-
-    def refuse_constant(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a number in JSON")
-
     text = read_bytes(path, MAX_JSON_BYTES)
     try:
-        content = json.loads(text, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:
+        content = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
         raise unusable(f"`{path}` is not JSON: {error}.") from error
     if not isinstance(content, dict):
         raise unusable(f"`{path}` holds no JSON object, but a {type(content).__name__}.")
@@ -141,12 +136,7 @@ def find_shards(folder: Path) -> Shards:
         names = sorted(set(index.values()))
     else:
         raise _no_weights(folder, existing)
-    missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
-    if missing:
-        raise unusable(
-            f"The checkpoint in `{folder}` lacks {len(missing)} of its {len(names)} weight files: "
-            f"{', '.join(missing[:8])}."
-        )
+    require(folder, names)
     ignored = tuple(name for name in existing if name not in names)
     return Shards(paths=tuple(folder / name for name in names), index=index, ignored=ignored)
 

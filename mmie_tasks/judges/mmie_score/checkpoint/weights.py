@@ -99,22 +99,16 @@ def _vision_config(config: VisionConfig) -> InternVLVisionConfig:
 
 def _text_config(config: TextConfig) -> Phi3Config:
     longest, original = config.max_position_embeddings, config.original_max_position_embeddings
+    rotary = {"rope_theta", "rope_scaling", "partial_rotary_factor", "sliding_window"}  # set below
     return Phi3Config(
-        **config.model_dump(
-            include={
-                *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
-                *("num_attention_heads", "hidden_act", "rms_norm_eps", "pad_token_id"),
-                *("max_position_embeddings", "original_max_position_embeddings"),
-            }
-        ),
+        **config.model_dump(exclude={"architectures", "model_type", "num_key_value_heads", *rotary}),
         num_key_value_heads=config.kv_heads,
         # By its new name: transformers converts `su` only in part. It would compute the same
         # factor, and warn that it is missing.
         rope_parameters={
             "rope_type": "longrope",
             "rope_theta": config.rope_theta,
-            "short_factor": list(config.rope_scaling.short_factor),
-            "long_factor": list(config.rope_scaling.long_factor),
+            **config.rope_scaling.model_dump(exclude={"type"}),
             "original_max_position_embeddings": original,
             "factor": longest / original,
             "partial_rotary_factor": 1.0,
@@ -122,5 +116,4 @@ def _text_config(config: TextConfig) -> Phi3Config:
         sliding_window=None,  # longer than the longest sequence; None is faster
         bos_token_id=None,
         eos_token_id=None,
-        tie_word_embeddings=False,
     )

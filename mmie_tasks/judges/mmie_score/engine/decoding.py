@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -68,14 +68,6 @@ class DigitRecorder:
             rows[number].digits[len(rows[number].output)] = tuple(rounded)
 
 
-class Decoder(Protocol):
-    """A way to compute a decoding step."""
-
-    def step(self, rows: Sequence[Row]) -> torch.Tensor:
-        """Logits (rows, vocabulary) behind the last token of each row."""
-        ...
-
-
 def slot(row: Row, position: int, page_tokens: int) -> int:
     """Where the keys of the row's token at a position are stored."""
     return row.pages[position // page_tokens] * page_tokens + position % page_tokens
@@ -112,7 +104,7 @@ class PlainDecoder:
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
-        """See `Decoder.step`."""
+        """Logits (rows, vocabulary) behind the last token of each row."""
         text = self.text
         tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
         layout = BatchLayout(
@@ -152,17 +144,15 @@ class DecodeInputs:
         """
         count, width = self.table.shape
         tokens = _last_tokens(rows, self._page_tokens, self._long_after)
-        pages = (tokens[1] // self._page_tokens + 1).tolist()
-        if len(rows) > count or max(pages, default=0) > width:
-            raise ValueError(f"{len(rows)} rows of up to {max(pages)} pages, not {count} of {width}")
         longs = np.zeros((4, count), dtype=np.int64)
         longs[2] = self._scratch_page * self._page_tokens
         lengths = np.ones(count, dtype=np.int32)
         table = np.full((count, width), self._scratch_page, dtype=np.int32)
         longs[:, : len(rows)] = tokens
         lengths[: len(rows)] += tokens[1].astype(np.int32)
-        for index, (row, used) in enumerate(zip(rows, pages, strict=True)):
-            table[index, :used] = row.pages[:used]
+        for index, (row, position) in enumerate(zip(rows, tokens[1], strict=True)):
+            used = row.pages[: position // self._page_tokens + 1]
+            table[index, : len(used)] = used
         self.longs.copy_(torch.from_numpy(longs))
         self.lengths.copy_(torch.from_numpy(lengths))
         self.table.copy_(torch.from_numpy(table))
@@ -201,7 +191,7 @@ class StaticDecoder:
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
-        """See `Decoder.step`; no other step writes to the memory of the result.
+        """As `PlainDecoder.step`; no other step writes to the memory of the result.
 
         Raises:
             ValueError: See `DecodeInputs.write`.
@@ -237,6 +227,9 @@ class StaticDecoder:
                 "MMIE-Score decodes without a CUDA graph: its results differ from those of the "
                 f"captured step, by {gap:.2g} of the largest."
             )
+
+
+Decoder: TypeAlias = PlainDecoder | StaticDecoder
 
 
 def cuda_capture(device: torch.device) -> Capture:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -11,7 +10,7 @@ import torch
 from loguru import logger
 
 from mmie_tasks.judges.base import JudgeUnavailable
-from mmie_tasks.judges.mmie_score.devices import release_memory
+from mmie_tasks.judges.mmie_score.devices import Budget, release_memory, shrink
 from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
@@ -25,7 +24,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
 )
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
 Watch: TypeAlias = Callable[[int, int, torch.Tensor], None]
 """Receives a prompt's key, its number of generated tokens, and the logits of the next."""
@@ -53,7 +51,6 @@ class Engine:
         fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
             change it through the shapes of matrices.
         full_budget: Before any step ran out of memory.
-        steps: Number of steps by kind.
     """
 
     schedule: Schedule
@@ -65,7 +62,6 @@ class Engine:
     budget: Budget
     fixed: bool
     full_budget: Budget = field(init=False)
-    steps: Counter[str] = field(default_factory=Counter, init=False)
     _delay: int = field(default=0, init=False)
     _source_is_empty: bool = field(default=False, init=False)
 
@@ -124,7 +120,6 @@ class Engine:
         if chunks:
             logits = self._within_memory(lambda: self._prefilled(chunks), [chunk.row for chunk in chunks])
         else:
-            self.steps["decode"] += 1
             logits = self._within_memory(lambda: self.decoder.step(decoding), decoding)
         if logits is None:
             return
@@ -167,7 +162,6 @@ class Engine:
             row = chunk.row
             if row.features is None:
                 row.features = self.vision.features(row.prompt, self.budget.vision_tiles)
-        self.steps["prefill"] += 1
         return self.prefill.step(chunks, self.budget.chunk_tokens if self.fixed else None)
 
     def _completion(self, row: Row) -> Completion | None:

@@ -133,21 +133,15 @@ class PagePool:
 
     Args:
         pages: Number of pages; they are numbered from 0.
+
+    Attributes:
+        free: The free pages.
+        holders: Number of holders of every page.
     """
 
     def __init__(self, pages: int) -> None:
-        self._free = deque(range(pages))
-        self._holders = [0] * pages
-
-    @property
-    def free(self) -> int:
-        """Number of free pages."""
-        return len(self._free)
-
-    @property
-    def size(self) -> int:
-        """Number of all pages."""
-        return len(self._holders)
+        self.free = deque(range(pages))
+        self.holders = [0] * pages
 
     def take(self, count: int) -> list[int]:
         """Take free pages; each has one holder now.
@@ -155,11 +149,11 @@ class PagePool:
         Raises:
             IndexError: Fewer are free.
         """
-        if count > len(self._free):
-            raise IndexError(f"{count} pages were requested, and {len(self._free)} are free")
-        pages = [self._free.popleft() for _ in range(count)]
+        if count > len(self.free):
+            raise IndexError(f"{count} pages were requested, and {len(self.free)} are free")
+        pages = [self.free.popleft() for _ in range(count)]
         for page in pages:
-            self._holders[page] = 1
+            self.holders[page] = 1
         return pages
 
     def share(self, page: int) -> None:
@@ -168,9 +162,9 @@ class PagePool:
         Raises:
             ValueError: The page is free, so its content belongs to no row.
         """
-        if not self._holders[page]:
+        if not self.holders[page]:
             raise ValueError(f"page {page} is free and cannot be shared")
-        self._holders[page] += 1
+        self.holders[page] += 1
 
     def release(self, pages: Sequence[int]) -> None:
         """Remove a holder from each page; a page without holders is free.
@@ -179,15 +173,11 @@ class PagePool:
             ValueError: A page is free already.
         """
         for page in pages:
-            if not self._holders[page]:
+            if not self.holders[page]:
                 raise ValueError(f"page {page} is free and cannot be released")
-            self._holders[page] -= 1
-            if not self._holders[page]:
-                self._free.append(page)
-
-    def holders(self, page: int) -> int:
-        """Number of holders of a page."""
-        return self._holders[page]
+            self.holders[page] -= 1
+            if not self.holders[page]:
+                self.free.append(page)
 
 
 class PrefixCache:
@@ -248,14 +238,14 @@ class PrefixCache:
         for key, page in list(self._pages.items()):
             if count <= 0:
                 return
-            if self._pool.holders(page) == 1:
+            if self._pool.holders[page] == 1:
                 del self._pages[key]
                 self._pool.release([page])
                 count -= 1
 
     def evictable(self) -> int:
         """Number of pages that no row holds."""
-        return sum(self._pool.holders(page) == 1 for page in self._pages.values())
+        return sum(self._pool.holders[page] == 1 for page in self._pages.values())
 
     def _keys(self, ids: Sequence[int], tokens: int, *, is_long: bool) -> Iterator[bytes]:
         """Of each full page of text in the first tokens: a digest of all tokens up to its end."""
@@ -294,14 +284,14 @@ class Schedule:
     live: list[Row] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.max_tokens = min(self.max_tokens, self.pool.size * self.page_tokens)
+        self.max_tokens = min(self.max_tokens, len(self.pool.holders) * self.page_tokens)
 
     def admit(self) -> None:
         """Turn waiting prompts into rows while pages and rows allow it."""
         while self.waiting and len(self.live) < self.max_rows:
             prompt = self.waiting[0]
             needed = self.pages_for(prompt)
-            lacking = needed - self.pool.free
+            lacking = needed - len(self.pool.free)
             if lacking > 0:
                 if self.prefixes is None or lacking > self.prefixes.evictable():
                     return

@@ -28,8 +28,8 @@ from support.mmie_engine import (
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeUnavailable, RequestBroken
+from mmie_tasks.judges.mmie_score.devices import Budget, shrink
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt, Row
-from mmie_tasks.judges.mmie_score.memory import Budget, shrink
 
 pytestmark = needs_transformers_5
 
