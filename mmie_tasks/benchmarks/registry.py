@@ -161,10 +161,12 @@ def require_judged(choices: Iterable[str], source: str) -> None:
         if benchmark is None:
             judged = [entry.name for entry in entries() if entry.is_ours and entry.load().judge is not None]
             hint = f"`BENCHMARK=JUDGE:MODEL`, where benchmarks with a judge are {', '.join(judged)}"
-            raise SettingWrong(f"{source} chooses a judge for `{name}`, which is no benchmark.", hint=hint)
-        if benchmark.judge is None:
-            hint = "leave it out"
-            raise SettingWrong(f"{source} chooses a judge for `{name}`, which is scored without one.", hint=hint)
-        if benchmark.name != name:
+            problem = "which is no benchmark"
+        elif benchmark.judge is None:
+            problem, hint = "which is scored without one", "leave it out"
+        elif benchmark.name != name:
             hint = f"one judge scores all tasks of a benchmark: `{benchmark.name}=JUDGE`"
-            raise SettingWrong(f"{source} chooses a judge for `{name}`, a task of `{benchmark.name}`.", hint=hint)
+            problem = f"a task of `{benchmark.name}`"
+        else:
+            continue
+        raise SettingWrong(f"{source} chooses a judge for `{name}`, {problem}.", hint=hint)

@@ -103,13 +103,13 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
             continue
         with suppress(_OutsideFolder):
             name = _relative(reference)
-            if path := finder.exact(name):
+            if path := finder.first(name, f"{IMAGES}/{name}"):
                 paths[reference] = path
                 exact.add(path)
                 continue
-            if name not in guesses:
-                guesses[name] = finder.guess(name, hub=hub)
-            unresolved[reference] = name
+            last = name.rpartition("/")[2]
+            guess = finder.first(last, f"{IMAGES}/{last}") or (finder.longest_match(name) if hub else None)
+            guesses[name], unresolved[reference] = guess, name
     uses = Counter([*guesses.values(), *exact])
     for reference, name in unresolved.items():
         guess = guesses[name]
@@ -157,31 +157,24 @@ class _Finder:
     def __init__(self, root: str) -> None:
         self._root = root
         self._real_roots = {os.path.realpath(path) for path in (root, f"{root}/{IMAGES}")}
-        self._listings: dict[str, dict[str, bool]] = {}
-        self._outside: set[str] = set()  # folders
+        self._listings: dict[str, dict[str, bool] | None] = {}  # None: outside of the roots
         self._paths_by_name: dict[str, list[str]] | None = None
 
-    def exact(self, name: str) -> str | None:
-        """The file with the complete name."""
-        return self._first(name, f"{IMAGES}/{name}")
+    def first(self, *names: str) -> str | None:
+        """The path of the first of these names that is a file.
 
-    def guess(self, name: str, *, hub: bool) -> str | None:
-        """A file with the end of the name."""
-        last = name.rpartition("/")[2]
-        return self._first(last, f"{IMAGES}/{last}") or (self._longest_match(name) if hub else None)
-
-    def _first(self, *names: str) -> str | None:
+        Raises:
+            _OutsideFolder: Links lead from it out of the folder.
+        """
         for name in names:
             folder, _, last = f"{self._root}/{name}".rpartition("/")
             if folder not in self._listings:
-                self._listings[folder] = files_in(folder)
-                if self._listings[folder] and not self._is_inside(folder):
-                    self._outside.add(folder)
-            is_link = self._listings[folder].get(last)
-            is_outside = is_link and not self._is_inside(f"{folder}/{last}")
-            if is_outside or folder in self._outside:
+                files = files_in(folder)
+                self._listings[folder] = files if not files or self._is_inside(folder) else None
+            listing = self._listings[folder]
+            if listing is None or (listing.get(last) and not self._is_inside(f"{folder}/{last}")):
                 raise _OutsideFolder
-            if is_link is not None:
+            if last in listing:
                 return f"{folder}/{last}"
         return None
 
@@ -189,7 +182,7 @@ class _Finder:
         real = os.path.realpath(path)
         return any(real == root or real.startswith(f"{root}/") for root in self._real_roots)
 
-    def _longest_match(self, name: str) -> str | None:
+    def longest_match(self, name: str) -> str | None:
         """The only file below ``images`` that shares the most parts, counted from the end."""
         if self._paths_by_name is None:
             self._paths_by_name = {}

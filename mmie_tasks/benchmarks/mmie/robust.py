@@ -181,7 +181,6 @@ _LABEL = re.compile(
     r"(?P<rest>(?: {0,3}(?:[:=|(\[/]|-{1,2} )| +(?:is|was|of)\b|\W{0,6}(?:\d|$)"
     rf"|\W{{1,6}}{_WORD} *(?:\W?$|/)).*)"
 )
-_PADDING = " :=-|"
 _SURE_NAMES = ("score", "scores", "rating", "overall")  # "Total: 3" may stand in an answer
 _FINAL = re.compile(r"(?i)final|overall|total")
 
