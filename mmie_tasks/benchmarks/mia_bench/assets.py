@@ -223,7 +223,8 @@ def hub_folder(environment: Mapping[str, str]) -> HubFolder:
         root.mkdir(parents=True, exist_ok=True)
         with file_lock(root / f"{folder.name}.lock", "downloading MIA-Bench"):
             if not folder.is_dir():
-                _write_folder(sorted(path for path in snapshot.rglob("*") if fnmatch(str(path), _TABLES)), folder)
+                names = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet"))
+                _write_folder([snapshot / name for name in names if fnmatch(name, _TABLES)], folder)
     except download_errors() as error:
         cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None
         raise download_failure(_table(revision), cause or error) from error

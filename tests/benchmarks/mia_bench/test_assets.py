@@ -84,6 +84,12 @@ def test_without_the_hub_the_download_of_the_runners_own_task_serves(url, more, 
     assert rows[0]["data"] == f"{REPO}@{COMMIT}"
 
 
+def test_only_the_tables_of_the_split_test_are_read(hub, tmp_path):
+    hub.holds(REPO, "data/train-00000-of-00001.parquet", hub.files[REPO, FILE])
+    ask(hub.url, tmp_path, INTO_THE_CACHES)
+    assert len(ask(hub.url, tmp_path, LOAD)) == 8
+
+
 def test_the_cache_never_serves_another_revision_than_the_one_asked_for(hub, tmp_path):
     ask(hub.url, tmp_path, INTO_THE_CACHES)
     offline = {"HF_HUB_OFFLINE": "1", "MIA_BENCH_REVISION": "0" * 40}
