@@ -13,12 +13,7 @@ from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, hub_cache, hub_cache_copies, installed_asset, local_asset
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import (
-    cached_snapshot,
-    checkpoint_note,
-    download_plan,
-    is_repository,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.source import cached_snapshot, download_plan, is_repository, revision_note
 from mmie_tasks.judges.mmie_score.devices import free_bytes, plan
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, check_transformers
 
@@ -60,7 +55,7 @@ def _describe_packages() -> str:
 
 def _hub_checkpoint(judge: MmieScoreJudge, environment: Mapping[str, str]) -> Asset:
     repo, requested = judge.model, judge.revision or "main"
-    revision = checkpoint_note(repo, requested, environment).read() or requested
+    revision = revision_note(repo, requested, environment).read() or requested
     cached = cached_snapshot(repo, revision)
     checks = _checkpoint_checks(
         lambda: cached_snapshot(repo, revision) or locate(repo, judge.revision, environment), judge

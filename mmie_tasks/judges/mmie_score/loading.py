@@ -15,13 +15,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, free_bytes, plan, release_memory
-from mmie_tasks.judges.mmie_score.engine.decoding import (
-    Decoder,
-    DigitRecorder,
-    PlainDecoder,
-    StaticDecoder,
-    cuda_capture,
-)
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
@@ -124,7 +118,7 @@ class LoadedJudge:
         pool = PagePool(budget.pages)
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
-        decoder: Decoder = PlainDecoder(text, attention)
+        decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention)
         if on_gpu and isinstance(attention, FlashAttention):  # can be planned once for all steps
             capture = cuda_capture(placement.device) if placement.graphs else None
             decoder = StaticDecoder(text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture)

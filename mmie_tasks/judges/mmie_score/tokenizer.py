@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import problems_of
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    MAX_JSON_BYTES,
-    TOKENIZER,
-    TOKENIZER_CONFIG,
-    read_bytes,
-    unusable,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.files import TOKENIZER, TOKENIZER_CONFIG, read_bytes, unusable
 from mmie_tasks.judges.mmie_score.prompt import MARKS
 
 if TYPE_CHECKING:
@@ -91,7 +85,7 @@ def _refuse(path: Path, problem: str) -> NoReturn:
 
 def _read_config(path: Path) -> TokenizerConfig:
     try:
-        config = TokenizerConfig.model_validate_json(read_bytes(path, MAX_JSON_BYTES))
+        config = TokenizerConfig.model_validate_json(read_bytes(path))
     except ValidationError as error:
         _refuse(path, problems_of(error))
     if (config.add_bos_token and config.bos_token is None) or (config.add_eos_token and config.eos_token is None):

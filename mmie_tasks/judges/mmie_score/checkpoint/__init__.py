@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmie_tasks.judges.mmie_score.checkpoint import files
-from mmie_tasks.judges.mmie_score.checkpoint.config import (
-    MAX_TILES,
-    Config,
-    check_architecture,
-    message_file,
-    read_config,
-    read_message,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, Config, message_file, read_config, read_message
 from mmie_tasks.judges.mmie_score.checkpoint.files import Shards, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.names import Weight, expected_shapes, weights_of
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
@@ -78,12 +71,10 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
     folder = location.folder
-    config_path = folder / files.CONFIG
     files.require(folder, [files.CONFIG])
-    content = files.read_object(config_path)
-    check_architecture(content, config_path)
+    content = files.read_object(folder / files.CONFIG)
+    config = read_config(content, folder / files.CONFIG)
     files.require(folder, [files.TOKENIZER, files.TOKENIZER_CONFIG])
-    config = read_config(content, config_path)
     message = read_message(folder, content)
     shards = files.find_shards(folder)
     tensors = files.read_headers(shards.paths)

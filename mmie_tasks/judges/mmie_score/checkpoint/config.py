@@ -135,12 +135,8 @@ class Config(_Section):
         return (self.vision_config.side_patches // 2) ** 2
 
 
-def check_architecture(content: dict[str, object], path: Path) -> None:
-    """Return if this is an InternVL with a Phi-3 text model.
-
-    Raises:
-        JudgeMisconfigured: It is another model; names its type and architectures.
-    """
+def _check_architecture(content: dict[str, object], path: Path) -> None:
+    """Return if this is an InternVL with a Phi-3 text model."""
     names = [content.get("model_type")]
     for section in (content, content.get("llm_config")):
         match section:
@@ -167,9 +163,10 @@ def read_config(content: dict[str, object], path: Path) -> Config:
         path: The file, for error messages.
 
     Raises:
-        JudgeMisconfigured: A field is missing, has another type, a value that the judge does not
-            support, or contradicts another one; names the file and the field.
+        JudgeMisconfigured: It is another model, or a field is missing, has another type, a value that the judge does
+            not support, or contradicts another one; names the file and the field.
     """
+    _check_architecture(content, path)
     try:
         config = Config.model_validate(content)
     except ValidationError as error:

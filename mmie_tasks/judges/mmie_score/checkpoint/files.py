@@ -74,7 +74,7 @@ def read_object(path: Path) -> dict[str, object]:
     Raises:
         JudgeMisconfigured: It cannot be read, or is not a JSON object; names the file.
     """
-    text = read_bytes(path, MAX_JSON_BYTES)
+    text = read_bytes(path)
     try:
         content = from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -84,7 +84,7 @@ def read_object(path: Path) -> dict[str, object]:
     return content
 
 
-def read_bytes(path: Path, limit: int) -> bytes:
+def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
     """The content of a small file.
 
     Raises:

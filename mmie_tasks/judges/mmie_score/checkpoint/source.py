@@ -25,21 +25,20 @@ from mmie_tasks.hub.asset import DownloadPlan, hub_cache
 from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.checkpoint.files import (
-    CONFIG,
-    CONVERSATION,
-    INDEX,
-    TOKENIZER,
-    TOKENIZER_FILES,
-    find_shards,
-    require,
-)
+from mmie_tasks.judges.mmie_score.checkpoint import files
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
 
 _SELECTION: dict[str, Any] = {
     # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
-    "allow_patterns": ["*.safetensors", INDEX, CONFIG, "generation_config.json", CONVERSATION, *TOKENIZER_FILES],
+    "allow_patterns": [
+        "*.safetensors",
+        files.INDEX,
+        files.CONFIG,
+        "generation_config.json",
+        files.CONVERSATION,
+        *files.TOKENIZER_FILES,
+    ],
     "ignore_patterns": ["*/*"],  # subfolders hold training states and other formats
 }
 _METADATA_TIMEOUT_S = 10.0
@@ -109,7 +108,7 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
         )
     if _COMMIT.fullmatch(revision):
         return _downloaded(repo, revision)
-    note = checkpoint_note(repo, revision, environment)
+    note = revision_note(repo, revision, environment)
     if commit := note.read():
         logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
         return _downloaded(repo, commit)
@@ -127,7 +126,7 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
     return location
 
 
-def checkpoint_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
+def revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
     """The note with the commit of a branch or tag."""
     return commit_note(cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}")
 
@@ -148,8 +147,8 @@ def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
     failures: tuple[type[BaseException], ...] = (*download_errors(), JudgeMisconfigured)
     try:
         location = _snapshot(repo, revision, local_files_only=True)
-        require(location.folder, (CONFIG, TOKENIZER))  # `huggingface_hub` may not know them all
-        find_shards(location.folder)
+        files.require(location.folder, (files.CONFIG, files.TOKENIZER))  # `huggingface_hub` may not know them all
+        files.find_shards(location.folder)
     except failures:
         return None
     return location
@@ -173,16 +172,16 @@ def download_plan(repo: str, revision: str) -> DownloadPlan:
     from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
 
-    url = hf_hub_url(repo, CONFIG, revision=revision)
+    url = hf_hub_url(repo, files.CONFIG, revision=revision)
     try:
         commit = get_hf_file_metadata(url, timeout=_METADATA_TIMEOUT_S).commit_hash or revision
         info = HfApi().model_info(repo, revision=commit, files_metadata=True, timeout=_METADATA_TIMEOUT_S)
     except download_errors() as error:
         raise hub_failure(repo, revision, error, is_downloading=False) from error
     # `snapshot_download(dry_run=True)` lists them too, but not before `huggingface_hub` 1.
-    files = filter_repo_objects(info.siblings or [], key=lambda file: file.rfilename, **_SELECTION)
+    selected = filter_repo_objects(info.siblings or [], key=lambda file: file.rfilename, **_SELECTION)
     cached = partial(try_to_load_from_cache, repo, revision=commit)
-    sizes = [file.size for file in files if not isinstance(cached(file.rfilename), str)]
+    sizes = [file.size for file in selected if not isinstance(cached(file.rfilename), str)]
     folder = hub_cache() / f"models--{repo.replace('/', '--')}"
     return DownloadPlan(
         source=f"{repo}@{commit}",
