@@ -20,10 +20,10 @@ from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import RequestBroken
-from mmie_tasks.judges.mmie_score import images
+from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
-from mmie_tasks.judges.mmie_score.images import TILE_PX, grid, read_tiles, tiles
+from mmie_tasks.judges.mmie_score.inputs import TILE_PX, grid, read_tiles, tiles
 
 SIZES = st.integers(1, 5000)
 TOKENS_PER_TILE = 256
@@ -193,7 +193,7 @@ def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     colours = Image.new("La", (2, 2))  # the only mode without one, and no file has it
-    monkeypatch.setattr(images, "open_bounded", lambda _: colours)
+    monkeypatch.setattr(inputs, "open_bounded", lambda _: colours)
     with pytest.raises(RequestBroken, match="its colour mode La has no way to RGB"):
         read_tiles(tmp_path / "a.png", 28)
 

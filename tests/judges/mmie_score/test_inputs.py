@@ -14,8 +14,7 @@ from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
-from mmie_tasks.judges.mmie_score.images import read_tiles
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, read_tiles
 from mmie_tasks.judges.mmie_score.prompt import control_strings
 
 CASES = golden.cases()

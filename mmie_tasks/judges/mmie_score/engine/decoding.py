@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -19,11 +19,9 @@ from loguru import logger
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, takes_long_factors
+from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 
 Compute: TypeAlias = Callable[[], torch.Tensor]
 Capture: TypeAlias = Callable[[Compute], Compute]
@@ -113,28 +111,46 @@ class PlainDecoder:
         return _logits(text, torch.from_numpy(tokens).to(text.device), self.attention.plan(layout, text.device))
 
 
-class DecodeInputs:
-    """The inputs of a decoding step, in tensors at fixed addresses; at first all rows are absent.
+class StaticDecoder:
+    """Computes a fixed number of rows, on a GPU as a CUDA graph.
+
+    A step is computed as it is the first time, then replayed if that is equal. Its inputs are in tensors at fixed
+    addresses; at first all rows are absent.
 
     Args:
-        text: The language model. Absent rows read and write its last page.
+        text: The language model. Absent rows read and write its last page, which belongs to no row.
+        attention: Over its pages.
         rows: The most rows.
-        width: The most pages of a row.
+        max_tokens: The longest row.
+        capture: Captures a step; None never captures.
 
     Attributes:
         longs: Token ids, positions, slots, and whether tokens have the long rotary factors, (4, rows), int64.
         lengths: Keys that each row sees, (rows,), int32.
-        table: Pages of each row, (rows, width), int32.
+        table: Pages of each row, (rows, pages of the longest row), int32.
+        compute: Computes a step from them, (rows, vocabulary).
     """
 
-    def __init__(self, text: TextModel, *, rows: int, width: int) -> None:
+    def __init__(
+        self, text: TextModel, attention: FlashAttention, *, rows: int, max_tokens: int, capture: Capture | None
+    ) -> None:
         pages, self._page_tokens = text.keys.shape[1:3]
         self._scratch_page = pages - 1
         self._long_after = text.rotary.long_after
+        width = -(-max_tokens // self._page_tokens)
         self.longs = torch.zeros(4, rows, dtype=torch.int64, device=text.device)
         self.lengths = torch.zeros(rows, dtype=torch.int32, device=text.device)
         self.table = torch.zeros(rows, width, dtype=torch.int32, device=text.device)
         self.write([])
+        attend = attention.plan_decoding(self.lengths, self.table)
+        self.compute: Compute = lambda: _logits(text, self.longs, attend)
+        self._capture = capture
+        self._replay: Compute | None = None
+
+    @property
+    def captured(self) -> bool:
+        """Whether steps are replayed."""
+        return self._replay is not None
 
     def write(self, rows: Sequence[Row]) -> None:
         """Write the last tokens of some rows; the other rows are absent.
@@ -157,46 +173,14 @@ class DecodeInputs:
         self.lengths.copy_(torch.from_numpy(lengths))
         self.table.copy_(torch.from_numpy(table))
 
-
-class StaticDecoder:
-    """Computes a fixed number of rows, on a GPU as a CUDA graph.
-
-    A step is computed as it is the first time, then replayed if that is equal.
-
-    Args:
-        text: The language model. Its last page belongs to no row.
-        attention: Over its pages.
-        rows: The most rows.
-        max_tokens: The longest row.
-        capture: Captures a step; None never captures.
-
-    Attributes:
-        inputs: The fixed tensors.
-        compute: Computes a step from them, (rows, vocabulary).
-    """
-
-    def __init__(
-        self, text: TextModel, attention: FlashAttention, *, rows: int, max_tokens: int, capture: Capture | None
-    ) -> None:
-        self.inputs = DecodeInputs(text, rows=rows, width=-(-max_tokens // attention.page_tokens))
-        attend = attention.plan_decoding(self.inputs)
-        self.compute: Compute = lambda: _logits(text, self.inputs.longs, attend)
-        self._capture = capture
-        self._replay: Compute | None = None
-
-    @property
-    def captured(self) -> bool:
-        """Whether steps are replayed."""
-        return self._replay is not None
-
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """As `PlainDecoder.step`; no other step writes to the memory of the result.
 
         Raises:
-            ValueError: See `DecodeInputs.write`.
+            ValueError: See `write`.
         """
-        self.inputs.write(rows)
+        self.write(rows)
         if self._replay is not None:
             return self._replay()[: len(rows)].clone()
         output = self.compute()[: len(rows)]

@@ -12,14 +12,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import torch
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, SdpaAttention
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs
 
 Kernel: TypeAlias = Callable[..., torch.Tensor]
 """A function with the parameters of ``torch.nn.attention.varlen.varlen_attn``."""
@@ -59,13 +56,17 @@ class FlashAttention:
         max_queries = max(stop - start for start, stop in pairwise(layout.starts))
         return self._attend(starts, lengths, table_numbers.view(count, width), max_queries)
 
-    def plan_decoding(self, inputs: DecodeInputs) -> Attend:
+    def plan_decoding(self, lengths: torch.Tensor, table: torch.Tensor) -> Attend:
         """For steps of one query a row, whose numbers are in tensors at fixed addresses.
 
         The function reads nothing on the host, so it can be captured in a CUDA graph.
+
+        Args:
+            lengths: Keys that each row sees, (rows,), int32.
+            table: Pages of each row, (rows, pages of the longest row), int32.
         """
-        rows = torch.arange(len(inputs.lengths) + 1, dtype=torch.int32, device=inputs.table.device)
-        return self._attend(rows, inputs.lengths, inputs.table, max_queries=1)
+        starts = torch.arange(len(lengths) + 1, dtype=torch.int32, device=table.device)
+        return self._attend(starts, lengths, table, max_queries=1)
 
     def _attend(self, starts: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, max_queries: int) -> Attend:
         rows, width = table.shape

@@ -12,7 +12,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
-from mmie_tasks.judges.mmie_score.images import read_tiles
+from mmie_tasks.judges.mmie_score.inputs import read_tiles
 
 pytestmark = needs_transformers_5
 

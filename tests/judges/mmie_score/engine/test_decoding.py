@@ -11,7 +11,7 @@ from support.transformers_5 import needs_transformers_5
 from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.decoding import DecodeInputs, DigitRecorder, PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
 from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
@@ -129,10 +129,10 @@ def test_absent_rows_write_only_to_the_scratch_page(model):
 def test_an_ended_row_leaves_nothing_in_the_next_step(model):
     steps = decoder(text_model(model))
     steps.step(rows())
-    fresh = DecodeInputs(text_model(model), rows=5, width=2)
-    steps.inputs.write([])
+    fresh = decoder(text_model(model))
+    steps.write([])
     for name in ("longs", "lengths", "table"):
-        assert torch.equal(getattr(steps.inputs, name), getattr(fresh, name))
+        assert torch.equal(getattr(steps, name), getattr(fresh, name))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_capture_is_tried_once(model):
         return raising(compute)
 
     steps = decoder(text_model(model), capture=capture)
-    steps.compute = lambda: steps.inputs.longs[0].double()
+    steps.compute = lambda: steps.longs[0].double()
     assert [steps.step([row(2, [1], last=5)]).tolist() for _ in range(3)] == [[5.0]] * 3
     assert len(attempts) == 1
 

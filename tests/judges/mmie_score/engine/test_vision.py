@@ -17,7 +17,7 @@ from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-from mmie_tasks.judges.mmie_score.images import read_tiles
+from mmie_tasks.judges.mmie_score.inputs import read_tiles
 
 pytestmark = needs_transformers_5
 
