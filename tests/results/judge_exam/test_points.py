@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from support import scripted_checkpoint
+from support.batch_server import batch_server
 from support.judge_server import JudgeServer, error, judge_server
 from support.mia_judge import prompt_of
 from support.mmie_data import draw
@@ -92,6 +93,15 @@ def test_each_answer_is_sent_once_in_the_benchmarks_template_with_its_pictures(
     assert all(str(content_of(body)[0]).startswith("Rate the tale.### Question\nquestion 0") for body in server.asked)
     pictures = [picture for body in server.asked for picture in judged_answer(body).pictures]
     assert len(pictures) == len({*pictures}) == len(list(folder.rglob("*.jpg")))
+
+
+def test_answers_are_judged_through_the_batch_api(folder: Path, environment: dict[str, str]) -> None:
+    with batch_server() as server:
+        server.reply, server.polls = FAIR, 0
+        judge = f"openai:judge-model,base_url={server.url},batch=true"
+        printed = run([judge, "--set", "opening", "--folder", str(folder), "--method", "mmie", "--json"], environment)
+        assert len(server.batches) == 1
+    assert json.loads(str(printed))["grade"]["agreement"]["value"] == 100
 
 
 def test_an_answer_of_several_pairs_is_judged_once(exam: Exam, server: JudgeServer, tmp_path: Path) -> None:
