@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from mmie_tasks.core.errors import DataBroken, SettingWrong
+from mmie_tasks.core.errors import DataBroken, choice_setting
 
 SETTING = "MMIE_TASKS_ODD_ROWS"
 MAX_PERCENT = 10
@@ -31,11 +31,8 @@ class OddRows:
 
     def __init__(self, title: str, repair: str, environment: Mapping[str, str]) -> None:
         self._title, self._repair = title, repair
-        setting = environment.get(SETTING) or "skip"
-        if setting not in ("skip", "stop"):
-            hint = f"`export {SETTING}=skip` counts unusable rows and leaves them out"
-            raise SettingWrong(f"`{SETTING}` is {setting!r}; valid are skip and stop.", hint=hint)
-        self.stop = setting == "stop"
+        hint = f"`export {SETTING}=skip` counts unusable rows and leaves them out"
+        self.stop = choice_setting(environment, SETTING, "skip", "stop", hint=hint) == "stop"
         self._problems: dict[Path, dict[int, str]] = {}
         self._total = 0
 

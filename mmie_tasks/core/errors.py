@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class MmieTasksError(Exception):
     """An error with a hint.
@@ -42,3 +44,18 @@ class AnswersUnusable(MmieTasksError):
 
 class SettingWrong(MmieTasksError):
     """An option or environment variable has an invalid value."""
+
+
+def choice_setting(environment: Mapping[str, str], variable: str, default: str, other: str, *, hint: str) -> str:
+    """The value of an environment variable that has one of two values.
+
+    Raises:
+        SettingWrong: It has another value.
+
+    >>> choice_setting({}, "MMIE_TASKS_ROWS", "main", "all", hint="`export MMIE_TASKS_ROWS=all`")
+    'main'
+    """
+    value = environment.get(variable) or default
+    if value not in (default, other):
+        raise SettingWrong(f"`{variable}` is {value!r}; valid are {default} and {other}.", hint=hint)
+    return value

@@ -26,14 +26,12 @@ CACHE_VARIABLE = "MMIE_TASKS_CACHE"
 class Check:
     """A check of assets that are on this machine, for ``doctor``.
 
-    Several assets may share a check, such as the archives of one dataset. It runs when all of them
-    are here.
+    Several assets may share a check, such as the archives of one dataset. It runs when all of them are here.
 
     Attributes:
         subject: What is checked: ``mmie: data``.
-        describe: Reads the files and returns one sentence about them. Raises a `MmieTasksError` if
-            they cannot be used; what it logs as a warning is reported. An empty text reports the
-            warnings alone.
+        describe: Reads the files and returns one sentence about them. Raises a `MmieTasksError` if they cannot be used;
+            what it logs as a warning is reported. An empty text reports the warnings alone.
     """
 
     subject: str
@@ -237,8 +235,7 @@ def read_json_file(path: Path, *, layout: str, repair: str) -> JsonFile:
 def plan_file(file: HubFile, root: Path, name: str, *, unpacked: bool) -> DownloadPlan:
     """The plan for one file that `mmie_tasks.hub.download.install` would store.
 
-    The unpacked files are assumed to be as large as their archive: they are images, which gzip does
-    not compress.
+    The unpacked files are assumed to be as large as their archive: they are images, which gzip does not compress.
 
     Args:
         file: The file on the Hub.

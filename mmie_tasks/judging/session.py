@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import SettingWrong, choice_setting
 from mmie_tasks.core.verdict import Unscored
 from mmie_tasks.judges.base import InProcess, Judge, JudgeRequest, Outcome, SelfChecking
 from mmie_tasks.judges.cache import runs_in_process
@@ -421,11 +421,8 @@ def is_sync(environment: Mapping[str, str]) -> bool:
     Raises:
         SettingWrong: It has another value.
     """
-    text = environment.get(SYNC_VARIABLE) or "0"
-    if text not in {"0", "1"}:
-        hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
-        raise SettingWrong(f"`{SYNC_VARIABLE}` is {text!r}; it can be 0 or 1.", hint=hint)
-    return text == "1"
+    hint = f"`export {SYNC_VARIABLE}=1` judges each sample at once, as `--baseline` needs it"
+    return choice_setting(environment, SYNC_VARIABLE, "0", "1", hint=hint) == "1"
 
 
 # Without a run

@@ -24,8 +24,7 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run
-            fails.
+        status: ``ok``; ``warning``: a run works, and the user should know this; ``problem``: a run fails.
         subject: What was checked: ``mmie: data``.
         message: The result, one sentence without a full stop.
         hint: What to do; empty if nothing.
@@ -72,9 +71,8 @@ def run_check(check: Check) -> Iterator[Finding]:
 def check_assets(assets: Sequence[Asset]) -> Iterator[Finding]:
     """A finding for the assets that have to be downloaded, and the checks of the others.
 
-    A check runs once, and only if no asset that shares it has to be downloaded; missing assets that
-    share their checks, such as the archives of one dataset, are one finding. The checks of an asset
-    end with the first problem.
+    A check runs once, and only if no asset that shares it has to be downloaded; missing assets that share their checks,
+    such as the archives of one dataset, are one finding. The checks of an asset end with the first problem.
     """
     missing = [asset for asset in assets if (asset.origin == "hub" or not asset.checks) and not asset.is_here()]
     blocked = {check for asset in missing for check in asset.checks}

@@ -73,8 +73,7 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
         environment: Of this process; the Hub's libraries read it themselves.
 
     Returns:
-        The number of fetched assets, and how to copy everything to a machine without network
-        access.
+        The number of fetched assets, and how to copy everything to a machine without network access.
 
     Raises:
         SettingWrong: There is no such benchmark, task or judge.

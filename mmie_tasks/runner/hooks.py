@@ -186,11 +186,6 @@ def add_provenance(task: Task, benchmark: Benchmark) -> None:
     task.config.metadata = {**(task.config.metadata or {}), "provenance": provenance}
 
 
-def _has_provenance(task: Task) -> bool:
-    """Whether a loaded task belongs to a benchmark; also after ``--predict_only``, unlike `benchmark_of`."""
-    return "provenance" in (getattr(getattr(task, "config", None), "metadata", None) or {})
-
-
 def add_signature(task: Task, benchmark: Benchmark) -> None:
     """Put the benchmark's signature into the results file, as ``metadata.signature``.
 
@@ -226,10 +221,9 @@ def add_signature(task: Task, benchmark: Benchmark) -> None:
 def wrap_evaluator() -> None:
     """Wrap functions of the runner's evaluator, if it is imported.
 
-    The command line looks up ``simple_evaluate`` after the index of tasks is built
-    (``__main__.py:735``), so a wrong API key ends a run in seconds, before a model is loaded. Code
-    that imported the function by name is checked when requests are built. ``simple_evaluate``
-    calls ``evaluate`` with the loaded model and tasks.
+    The command line looks up ``simple_evaluate`` after the index of tasks is built (``__main__.py:735``), so a wrong
+    API key ends a run in seconds, before a model is loaded. Code that imported the function by name is checked when
+    requests are built. ``simple_evaluate`` calls ``evaluate`` with the loaded model and tasks.
     """
     evaluator = sys.modules.get("lmms_eval.evaluator")
     output = getattr(sys.modules.get("lmms_eval.evaluator_utils"), "TaskOutput", None)
@@ -246,9 +240,8 @@ def wrap_evaluator() -> None:
 def without_errors_of_nan(calculate: Method) -> Method:
     """Wrap the calculation of standard errors so that no mean of ours without a value has one.
 
-    The runner computes them from all rows with a ``score``, whatever the mean (a method of
-    ``TaskOutput`` in ``evaluator_utils.py``): below the floor of coverage, it would print an error
-    beside NaN.
+    The runner computes them from all rows with a ``score``, whatever the mean (a method of ``TaskOutput`` in
+    ``evaluator_utils.py``): below the floor of coverage, it would print an error beside NaN.
     """
 
     @functools.wraps(calculate)
@@ -300,7 +293,9 @@ def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # n
         model: The tested model, whose method is replaced until the context ends.
         tasks: The tasks of this evaluation.
     """
-    if getattr(model, "batch_size", None) in (1, "1") or not any(map(_has_provenance, tasks)):
+    configs = [getattr(task, "config", None) for task in tasks]  # `benchmark_of` finds none after `--predict_only`
+    has_ours = any("provenance" in (getattr(config, "metadata", None) or {}) for config in configs)
+    if getattr(model, "batch_size", None) in (1, "1") or not has_ours:
         yield
         return
     generate = model.generate_until

@@ -1,12 +1,11 @@
 """Launchers by name, for ``--launcher_args name=...``: all judges, and those of other packages.
 
-The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the
-name is used (``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when
-it is imported: ``launchers.openai``. It has nothing to start and only registers the choice.
-``name=default`` is one too, which leaves every benchmark that no option names its own judge, and ``name=panel``, which
-stands for several judges. Other
-packages register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and
-launchers, which start a server, in the group ``mmie_tasks.launchers``:
+The runner accepts a dotted class path as a value of ``AVAILABLE_LAUNCHERS`` and imports it when the name is used
+(``llm_judge/launcher/__init__.py:13``). Each judge has a launcher class, created when it is imported:
+``launchers.openai``. It has nothing to start and only registers the choice. ``name=default`` is one too, which leaves
+every benchmark that no option names its own judge, and ``name=panel``, which stands for several judges. Other packages
+register judges in the group ``mmie_tasks.judges`` (see `mmie_tasks.judges.registry`), and launchers, which start a
+server, in the group ``mmie_tasks.launchers``:
 
     [project.entry-points."mmie_tasks.launchers"]
     my_launcher = "my_package.launchers:MyLauncher"
@@ -82,8 +81,7 @@ class JudgeLauncher:
             benchmark (``mmie.name``, ``mmie.model``) are of that benchmark's judge.
 
     Raises:
-        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the
-            wrong type.
+        SystemExit: There is no such benchmark or judge, it has no such option, or the value has the wrong type.
     """
 
     name = ""

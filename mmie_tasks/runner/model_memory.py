@@ -54,8 +54,7 @@ class FreedModel:
     Attributes:
         model: Class name of the model.
         freed: Attributes that were deleted.
-        remaining: Attributes that still hold weights: the runner needs them, or `free_model` does
-            not know their names.
+        remaining: Attributes that still hold weights: the runner needs them, or `free_model` does not know their names.
         referenced: Attributes that were deleted, but whose weights something else refers to.
         errors: Why engines could not be shut down.
     """
@@ -111,10 +110,9 @@ def free_tested_models(environment: Mapping[str, str] | None = None) -> str:
 def free_model(model: object) -> FreedModel:
     """Delete the attributes of a model object that hold weights, and return the memory.
 
-    An attribute in `MODEL_ATTRIBUTES` is deleted if a module, an inference engine or a tensor on a
-    device is reachable through it; an engine is shut down first. Nothing else of the objects is
-    called. The model object stays usable for what the runner reads of it after generation
-    (``evaluator.py:1249``): rank, world size, accelerator.
+    An attribute in `MODEL_ATTRIBUTES` is deleted if a module, an inference engine or a tensor on a device is reachable
+    through it; an engine is shut down first. Nothing else of the objects is called. The model object stays usable for
+    what the runner reads of it after generation (``evaluator.py:1249``): rank, world size, accelerator.
 
     Args:
         model: Any object, such as an ``lmms`` of lmms-eval, or a loaded image generator.

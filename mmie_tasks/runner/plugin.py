@@ -1,8 +1,7 @@
 """The entry point through which lmms-eval loads this package.
 
-It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads
-(``models/registry_v2.py:139``), whatever way an evaluation is started. If the runner gets a group
-for tasks one day, only the folder ``runner`` changes.
+It is in the group ``lmms_eval.models``, the only one that lmms-eval 0.7.3 loads (``models/registry_v2.py:139``),
+whatever way an evaluation is started. If the runner gets a group for tasks one day, only the folder ``runner`` changes.
 """
 
 from __future__ import annotations

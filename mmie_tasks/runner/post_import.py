@@ -22,10 +22,9 @@ ImportCallback: TypeAlias = Callable[[ModuleType], None]
 def after_import(name: str, function: ImportCallback) -> None:
     """Call ``function`` with the module ``name`` after every execution of that module.
 
-    It is called at once if the module is imported already, otherwise after its import, and again
-    after `importlib.reload`. For a module that is being imported at this moment, it is called when
-    the next import begins after that one has ended. A second registration of the same function has
-    no effect.
+    It is called at once if the module is imported already, otherwise after its import, and again after
+    `importlib.reload`. For a module that is being imported at this moment, it is called when the next import begins
+    after that one has ended. A second registration of the same function has no effect.
 
     Args:
         name: Full name of the module.

@@ -1,10 +1,9 @@
 """Registers our tasks in ``lmms_eval.tasks``, so that they win over built-in tasks.
 
-In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two
-of our names are taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never
-sees the image. The precedence here is: built-in < benchmarks of other packages < ours < the user's
-own ``--include_path``. Installing another package does not change the meaning of our names: a task
-of it whose name is taken is left out, with a warning.
+In lmms-eval 0.7.3 a built-in name beats ``--include_path`` (``tasks/__init__.py:60-74``), and two of our names are
+taken: the built-in ``mmie`` is a token F1, and the judge of ``mia_bench`` never sees the image. The precedence here is:
+built-in < benchmarks of other packages < ours < the user's own ``--include_path``. Installing another package does not
+change the meaning of our names: a task of it whose name is taken is left out, with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, TypeAlias
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import entries
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong, choice_setting
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runner.hooks import Method, wrap_evaluator, wrap_once, wrap_task_loader
 
@@ -44,13 +43,8 @@ def read_override(environment: Mapping[str, str]) -> bool:
     >>> read_override({"MMIE_TASKS_OVERRIDE": "0"})
     False
     """
-    override = environment.get(OVERRIDE) or "1"
-    if override not in {"0", "1"}:
-        raise SettingWrong(
-            f"`{OVERRIDE}` is {override!r}; valid values are 0 and 1.",
-            hint=f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash",
-        )
-    return override == "1"
+    hint = f"`export {OVERRIDE}=0` keeps the runner's own tasks where names clash"
+    return choice_setting(environment, OVERRIDE, "1", "0", hint=hint) == "1"
 
 
 def register_tasks(tasks: ModuleType) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from loguru import logger
 from tabulate import tabulate
 
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import choice_setting
 from mmie_tasks.runs.benchmark import BadRecord, Benchmark
 from mmie_tasks.runs.log_files import TaskRun, without_off_scale_points
 from mmie_tasks.runs.rows import COVERAGE
@@ -45,11 +45,8 @@ def shows_all_rows(environment: Mapping[str, str]) -> bool:
     >>> shows_all_rows({}), shows_all_rows({"MMIE_TASKS_ROWS": "all"})
     (False, True)
     """
-    setting = environment.get(SETTING) or "main"
-    if setting not in ("main", "all"):
-        hint = f"`export {SETTING}=all` adds counts, intervals and parts to the runner's table"
-        raise SettingWrong(f"`{SETTING}` is {setting!r}; valid are main and all.", hint=hint)
-    return setting == "all"
+    hint = f"`export {SETTING}=all` adds counts, intervals and parts to the runner's table"
+    return choice_setting(environment, SETTING, "main", "all", hint=hint) == "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,15 +48,13 @@ class _Entry:
 def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, in the order of the official file.
 
-    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and
-    may be missing; empty if the address does not identify it), ``url`` (the image as annotated),
-    ``instruction``, ``type``, ``components``, ``component_weight`` (points), ``component_type`` and
-    ``data`` (the revision: ``sha256:`` and 12 digits of a local annotation, or repository and
-    commit; and the rows that were left out: see `OddRows`).
+    Columns: ``id`` (the row, from 0, as text), ``image`` (path of a file that was not opened and may be missing; empty
+    if the address does not identify it), ``url`` (the image as annotated), ``instruction``, ``type``, ``components``,
+    ``component_weight`` (points), ``component_type`` and ``data`` (the revision: ``sha256:`` and 12 digits of a local
+    annotation, or repository and commit; and the rows that were left out: see `OddRows`).
 
     Args:
-        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub
-            download.
+        environment: ``MIA_BENCH_DATA``, ``MMIE_TASKS_ODD_ROWS``, and the variables of the Hub download.
 
     Raises:
         DataMissing: The data is missing.

@@ -443,8 +443,7 @@ def _checked(parsed: ParsedReply) -> ParsedReply:
 def _is_plausible(parsed: ParsedReply) -> bool:
     """Whether the scales show that each mark is read as it was meant.
 
-    Points that add up to a total on the same scale as each of them may be parts of a whole: 6/10
-    and 4/10 make 10/10.
+    Points that add up to a total on the same scale as each of them may be parts of a whole: 6/10 and 4/10 make 10/10.
     """
     marks, total = [mark for mark in parsed.components if mark is not None], parsed.total
     points, scales = sum(mark.points for mark in marks), [mark.out_of for mark in marks]

@@ -100,11 +100,10 @@ def dataset_folder(dataset: str, environment: Mapping[str, str]) -> HubFolder:
 
     Args:
         dataset: Its official name, as in `PARTS`.
-        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there;
-            if it is not set, it is ``main`` and the archive must be the pinned one. From another
-            Hub (``HF_ENDPOINT``) a different archive is accepted with a warning, and stored apart:
-            whoever sets it is responsible for its content. Also read: what
-            `mmie_tasks.core.paths.cache_dir` reads.
+        environment: ``MILEBENCH_REVISION`` (branch, tag or commit) selects what the Hub has there; if it is not set, it
+            is ``main`` and the archive must be the pinned one. From another Hub (``HF_ENDPOINT``) a different archive
+            is accepted with a warning, and stored apart: whoever sets it is responsible for its content. Also read:
+            what `mmie_tasks.core.paths.cache_dir` reads.
 
     Raises:
         DataMissing: No such dataset; or the archive cannot be downloaded or unpacked.

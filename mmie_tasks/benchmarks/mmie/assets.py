@@ -80,9 +80,8 @@ def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[s
     5. from the Hub only, whose archive may have any folder around its files: the file that shares
        the most path parts with the reference, counted from the end.
 
-    3 to 5 are guesses: none is used that would give two references the same file. Links are
-    followed and must end in `folder`, or in its ``images``, which may itself be a link. Folders are
-    listed once; no file is opened.
+    3 to 5 are guesses: none is used that would give two references the same file. Links are followed and must end in
+    `folder`, or in its ``images``, which may itself be a link. Folders are listed once; no file is opened.
 
     Args:
         folder: The folder of the data file, absolute.
@@ -211,8 +210,7 @@ _ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`
 def hub_folder(environment: Mapping[str, str]) -> HubFolder:
     """The folder with the data file and ``images``, downloaded and unpacked first if necessary.
 
-    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub`
-    itself.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
 
     Args:
         environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what

@@ -287,12 +287,11 @@ _REPAIR = "repair it, or replace it by the file of MMIE/MMIE; if a run has downl
 def dataset(selection: str, environment: Mapping[str, str]) -> datasets.Dataset:
     """The samples, going round the categories, so that the first few are from all of them.
 
-    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from
-    0), ``row`` (position in this dataset, from 0), ``category`` (by the id),
-    ``field`` and ``subfield`` (may be empty), ``question`` and ``gold`` (lists of ``text`` and
-    ``image``, either null; an image is the absolute path of a file that was not opened and may be
-    missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits
-    of a local data file; and the rows that were left out: see `OddRows`).
+    Columns: ``id``, ``index`` (position among these samples in the order of the data file, from 0), ``row`` (position
+    in this dataset, from 0), ``category`` (by the id), ``field`` and ``subfield`` (may be empty), ``question`` and
+    ``gold`` (lists of ``text`` and ``image``, either null; an image is the absolute path of a file that was not opened
+    and may be missing) and ``data`` (the revision: ``MMIE/MMIE@<commit>``, or ``sha256:`` and 12 digits of a local data
+    file; and the rows that were left out: see `OddRows`).
 
     Args:
         selection: ``all``, one category (``sa``, ``pbl``, ``msr``), or ``1k``: the sample that

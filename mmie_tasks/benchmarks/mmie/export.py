@@ -97,8 +97,7 @@ def records_of(run: Path) -> list[Record]:
     """The record of each sample of a run, in the order of the logs.
 
     Args:
-        run: A sample log, or a folder with those of one run. Of several logs of a task the newest
-            is taken.
+        run: A sample log, or a folder with those of one run. Of several logs of a task the newest is taken.
 
     Raises:
         AnswersUnusable: There is none, it is of another kind, or two tasks differ on a sample.

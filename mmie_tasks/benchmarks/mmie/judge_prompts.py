@@ -1,7 +1,6 @@
 """The judge's templates: MMIE's official prompts, or other ones that a setting names.
 
-Our files hold none of them. The official file is identified by its SHA-256, read as data, with
-`ast`, and never run.
+Our files hold none of them. The official file is identified by its SHA-256, read as data, with `ast`, and never run.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ def prompts_file(environment: Mapping[str, str], pin: Pin = OFFICIAL, retry: Ret
     It is cached as ``mmie/prompts-eb0fd6e.py`` below `mmie_tasks.core.paths.cache_dir`.
 
     Args:
-        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is
-            downloaded.
+        environment: ``MMIE_PROMPTS`` names a local copy. With ``HF_HUB_OFFLINE`` nothing is downloaded.
         pin: The file.
         retry: How often and how long the download is tried.
 

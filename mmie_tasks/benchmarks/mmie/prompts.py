@@ -60,8 +60,7 @@ class Assembled:
         parts: Text and image files in the official order; see `query`.
         images: The paths of `parts` as the segments have them, in order.
         left_out: The official script drops the sample: it has more than four images.
-        bad_gold: Why there is no reference where one is needed; else empty. The official script
-            ends here.
+        bad_gold: Why there is no reference where one is needed; else empty. The official script ends here.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer, blank ones excluded, that the limit removed.
         missing: Paths without a file, in the official order.
@@ -81,10 +80,9 @@ class Assembled:
 def assemble(sample: Sample, answer: Sequence[Segment], template: str, *, full: bool = False) -> Assembled:
     """Put question, answer and, for MSR, the reference into a template, as the official script.
 
-    With `full` it differs in three points, and nowhere else: the answer's text goes on after its
-    last image, and further images are left out without a trace (D10, D11); the reference is all
-    texts of the gold answer, one per line (D2); and a blank follows the ``<`` of a control string
-    in the answer (D15).
+    With `full` it differs in three points, and nowhere else: the answer's text goes on after its last image, and
+    further images are left out without a trace (D10, D11); the reference is all texts of the gold answer, one per line
+    (D2); and a blank follows the ``<`` of a control string in the answer (D15).
 
     Args:
         sample: The sample.

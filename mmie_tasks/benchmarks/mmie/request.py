@@ -20,7 +20,7 @@ from mmie_tasks.benchmarks.mmie.judge_prompts import Templates, templates
 from mmie_tasks.benchmarks.mmie.metrics import RequestFacts
 from mmie_tasks.benchmarks.mmie.prompts import Assembled
 from mmie_tasks.benchmarks.mmie.sample import Sample, Segment
-from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, choice_setting
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.verdict import UnscoredReason
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
@@ -88,11 +88,8 @@ def is_full_assembly(environment: Mapping[str, str]) -> bool:
     Raises:
         SettingWrong: It is neither ``official`` nor ``full``.
     """
-    value = environment.get(ASSEMBLY) or "official"
-    if value not in ("official", "full"):
-        hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
-        raise SettingWrong(f"`{ASSEMBLY}` is {value!r}; valid are official and full.", hint=hint)
-    return value == "full"
+    hint = f"`export {ASSEMBLY}=full` keeps the text that the official assembly cuts"
+    return choice_setting(environment, ASSEMBLY, "official", "full", hint=hint) == "full"
 
 
 def judge_templates() -> Templates:

@@ -8,10 +8,9 @@ It stands beside the official reader and never replaces it. What is read:
     section    a heading that is a label, "### Score", with values, labels and statements below it
     statement  "I give it 4 out of 6", "the final score is 4"
 
-The last section about the score counts; without sections the labels do, without these a statement in
-the last line. Everything there must agree. Blocks of code, quotations and reports ("The answer
-claims: ...") are no verdict. What two careful people could read differently is `Unscored`, never a
-guess.
+The last section about the score counts; without sections the labels do, without these a statement in the last line.
+Everything there must agree. Blocks of code, quotations and reports ("The answer claims: ...") are no verdict. What two
+careful people could read differently is `Unscored`, never a guess.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from mmie_tasks.benchmarks.mmie.robust import read_robust
 from mmie_tasks.benchmarks.mmie.sample import Sample
 from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
-from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, choice_setting
 from mmie_tasks.core.messages import user_turn
 from mmie_tasks.core.verdict import Verdicts
 from mmie_tasks.hub.images import ImageOpener
@@ -88,10 +88,8 @@ def check_data(docs: datasets.Dataset) -> None:
         DataMissing: Files are missing, and ``MMIE_MISSING_IMAGES`` is not ``count``.
         SettingWrong: ``MMIE_MISSING_IMAGES`` is neither ``stop`` nor ``count``.
     """
-    setting = os.environ.get(_MISSING) or "stop"
-    if setting not in ("stop", "count"):
-        hint = f"`export {_MISSING}=count` continues without the images and counts them"
-        raise SettingWrong(f"`{_MISSING}` is {setting!r}; valid are stop and count.", hint=hint)
+    hint = f"`export {_MISSING}=count` continues without the images and counts them"
+    setting = choice_setting(os.environ, _MISSING, "stop", "count", hint=hint)
     if not (missing := data.missing_images(docs)):
         return
     path, sample_id = next(iter(missing.items()))
