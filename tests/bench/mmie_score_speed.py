@@ -41,7 +41,7 @@ from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
 from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.prompt import finish
+from mmie_tasks.judges.mmie_score.prompt import reply_text
 
 
 @dataclass(kw_only=True)
@@ -98,7 +98,7 @@ def one_by_one(setup: Setup, numbered: Sequence[tuple[int, JudgeRequest]]) -> Me
     with exact_fp32():
         for key, request in numbered:
             prompt, ids = generated(key, request)
-            result.replies[key] = (finish(setup.checkpoint.tokenizer.decode(ids)), len(ids))
+            result.replies[key] = (reply_text(setup.checkpoint.tokenizer.decode(ids)), len(ids))
             result.prompt_tokens += len(prompt.ids)
             result.reply_tokens += len(ids)
     result.seconds = time.perf_counter() - began

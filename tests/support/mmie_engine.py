@@ -39,7 +39,7 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.prompt import finish
+from mmie_tasks.judges.mmie_score.prompt import reply_text
 from support import internvl_golden as golden
 from support import stock_internvl as stock
 
@@ -91,7 +91,7 @@ def random_ids(seed: int, count: int) -> list[int]:
 
 
 def reply(output: Sequence[int]) -> str:
-    return finish(checkpoint().tokenizer.decode(output))
+    return reply_text(checkpoint().tokenizer.decode(output))
 
 
 @cache

@@ -327,12 +327,6 @@ def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
     return 2 * text.num_hidden_layers * text.kv_heads * text.head_dim * dtype_bytes
 
 
-def weight_bytes(checkpoint: Checkpoint, dtype_bytes: int) -> int:
-    """Bytes of the weights in the dtype of the computation."""
-    stored_bytes = 4 if checkpoint.dtype == "float32" else 2
-    return checkpoint.weight_bytes * dtype_bytes // stored_bytes
-
-
 def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool) -> int:
     """Bytes that one step needs at its peak, in the feed-forward part of a layer.
 
@@ -384,6 +378,7 @@ def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_to
     on_gpu, dtype_bytes = placement.on_gpu, placement.dtype.itemsize
     page_tokens = placement.attention.page_tokens
     longest_pages = -(-longest_tokens // page_tokens)
+    stored_dtype_bytes = 4 if checkpoint.dtype == "float32" else 2
     step: Budget | None = Budget(
         pages=max_rows * longest_pages,
         page_tokens=page_tokens,
@@ -391,7 +386,7 @@ def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_to
         rows=max_rows,
         chunk_tokens=4096 if on_gpu else 2048,  # a CPU gains nothing from more
         vision_tiles=64 if on_gpu else 8,
-        weight_bytes=weight_bytes(checkpoint, dtype_bytes),
+        weight_bytes=checkpoint.weight_bytes * dtype_bytes // stored_dtype_bytes,
         page_bytes=page_tokens * kv_token_bytes(config, dtype_bytes),
         step_bytes=0,
     )

@@ -224,7 +224,7 @@ class MmieScoreJudge:
 
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self._checkpoint.tokenizer
-        text = prompt.finish(tokenizer.decode(completion.output))
+        text = prompt.reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
         recorded = [index for index in completion.digits if index in offsets]
         return JudgeReply(

@@ -65,10 +65,10 @@ def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_pe
     return "".join(pieces)
 
 
-def finish(text: str) -> str:
+def reply_text(text: str) -> str:
     r"""The reply in the decoded text: everything before the first ``<|end|>``, stripped.
 
-    >>> finish(" Fair.\n### Score\n4 <|end|> \n")
+    >>> reply_text(" Fair.\n### Score\n4 <|end|> \n")
     'Fair.\n### Score\n4'
     """
     return text.split(END, maxsplit=1)[0].strip()

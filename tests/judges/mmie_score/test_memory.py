@@ -20,7 +20,6 @@ from mmie_tasks.judges.mmie_score.devices import (
     shrink,
     text_step_bytes,
     vision_bytes,
-    weight_bytes,
 )
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
@@ -29,7 +28,7 @@ CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))
 CHECKPOINT = SimpleNamespace(config=CONFIG, weight_bytes=8_294_000_000, dtype="bfloat16")
 
 
-def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256):
+def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256, checkpoint=CHECKPOINT):
     placement = Placement(
         device=device,
         dtype={2: torch.bfloat16, 4: torch.float32}[dtype_bytes],
@@ -37,7 +36,7 @@ def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, pa
         max_memory_bytes=None,
         graphs=True,
     )
-    return plan(CHECKPOINT, placement, rows, tokens, int(free_bytes))
+    return plan(checkpoint, placement, rows, tokens, int(free_bytes))
 
 
 @pytest.mark.parametrize(
@@ -68,10 +67,10 @@ def test_a_token_has_393216_bytes_of_keys_and_values():
 
 
 def test_weights_are_counted_in_the_dtype_of_the_computation():
-    assert weight_bytes(CHECKPOINT, 2) == CHECKPOINT.weight_bytes
-    assert weight_bytes(CHECKPOINT, 4) == 2 * CHECKPOINT.weight_bytes
-    in_fp32 = SimpleNamespace(weight_bytes=CHECKPOINT.weight_bytes, dtype="float32")
-    assert weight_bytes(in_fp32, 2) == CHECKPOINT.weight_bytes // 2
+    assert planned(80e9).weight_bytes == CHECKPOINT.weight_bytes
+    assert planned(80e9, dtype_bytes=4).weight_bytes == 2 * CHECKPOINT.weight_bytes
+    in_fp32 = SimpleNamespace(config=CONFIG, weight_bytes=CHECKPOINT.weight_bytes, dtype="float32")
+    assert planned(80e9, checkpoint=in_fp32).weight_bytes == CHECKPOINT.weight_bytes // 2
 
 
 def test_a_step_of_16k_tokens_and_64_tiles_takes_two_to_four_gigabytes():

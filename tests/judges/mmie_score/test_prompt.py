@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import internvl_golden as golden
 
 from mmie_tasks.judges.base import RequestUnfit
-from mmie_tasks.judges.mmie_score.prompt import END, IMAGE, control_strings, finish, ids_of, query, question_of
+from mmie_tasks.judges.mmie_score.prompt import END, IMAGE, control_strings, ids_of, query, question_of, reply_text
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 FILE = Path("a.png")
@@ -54,7 +54,7 @@ def test_a_golden_prompt_has_the_official_tokens(case: golden.Case, tokenizer: S
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.cases()])
 def test_a_golden_output_is_the_official_reply(case: golden.Case, tokenizer: SlowLlamaTokenizer) -> None:
-    assert finish(tokenizer.decode(case.output_ids)) == case.response
+    assert reply_text(tokenizer.decode(case.output_ids)) == case.response
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, id=c.name) for c in golden.error_cases()])
@@ -135,7 +135,7 @@ def test_an_image_is_one_string_in_the_question(parts: list[str | Path], questio
     ],
 )
 def test_a_reply_ends_at_the_first_end(text: str, reply: str) -> None:
-    assert finish(text) == reply
+    assert reply_text(text) == reply
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.engine.vision import normalized
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.prompt import finish
+from mmie_tasks.judges.mmie_score.prompt import reply_text
 
 pytestmark = needs_transformers_5
 
@@ -122,7 +122,7 @@ def expected(checkpoint: Checkpoint, inputs: InputBuilder, requests: Sequence[Ju
         if prompt.tiles is not None:
             tiles = normalized(torch.from_numpy(prompt.tiles), torch.float32)
         (ids,) = generate(model, [(prompt.ids, tiles)], max_new_tokens=prompt.max_new_tokens, checkpoint=checkpoint)
-        text = finish(checkpoint.tokenizer.decode(ids))
+        text = reply_text(checkpoint.tokenizer.decode(ids))
         ended = ids[-1] == checkpoint.end_token_id
         replies.append(Reply(text, len(prompt.ids), len(ids), ended))
     return replies

@@ -15,7 +15,7 @@ from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.prompt import finish
+from mmie_tasks.judges.mmie_score.prompt import reply_text
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
@@ -222,7 +222,7 @@ def test_a_digit_stands_where_the_text_of_the_tokens_up_to_it_ends(
     tokenizer.config = tokenizer.config.model_copy(update={"clean_up_tokenization_spaces": clean_up})
     ids = data.draw(outputs(tokenizer))
     before_end = tokenizer.decode(ids).split("<|end|>")[0]
-    text, stripped = finish(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
+    text, stripped = reply_text(tokenizer.decode(ids)), len(before_end) - len(before_end.lstrip())
     expected = {}
     for index, i in enumerate(ids):
         for digit, spellings in enumerate(tokenizer.digit_ids):
