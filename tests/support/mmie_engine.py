@@ -27,6 +27,7 @@ from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
 from mmie_tasks.judges.mmie_score.engine.schedule import (
+    Chunk,
     Completion,
     Failure,
     PagePool,
@@ -148,14 +149,17 @@ class Plan:
 
 
 class CheckedPart:
-    """A part of the engine with a check before each of its steps."""
+    """A part of the engine with a check before each of its steps and a record of their logits."""
 
-    def __init__(self, part: Any, check: Callable[[], None]) -> None:
-        self._part, self._check = part, check
+    def __init__(
+        self, part: Any, check: Callable[[], None], record: Callable[[Sequence[Row | Chunk], torch.Tensor], None]
+    ) -> None:
+        self._part, self._check, self._record = part, check, record
 
-    def step(self, *arguments: Any) -> torch.Tensor:
+    def step(self, computed: Sequence[Row | Chunk], *arguments: Any) -> torch.Tensor:
         self._check()
-        logits: torch.Tensor = self._part.step(*arguments)
+        logits: torch.Tensor = self._part.step(computed, *arguments)
+        self._record(computed, logits)
         return logits
 
 
@@ -201,6 +205,7 @@ class EngineHarness:
 
     Attributes:
         logits: By key and number of the generated token; a restarted row writes them again.
+        keys: The keys of all logits, in the order in which they were computed.
         most_live: The most rows that were alive at once.
     """
 
@@ -208,6 +213,7 @@ class EngineHarness:
     pool: PagePool
     prefixes: PrefixCache | None
     logits: dict[int, dict[int, torch.Tensor]] = field(default_factory=dict)
+    keys: list[int] = field(default_factory=list)
     most_live: int = 0
 
     def check(self) -> None:
@@ -223,14 +229,19 @@ class EngineHarness:
         assert not self.engine.schedule.waiting
         assert len(self.pool.free) + len(self.prefixes or ()) == len(self.pool.holders)
 
-    def record_logits(self, key: int, generated: int, logits: torch.Tensor) -> None:
-        self.logits.setdefault(key, {})[generated] = logits.clone()
+    def record(self, computed: Sequence[Row | Chunk], logits: torch.Tensor) -> None:
+        """Record the logits behind rows, or behind those chunks that end a prompt."""
+        ending = [part for part in computed if isinstance(part, Row) or part.ends_prompt]
+        rows = [part if isinstance(part, Row) else part.row for part in ending]
+        for row, row_logits in zip(rows, logits, strict=True):
+            self.keys.append(row.prompt.key)
+            self.logits.setdefault(row.prompt.key, {})[len(row.output)] = row_logits.clone()
 
     def results(self, prompts: Iterable[Prompt | Failure], *, late: Random | None = None) -> dict[int, Result]:
         """Results by key; every prompt has exactly one."""
         results: dict[int, Result] = {}
         with one_thread():
-            for result in self.engine.run(ListSource(prompts, late), watch=self.record_logits):
+            for result in self.engine.run(ListSource(prompts, late)):
                 assert result.key not in results
                 results[result.key] = result
                 if isinstance(result, Completion):
@@ -259,16 +270,16 @@ def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part
     prefixes = PrefixCache(pool, size, image_token_id) if plan.sharing else None
     prefill = Prefill(text, attention, image_token_id, plan.rows if plan.fixed else None)
 
-    def check() -> None:
-        harness.check()
+    def checked(name: str, part: Any) -> Any:
+        return CheckedPart(wrap(name, part), lambda: harness.check(), lambda *step: harness.record(*step))
 
     engine = Engine(
         schedule=Schedule(
             pool=pool, prefixes=prefixes, page_tokens=size, long_after=text.rotary.long_after, max_rows=plan.rows
         ),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
-        prefill=CheckedPart(wrap("prefill", prefill), check),  # type: ignore[arg-type]
-        decoder=CheckedPart(wrap("decoder", PlainDecoder(text, attention)), check),
+        prefill=checked("prefill", prefill),
+        decoder=checked("decoder", PlainDecoder(text, attention)),
         digits=DigitRecorder(DIGIT_IDS, CPU),
         end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import torch
 from loguru import logger
@@ -24,9 +23,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
 )
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
-
-Watch: TypeAlias = Callable[[int, int, torch.Tensor], None]
-"""Receives a prompt's key, its number of generated tokens, and the logits of the next."""
 
 _MAX_WAITING = 16  # prompts with tiles, ready for admission: a full batch for the vision tower
 _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for
@@ -69,12 +65,11 @@ class Engine:
         self.full_budget = self.budget
         self.schedule.max_rows = min(self.schedule.max_rows, self.budget.rows)
 
-    def run(self, source: PromptSource, *, watch: Watch | None = None) -> Iterator[Result]:
+    def run(self, source: PromptSource) -> Iterator[Result]:
         """The result of every prompt of the source, each as it is finished.
 
         Args:
             source: Supplies the prompts, the longest first if it can.
-            watch: Receives all logits, for tests and measurements.
         """
         self._source_is_empty = False
         try:
@@ -83,7 +78,7 @@ class Engine:
                 self.schedule.admit()
                 if not self.schedule.live:
                     return
-                yield from self._step(watch)
+                yield from self._step()
         finally:  # also if the caller stops reading results
             for row in list(self.schedule.live):
                 self.vision.drop(row.prompt)
@@ -113,7 +108,7 @@ class Engine:
                     self._source_is_empty = idle
                     return
 
-    def _step(self, watch: Watch | None) -> Iterator[Result]:
+    def _step(self) -> Iterator[Result]:
         decoding = self.schedule.decoding()
         chunks = self._next_chunks(bool(decoding))
         rows = [chunk.row for chunk in chunks if chunk.ends_prompt] if chunks else decoding
@@ -130,9 +125,6 @@ class Engine:
             self.schedule.mark_stored(chunk)
             if chunk.ends_prompt:
                 chunk.row.features = None
-        if watch:
-            for row, row_logits in zip(rows, logits, strict=True):
-                watch(row.prompt.key, len(row.output), row_logits)
         tokens: list[int] = logits.argmax(-1).tolist()
         self.digits.record(rows, logits, tokens)
         for row, token in zip(rows, tokens, strict=True):

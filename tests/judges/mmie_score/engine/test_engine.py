@@ -255,8 +255,8 @@ class HesitantSource:
 
 def test_an_unfilled_fixed_step_is_delayed_but_not_for_ever() -> None:
     prompts = golden_prompts()[3:5]  # of 40 tokens each
-    engine, keys = build_engine(Plan(fixed=True, chunk_tokens=300)), list[int]()
+    engine = build_engine(Plan(fixed=True, chunk_tokens=300))
     with one_thread():
-        list(engine.engine.run(HesitantSource(list(prompts)), watch=lambda key, *_: keys.append(key)))
-    assert 2 < keys.index(4) < 30
-    assert keys.count(3) == keys.count(4) == 40
+        list(engine.engine.run(HesitantSource(list(prompts))))
+    assert 2 < engine.keys.index(4) < 30
+    assert engine.keys.count(3) == engine.keys.count(4) == 40
