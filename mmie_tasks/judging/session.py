@@ -396,7 +396,7 @@ class _Batch:
         member = MemberResult(judge=judge, result=result, verdicts=sample.request.grade(result))
         with self._lock:
             by_position = {**self._members[index], position: member}
-            members = tuple(by_position[asked] for asked in sorted(by_position))
+            members = tuple(by_position[number] for number in sorted(by_position))
             judged: Judged | None = None
             if panel is None:
                 judged = Judged(verdicts=member.verdicts, members=members)

@@ -252,9 +252,9 @@ def _panel_details(task_run: TaskRun, judge_runs: Mapping[str, TaskRun]) -> dict
     details: dict[str, float | None] = {}
     metric, scale = metrics_of([task_run])[0], task_run.benchmark.scale
     for number, judge_run in enumerate(judge_runs.values(), 1):
-        asked, value = len(judge_run.samples), metric_value(judge_run.samples, metric, "official", scale, resamples=0)
-        details[f"judge_{number}_asked"] = float(asked)
-        details[f"judge_{number}_scored"] = float(asked - reasons_of(judge_run, "official").total())
+        total, value = len(judge_run.samples), metric_value(judge_run.samples, metric, "official", scale, resamples=0)
+        details[f"judge_{number}_asked"] = float(total)
+        details[f"judge_{number}_scored"] = float(total - reasons_of(judge_run, "official").total())
         details[f"judge_{number}_official"] = value.percent if value else None
     spreads = _disagreements(task_run)
     return details | {
@@ -329,9 +329,9 @@ def _describe_expected(task_run: TaskRun) -> Iterator[str]:
 def _describe_panel(task_run: TaskRun) -> Iterator[str]:
     """One line for each judge of a panel, with its failures, and one about their disagreement."""
     for number, (name, judge_run) in enumerate(_judge_runs(task_run).items(), 1):
-        asked, reasons = len(judge_run.samples), reasons_of(judge_run, "official")
+        total, reasons = len(judge_run.samples), reasons_of(judge_run, "official")
         failures = f"; without: {listed(reasons)}" if reasons else ""
-        yield f"judge {number}, {name}: points in {asked - reasons.total():,} of {asked:,} samples{failures}"
+        yield f"judge {number}, {name}: points in {total - reasons.total():,} of {total:,} samples{failures}"
     if spreads := _disagreements(task_run):
         mean = fmean(spread.range for spread in spreads)
         yield f"judges differ by {mean:.2f} points on average, in {len(spreads):,} samples with points of two or more"

@@ -224,11 +224,11 @@ def _compare_pairs(shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Co
     requests = [
         CheckedRequest(request=comparison_request(pair, is_reversed=is_reversed)) for pair, is_reversed in orders
     ]
-    asked = ask(shared, requests, title)
+    outcome = ask(shared, requests, title)
     return Comparisons(
-        judgements=tuple(_judgement(*order, result) for order, result in zip(orders, asked.results, strict=True)),
-        usd_per_1000=asked.usd_per_1000,
-        seconds_per_1000=asked.seconds_per_1000,
+        judgements=tuple(_judgement(*order, result) for order, result in zip(orders, outcome.results, strict=True)),
+        usd_per_1000=outcome.usd_per_1000,
+        seconds_per_1000=outcome.seconds_per_1000,
     )
 
 
@@ -244,14 +244,14 @@ def _judgement(pair: Pair, is_reversed: bool, result: JudgeResult) -> Judgement:
 def _score_answers(judge_request: RequestMaker, shared: SharedJudge, pairs: Sequence[Pair], title: str) -> Comparisons:
     """Compare the points of each pair's answers; an answer of several pairs is judged once."""
     answers = dict.fromkeys((pair.question, answer) for pair in pairs for answer in pair.answers)
-    made = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
-    requests = [request for request in made.values() if isinstance(request, GradedRequest)]
+    request_or_reason = {answer: _request_or_reason(judge_request, *answer) for answer in answers}
+    requests = [request for request in request_or_reason.values() if isinstance(request, GradedRequest)]
     by_content = {request.request: request for request in requests}
-    asked = ask(shared, list(by_content.values()), title)
-    results = dict(zip(by_content, asked.results, strict=True))
+    outcome = ask(shared, list(by_content.values()), title)
+    results = dict(zip(by_content, outcome.results, strict=True))
     points = {
         answer: request if isinstance(request, str) else _points_or_reason(request, results[request.request])
-        for answer, request in made.items()
+        for answer, request in request_or_reason.items()
     }
     return Comparisons(
         judgements=tuple(
@@ -259,8 +259,8 @@ def _score_answers(judge_request: RequestMaker, shared: SharedJudge, pairs: Sequ
         ),
         cut_images=sum(request.cut_images for request in requests),
         cut_texts=sum(request.cut_texts for request in requests),
-        usd_per_1000=asked.usd_per_1000,
-        seconds_per_1000=asked.seconds_per_1000,
+        usd_per_1000=outcome.usd_per_1000,
+        seconds_per_1000=outcome.seconds_per_1000,
     )
 
 
@@ -297,7 +297,7 @@ def _why_not(unscored: Unscored) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestResults:
     """Results in the order of the requests, and their cost as in `Comparisons`."""
 
     results: Sequence[JudgeResult]
@@ -305,7 +305,7 @@ class Asked:
     seconds_per_1000: float | None
 
 
-def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> Asked:
+def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> RequestResults:
     """The results of `judge_together`, with their cost."""
     began_s = time.monotonic()
     results = judge_together(shared, requests, title)
@@ -313,7 +313,7 @@ def ask(shared: SharedJudge, requests: Sequence[CheckedRequest], title: str) -> 
     replies = [reply for result in results for reply in result.replies]
     sent = sum(not reply.cached for reply in replies)
     seconds = 1000 * elapsed_s / sent if sent else None
-    return Asked(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
+    return RequestResults(results=results, usd_per_1000=_usd_per_1000(replies), seconds_per_1000=seconds)
 
 
 def _usd_per_1000(replies: Sequence[JudgeReply]) -> float | None:

@@ -187,11 +187,11 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         f"{counted(len(plan.samples), 'sample')} of {len(judged):,} of {task_run.task}, {len(plan.changes)} changes: "
         f"{counted(requests, 'request')} at most; what is in the cache is not asked again.\n"
     )
-    asked = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
-    outcomes: dict[tuple[str, str], Verdict | str] = {**plan.without}
-    for (key, request), result in zip(plan.requests.items(), asked.results, strict=True):
-        outcomes[key] = request.grade(result).official
-    unchanged = {id_: outcomes[_UNCHANGED, id_] for id_ in plan.samples}
+    outcome = ask(shared, list(plan.requests.values()), f"changed answers of {task_run.task}")
+    verdicts: dict[tuple[str, str], Verdict | str] = {**plan.without}
+    for (key, request), result in zip(plan.requests.items(), outcome.results, strict=True):
+        verdicts[key] = request.grade(result).official
+    unchanged = {id_: verdicts[_UNCHANGED, id_] for id_ in plan.samples}
     points = {id_: verdict.points for id_, verdict in unchanged.items() if isinstance(verdict, Scored)}
     scale = task_run.benchmark.scale
     answers = json.dumps([(id_, answer_digest(judged[id_].sample)) for id_ in plan.samples])
@@ -206,12 +206,12 @@ def stress_test(shared: SharedJudge, task_run: TaskRun, limit: int, folder: Path
         unchanged_points=_mean(list(points.values())),
         unchanged_without_points=_reasons(unchanged.values()),
         effects=tuple(
-            effect(change, [(before, outcomes[change.name, id_]) for id_, before in points.items()], scale.full_marks)
+            effect(change, [(before, verdicts[change.name, id_]) for id_, before in points.items()], scale.full_marks)
             for change in plan.changes
         ),
         requests=requests,
-        usd_per_1000=asked.usd_per_1000,
-        seconds_per_1000=asked.seconds_per_1000,
+        usd_per_1000=outcome.usd_per_1000,
+        seconds_per_1000=outcome.seconds_per_1000,
     )
 
 
@@ -294,7 +294,7 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_ma
     sizes = list(map(abs, differences))
     drops = [difference < -_SAME for (before, _), difference in zip(scored, differences, strict=True) if before > 0]
     interval = bootstrap_interval(differences) if len(scored) >= MIN_SAMPLES else None
-    kept = drops.count(False)
+    not_dropped = drops.count(False)
     return Effect(
         name=change.name,
         title=change.title,
@@ -305,8 +305,8 @@ def effect(change: Change, pairs: Sequence[tuple[float, Verdict | str]], full_ma
         mean_size=_mean(sizes),
         at_zero=len(scored) - len(drops),
         could_drop=len(drops),
-        not_dropped=100 * kept / len(drops) if drops else None,
-        not_dropped_interval=_exact_interval(kept, len(drops)),
+        not_dropped=100 * not_dropped / len(drops) if drops else None,
+        not_dropped_interval=_exact_interval(not_dropped, len(drops)),
         finding=_finding(change, interval, bootstrap_interval(sizes), full_marks, could_drop=len(drops)),
         not_applicable=sum(after == _NOT_APPLICABLE for _, after in pairs),
         without_points=_reasons(after for _, after in pairs),
@@ -383,11 +383,11 @@ def _sentences(result: StressTest) -> Iterator[str]:
     mean = "" if result.unchanged_points is None else f", {result.unchanged_points:.2f} on average"
     why = f". Left out: {listed(result.unchanged_without_points)}" if without else ""
     yield f"Unchanged answers: {scored:,} of {result.samples:,} have points{mean}{why}."
-    if reasons := [f"{one.title}: {listed(one.without_points)}" for one in result.effects if one.without_points]:
+    if reasons := [f"{row.title}: {listed(row.without_points)}" for row in result.effects if row.without_points]:
         yield f"Without points: {'; '.join(reasons)}."
-    if not_applicable := {one.title: one.not_applicable for one in result.effects if one.not_applicable}:
+    if not_applicable := {row.title: row.not_applicable for row in result.effects if row.not_applicable}:
         yield f"Does not apply, or changes nothing that the judge sees: {listed(not_applicable)}."
-    if any(one.finding == "too few" for one in result.effects):
+    if any(row.finding == "too few" for row in result.effects):
         yield f"Too few: fewer than {MIN_SAMPLES} samples with points, or with points to lose."
     usd = "unknown" if result.usd_per_1000 is None else f"{result.usd_per_1000:.2f}"
     seconds = "unknown" if result.seconds_per_1000 is None else f"{result.seconds_per_1000:,.1f}"
