@@ -231,13 +231,17 @@ class BenchmarkJudge:
         tested model was loaded, is not repeated.
 
         Raises:
-            SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid.
+            SettingWrong: The choice, or ``MMIE_TASKS_SYNC``, is invalid, or a panel has a judge twice.
             JudgeMisconfigured: A judge cannot reply as it is set up.
             DataBroken: Its cache file is unusable.
         """
         self.check_setup()
-        for shared in self.judges().judges:
+        judges = self.judges().judges
+        for shared in judges:
             shared.check()
+        if len({shared.judge.signature for shared in judges}) < len(judges):
+            message = "Two judges of the panel are the same: they differ in options that change no reply."
+            raise SettingWrong(message, hint="another judge, or another model")
 
     def check_setup(self) -> None:
         """Check what judging needs beside the judges, such as the official prompts.

@@ -48,6 +48,7 @@ def opening_figures(folder: Path) -> Iterator[Figure]:
 def mmrb2_figures(folder: Path, scratch: Path) -> Iterator[Figure]:
     shutil.copy(folder / "benchmark" / "interleaved_response_only.json", scratch / "interleaved.json")
     people = mmrb2.load(folder, os.environ)
+    yield "MMRB2: is it published", 100.0 * people.source.endswith("(the published verdicts)"), "100"
     made_up = scratch / "judgements.json"
     made_up.write_text(json.dumps(random_judgements(people.pairs)))
     result = grade(people, read_judgements(made_up, people, mmrb2.judge_rows))

@@ -177,6 +177,16 @@ def test_a_judge_that_cannot_be_used_stops_the_run_before_any_request(
     assert (first.checks, len(first), len(second)) == (1, 0, 0)
 
 
+def test_judges_that_differ_only_in_options_that_change_no_reply_are_the_same(
+    serve: Callable[..., list[JudgeServer]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (server,) = serve("4")
+    judge = choose(monkeypatch, [server, server], "2.timeout=60")
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", os.environ["MMIE_TASKS_JUDGE"].replace("2.model=m2", "2.model=m1"))
+    with pytest.raises(SettingWrong, match="judges of the panel are the same"):
+        judge.check()
+
+
 def test_a_second_request_goes_to_the_judge_that_gave_the_impossible_reply(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]]
 ) -> None:

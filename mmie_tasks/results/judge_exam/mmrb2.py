@@ -8,10 +8,11 @@ The Hub's tables are written as files below `mmie_tasks.core.paths.cache_dir`, i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,6 @@ from mmie_tasks.results.judge_exam.verdicts import (
     Pair,
     Side,
     VerdictSet,
-    local_source,
     parsed,
     problem_of,
     segments_of,
@@ -43,8 +43,9 @@ from mmie_tasks.results.judge_exam.verdicts import (
 
 REPO = "rl-research/multimodal-rewardbench-2"
 FILES = ("interleaved.json", "benchmark/interleaved.json", "benchmark/interleaved_response_only.json")
-SHA256 = "8f71e0d699814715dc271bd83ee75eabedea3e9c420cb11dc98e4f7c591fa6f1"
-"""Of the last of `FILES` in facebookresearch/MMRB2 at 7ff0552cf298441af5ebbabea634b682ef04afee."""
+VERDICTS_SHA256 = "c422695e515b4b59eba8dcfe6bf45029e3e1c782480efb6a7e2cbbb06af6f5db"
+"""Of ids and people's verdicts in the last of `FILES`, in facebookresearch/MMRB2 at
+7ff0552cf298441af5ebbabea634b682ef04afee; see `verdicts_sha256`."""
 
 _DATASET = HubDataset(repo=REPO, name="mmrb2", variable="MMRB2_REVISION", required=("interleaved",))
 _LOCAL = f"name a folder with `{FILES[0]}`, or with `{FILES[-1]}` for the verdicts alone"
@@ -88,22 +89,24 @@ def load(folder: Path | None, environment: Mapping[str, str]) -> VerdictSet:
     """
     if folder is None:
         hub = _from_hub(environment)
-        paths, source = sorted(hub.folder.glob("interleaved/*/interleaved.json")), hub.revision
+        paths, location = sorted(hub.folder.glob("interleaved/*/interleaved.json")), hub.revision
     else:
         files = [folder, *(folder / name for name in FILES)]
         paths = [next((file for file in files if file.is_file()), files[-1])]
-        source = local_source(paths[0], read_data_file(paths[0], _LOCAL), SHA256)
+        location = f"`{paths[0]}`"
     rows = [
         (row, path.parent)
         for path in paths
-        for row in parsed(path, read_data_file(path, REPAIR), TypeAdapter(_File)).pairs
+        for row in parsed(path, read_data_file(path, _LOCAL if folder else REPAIR), TypeAdapter(_File)).pairs
     ]
+    pairs = unique(location, (_pair(row) for row, _ in rows))
+    is_published = verdicts_sha256(pairs) == VERDICTS_SHA256
     verdict_set = VerdictSet(
         name="mmrb2",
         title="MMRB2: pairs of interleaved answers, each rated by three experts",
         licence="CC BY-NC 4.0 (non-commercial use only)",
-        source=source,
-        pairs=unique(source, (_pair(row) for row, _ in rows)),
+        source=f"{location} ({'' if is_published else 'not '}the published verdicts)",
+        pairs=pairs,
         has_answers=False,
         both_orders=True,
     )
@@ -111,6 +114,12 @@ def load(folder: Path | None, environment: Mapping[str, str]) -> VerdictSet:
         return verdict_set
     by_id = {row.id: (row, folder) for row, folder in rows}
     return with_answers(verdict_set, lambda pair: _contents(*by_id[pair.id]))
+
+
+def verdicts_sha256(pairs: Iterable[Pair]) -> str:
+    """The SHA-256, in hex, of the pairs' ids and people's verdicts, in any order."""
+    verdicts = sorted((pair.id, pair.winner) for pair in pairs)
+    return hashlib.sha256(json.dumps(verdicts).encode()).hexdigest()
 
 
 def _pair(row: _Row) -> Pair:

@@ -5,6 +5,7 @@ The verdicts are ``opening/judge_modelAB_results.json`` below `mmie_tasks.core.p
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -24,7 +25,6 @@ from mmie_tasks.results.judge_exam.verdicts import (
     Contents,
     Pair,
     VerdictSet,
-    local_source,
     parsed,
     segments_of,
     unique,
@@ -97,7 +97,7 @@ def load(
     else:
         path = folder if folder.is_file() else folder / VERDICTS_FILE
         content = read_data_file(path, f"name a folder with `{VERDICTS_FILE}`, a copy of {pin.url}")
-        source = local_source(path, content, pin.sha256)
+        source = _local_source(path, content, pin.sha256)
     rows = parsed(path, content, TypeAdapter(tuple[_PeoplesRow, ...]))
     verdict_set = VerdictSet(
         name="opening",
@@ -111,6 +111,12 @@ def load(
     if folder is None or not (folder / "gen_outputs").is_dir():
         return verdict_set
     return with_answers(verdict_set, partial(_contents, folder))
+
+
+def _local_source(path: Path, content: bytes, sha256: str) -> str:
+    """A local file, and whether it is the published one, as `VerdictSet.source`."""
+    digest = hashlib.sha256(content).hexdigest()
+    return f"`{path}` (SHA-256 {digest[:12]}…, {'' if digest == sha256 else 'not '}the published file)"
 
 
 def _pair(row: _PeoplesRow) -> Pair:

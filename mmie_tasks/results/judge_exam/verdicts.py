@@ -1,12 +1,12 @@
 """Public verdicts of people on pairs of answers with text and images, and what their readers share.
 
 Neither OpenING (`opening`) nor MMRB2 (`mmrb2`) is part of this package: OpenING's repository has no licence, and
-MMRB2 is for non-commercial use only. Both are downloaded when they are used, at a pinned commit.
+MMRB2 is for non-commercial use only. Both are downloaded when they are used. OpenING's file is pinned; MMRB2's tables
+are those of the Hub's newest commit or a named one, and their verdicts are compared with the published ones.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -177,12 +177,6 @@ def problem_of(error: Exception) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(map(str, first["loc"]))
     return f"`{field}`: {first['msg']}" if field else first["msg"]
-
-
-def local_source(path: Path, content: bytes, sha256: str) -> str:
-    """A local file, and whether it is the published one, as `VerdictSet.source`."""
-    digest = hashlib.sha256(content).hexdigest()
-    return f"`{path}` (SHA-256 {digest[:12]}…, {'' if digest == sha256 else 'not '}the published file)"
 
 
 def unique(source: str, pairs: Iterable[Pair]) -> tuple[Pair, ...]:

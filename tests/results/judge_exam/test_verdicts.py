@@ -223,6 +223,18 @@ def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_pat
 # MMRB2
 
 
+def test_mmrb2_verdicts_are_the_published_ones_whatever_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [mmrb2_row(1), mmrb2_row(2)]
+    published = mmrb2.load(mmrb2_file(tmp_path, rows), {})
+    assert published.source.endswith(" (not the published verdicts)")
+    monkeypatch.setattr(mmrb2, "VERDICTS_SHA256", mmrb2.verdicts_sha256(published.pairs))
+    assert mmrb2.load(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(" (the published verdicts)")
+    rows[0]["chosen"] = "A" if rows[0]["chosen"] == "B" else "B"
+    assert mmrb2.load(mmrb2_file(tmp_path, rows), {}).source.endswith(" (not the published verdicts)")
+
+
 def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -> None:
     verdict_set = mmrb2.load(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
     assert (verdict_set.has_answers, verdict_set.both_orders, verdict_set.missing_answers) == (False, True, 0)
