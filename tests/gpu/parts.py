@@ -20,7 +20,7 @@ from support.random_checkpoint import REAL_WIDTH, write
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.devices import Placement, choose_device
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention, available, self_check
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ def self_check_row(check: str, wrong: str | None) -> Row:
     return Row(check=check, outcome="passed", detail=right)
 
 
-def triton_attention() -> FlashAttention:
+def triton_attention() -> PagedAttention:
     """The kernel of this folder. Without a GPU it runs in Triton's interpreter."""
     from gpu.kernel import paged_attention
 
-    return FlashAttention(name="triton", kernel=paged_attention)
+    return PagedAttention(name="triton", kernel=paged_attention)
 
 
-def stand_in(context: Context) -> FlashAttention | None:
+def stand_in(context: Context) -> PagedAttention | None:
     """The Triton kernel where torch has none of its own; None: the judge chooses."""
     if not context.on_gpu:
         return None
@@ -113,7 +113,7 @@ def stand_in(context: Context) -> FlashAttention | None:
 class _JudgeWithAttention(MmieScoreJudge):
     """The judge with another kernel, if one is given."""
 
-    def __init__(self, *, replacement: FlashAttention | None, **options: Any) -> None:
+    def __init__(self, *, replacement: PagedAttention | None, **options: Any) -> None:
         super().__init__(**options)
         self._replacement = replacement
 
@@ -127,7 +127,7 @@ def judge(
     model: Path,
     dtype: torch.dtype,
     *,
-    attention: FlashAttention | None = None,
+    attention: PagedAttention | None = None,
     attention_option: str = "auto",
     max_rows: int = 64,
     graphs: bool = True,

@@ -156,16 +156,16 @@ def choose_attention(
     Raises:
         JudgeMisconfigured: ``flash`` cannot be used here.
     """
-    from mmie_tasks.judges.mmie_score.engine import flash
+    from mmie_tasks.judges.mmie_score.engine import paged
     from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
     if option == "sdpa":
         return SdpaAttention()
-    reason = flash.available(device, dtype, config.head_dim) or flash.self_check(
+    reason = paged.available(device, dtype, config.head_dim) or paged.self_check(
         device, dtype, heads=config.num_attention_heads, kv_heads=config.kv_heads, head_dim=config.head_dim
     )
     if reason is None:
-        return flash.FlashAttention()
+        return paged.PagedAttention()
     if option == "flash":
         raise JudgeMisconfigured(f"`attention=flash` cannot be used: {reason}.", hint="use `attention=auto`")
     logger.log(

@@ -17,7 +17,7 @@ from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, free_bytes, plan, release_memory
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import PagePool, PrefixCache, Schedule
 from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
 from mmie_tasks.judges.mmie_score.engine.vision import Vision
@@ -119,7 +119,7 @@ class LoadedJudge:
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
         decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention)
-        if on_gpu and isinstance(attention, FlashAttention):  # can be planned once for all steps
+        if on_gpu and isinstance(attention, PagedAttention):  # can be planned once for all steps
             capture = cuda_capture(placement.device) if placement.graphs else None
             decoder = StaticDecoder(text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture)
         logger.info(

@@ -17,7 +17,7 @@ from mmie_tasks.judges.mmie_score.devices import (
     exact_fp32,
     free_bytes,
 )
-from mmie_tasks.judges.mmie_score.engine import flash
+from mmie_tasks.judges.mmie_score.engine import paged
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 TEXT = SimpleNamespace(num_attention_heads=4, kv_heads=2, head_dim=8)
@@ -108,8 +108,8 @@ def test_without_a_gpu_attention_is_plain_and_flash_is_refused():
     ],
 )
 def test_flash_is_chosen_if_it_is_available_and_correct(monkeypatch, missing, wrong, chosen):
-    monkeypatch.setattr(flash, "available", lambda *_: missing)
-    monkeypatch.setattr(flash, "self_check", lambda *_, **__: wrong)
+    monkeypatch.setattr(paged, "available", lambda *_: missing)
+    monkeypatch.setattr(paged, "self_check", lambda *_, **__: wrong)
     messages = []
     handle = logger.add(lambda message: messages.append(str(message)), level="WARNING")
     try:

@@ -19,7 +19,7 @@ from loguru import logger
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, takes_long_factors
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
@@ -132,7 +132,7 @@ class StaticDecoder:
     """
 
     def __init__(
-        self, text: TextModel, attention: FlashAttention, *, rows: int, max_tokens: int, capture: Capture | None
+        self, text: TextModel, attention: PagedAttention, *, rows: int, max_tokens: int, capture: Capture | None
     ) -> None:
         pages, self._page_tokens = text.keys.shape[1:3]
         self._scratch_page = pages - 1

@@ -12,7 +12,7 @@ from transformers import Phi3Config, Phi3ForCausalLM
 
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
 from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
@@ -89,7 +89,7 @@ def text_model(model):
 
 
 def decoder(text, *, rows=5, max_tokens=512, capture=None):
-    attention = FlashAttention(kernel=paged_kernel)
+    attention = PagedAttention(kernel=paged_kernel)
     return StaticDecoder(text, attention, rows=rows, max_tokens=max_tokens, capture=capture)
 
 

@@ -9,7 +9,7 @@ from support.paged_kernel import paged_kernel
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.flash import FlashAttention, available, self_check
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention, available, self_check
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 ROWS = BatchLayout(starts=[0, 1, 8, 9, 309], lengths=[257, 520, 1, 300], tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]])
@@ -22,7 +22,7 @@ def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
 
 
 def check(kernel, dtype=torch.bfloat16, **other):
-    attention = FlashAttention(kernel=kernel)
+    attention = PagedAttention(kernel=kernel)
     sizes = {"heads": 4, "kv_heads": 2, "head_dim": 8} | other
     return self_check(CPU, dtype, attention=attention, **sizes)
 
@@ -30,7 +30,7 @@ def check(kernel, dtype=torch.bfloat16, **other):
 @pytest.mark.parametrize("kv_heads", [2, 4])
 def test_flash_and_sdpa_give_the_same_results(kv_heads):
     tensors = numbers(kv_heads=kv_heads)
-    flash = FlashAttention(kernel=paged_kernel).plan(ROWS, CPU)(*tensors)
+    flash = PagedAttention(kernel=paged_kernel).plan(ROWS, CPU)(*tensors)
     plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*tensors)
     torch.testing.assert_close(flash, plain)
 
@@ -44,7 +44,7 @@ def test_the_kernel_gets_at_least_two_as_the_longest_query():
 
     queries, keys, values = numbers()
     single = BatchLayout(starts=[0, 1, 2], lengths=[3, 300], tables=[[2], [1, 0]])
-    FlashAttention(kernel=kernel).plan(single, CPU)(queries[:2], keys, values)
+    PagedAttention(kernel=kernel).plan(single, CPU)(queries[:2], keys, values)
     assert announced == [2]
 
 
@@ -52,14 +52,14 @@ def test_the_kernel_gets_at_least_two_as_the_longest_query():
 def test_torchs_own_function_accepts_the_arguments(dtype):
     with FakeTensorMode():  # checks names, shapes, dtypes and the choice of kernel; computes nothing
         queries, keys, values = (tensor.to(GPU, dtype) for tensor in numbers(head_dim=96))
-        output = FlashAttention().plan(ROWS, GPU)(queries, keys, values)
+        output = PagedAttention().plan(ROWS, GPU)(queries, keys, values)
         assert (output.shape, output.dtype, output.device) == (queries.shape, dtype, GPU)
 
 
 def test_other_kernels_are_disabled_only_during_the_call():
     before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled()
     with pytest.raises((RuntimeError, NotImplementedError)):  # there is none for the CPU
-        FlashAttention().plan(ROWS, CPU)(*[tensor.bfloat16() for tensor in numbers()])
+        PagedAttention().plan(ROWS, CPU)(*[tensor.bfloat16() for tensor in numbers()])
     assert before == (torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.math_sdp_enabled())
 
 

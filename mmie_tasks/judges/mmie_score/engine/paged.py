@@ -36,7 +36,7 @@ def _torch_kernel(*tensors: torch.Tensor, **options: object) -> torch.Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class FlashAttention:
+class PagedAttention:
     """All rows in one call of a kernel that reads the pages in place."""
 
     page_tokens: int = 256
@@ -129,7 +129,7 @@ def self_check(
     heads: int,
     kv_heads: int,
     head_dim: int,
-    attention: FlashAttention | None = None,
+    attention: PagedAttention | None = None,
 ) -> str | None:
     """Compute attention on random numbers: chunks of prompts and single queries, shuffled pages.
 
@@ -137,7 +137,7 @@ def self_check(
         What is wrong: the kernel raises, differs from `SdpaAttention` in fp32, or gives a row
         other bits among other rows than alone. None if nothing is wrong.
     """
-    attention = attention or FlashAttention()
+    attention = attention or PagedAttention()
     try:
         trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
         plain = SdpaAttention(page_tokens=attention.page_tokens)
