@@ -239,7 +239,10 @@ class BenchmarkJudge:
         judges = self.judges().judges
         for shared in judges:
             shared.check()
-        if len({shared.judge.signature for shared in judges}) < len(judges):
+        # The signature of a judge in this process may start its device, and the tested model may still have to fork:
+        # such judges are compared by their options only, where the panel is read.
+        elsewhere = [shared.judge for shared in judges if len(judges) > 1 and not runs_in_process(shared.judge)]
+        if len({judge.signature for judge in elsewhere}) < len(elsewhere):
             message = "Two judges of the panel are the same: they differ in options that change no reply."
             raise SettingWrong(message, hint="another judge, or another model")
 

@@ -349,6 +349,37 @@ def test_the_only_judge_in_this_process_stays_loaded(
     assert events == ["a loads"]
 
 
+class JudgeOnADevice(InProcessJudge):
+    """A judge whose signature depends on its device, which it starts."""
+
+    def __init__(self) -> None:
+        super().__init__("c", [])
+
+    @property
+    def signature(self) -> str:  # type: ignore[override]
+        raise AssertionError("the device is started before the tested model is loaded")
+
+    @signature.setter
+    def signature(self, _: str) -> None: ...
+
+
+@pytest.mark.parametrize("on_servers", [0, 1, 2])
+def test_the_check_starts_no_device_of_a_judge_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], on_servers: int
+) -> None:
+    register(monkeypatch, c=JudgeOnADevice())
+    benchmark = choose(monkeypatch, serve(*["4"] * on_servers), f"{on_servers + 1}.name=c")
+    if not on_servers:
+        monkeypatch.setenv("MMIE_TASKS_JUDGE", "c")
+    benchmark.check()
+
+
+def test_a_judge_in_this_process_is_refused_twice_without_starting_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    register(monkeypatch, c=JudgeOnADevice())
+    with pytest.raises(SettingWrong, match="the judges 1 and 2 of the panel are the same"):
+        choose(monkeypatch, [], "1.name=c", "2.name=c").check()
+
+
 def test_a_judge_that_raises_costs_only_its_own_verdicts(
     monkeypatch: pytest.MonkeyPatch, serve: Callable[..., list[JudgeServer]], log: list[str]
 ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
 
@@ -42,10 +42,6 @@ MIN_CHUNK_TOKENS = 256
 GOOD_ROWS = 8  # with fewer rows, larger chunks of prompts are not worth their memory
 
 _UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
-_GROUP_FILES = {  # of control groups, version 2 and 1: where they are, limit and usage
-    "": ("sys/fs/cgroup", "memory.max", "memory.current"),
-    "memory": ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +77,10 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
     """The device of this process.
 
     Args:
-        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``cuda`` is the GPU with this process's
-            number on the machine (``LOCAL_RANK``), so that each of several processes takes its own.
-            ``auto`` is the same if there is a GPU, else the CPU.
-        environment: With ``LOCAL_RANK``, if a launcher has set it.
+        option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``cuda`` is the only GPU that this process sees, or of
+            several the one with the process's number on the machine (``LOCAL_RANK``), so that each of several
+            processes takes its own. ``auto`` is the same if there is a GPU, else the CPU.
+        environment: With ``LOCAL_RANK``, if a launcher has set it; read only where several GPUs are visible.
 
     Raises:
         JudgeMisconfigured: There is no such device.
@@ -97,16 +93,16 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
             f"`device={option}` is not a known device.",
             hint="write `device=auto`, `device=cpu`, `device=cuda` or `device=cuda:0`",
         )
-    if option == "cpu" or (option == "auto" and not torch.cuda.is_available()):
+    count = torch.cuda.device_count() if option != "cpu" and torch.cuda.is_available() else 0
+    if option == "cpu" or (option == "auto" and not count):
         return torch.device("cpu")
-    rank = environment.get("LOCAL_RANK", "").strip() or "0"
+    rank = (environment.get("LOCAL_RANK", "").strip() if count > 1 else "") or "0"
     if not parsed[1] and not (rank.isascii() and rank.isdecimal()):
         raise JudgeMisconfigured(
             f"The environment variable `LOCAL_RANK` is `{rank}`, not a number.",
             hint="`accelerate launch` and `torchrun` set it; unset it for a single process",
         )
     number = int(parsed[1] or rank)
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if number < count:
         return torch.device("cuda", number)
     if not count:
@@ -177,28 +173,50 @@ def choose_attention(
 
 @contextmanager
 def exact_fp32() -> Iterator[None]:
-    """Compute matrix products and convolutions of fp32 numbers in fp32 on GPUs too.
+    """Compute matrix products, convolutions and recurrent layers of fp32 numbers in fp32, on every device.
 
-    By default cuDNN rounds the factors to TF32, 10 bits. The switch belongs to the whole process;
-    its value is restored afterwards.
+    By default cuDNN rounds the factors to TF32, 10 bits, and a tested model may have allowed more. The switches belong
+    to the whole process. From 2.9 on torch has two sets of them, and raises an error when an old one is read that a
+    new one contradicts. Inside, the two agree. Afterwards all switches are as before, so a reading that raised before
+    raises again.
     """
     import torch
 
-    backends = torch.backends
-    owners: tuple[object, object] = (backends.cuda.matmul, backends.cudnn)
-    switch: tuple[str, object] = ("allow_tf32", False)
-    if hasattr(backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
-        owners = (backends.cuda.matmul, backends.cudnn.conv)  # type: ignore[attr-defined]
-        switch = ("fp32_precision", "ieee")
-    name, exact = switch
-    before = [getattr(owner, name) for owner in owners]
+    cudnn = torch.backends.cudnn
+    new_switches = _new_fp32_switches()
+    before = []
+    for switch, exact in new_switches:
+        before.append(switch.fp32_precision)
+        switch.fp32_precision = exact
     try:
-        for owner in owners:
-            setattr(owner, name, exact)
+        cudnn_tf32 = cudnn.allow_tf32
+    except RuntimeError:  # it contradicts the new ones, which do not allow TF32
+        cudnn_tf32 = True
+    matmul_precision = torch.get_float32_matmul_precision()
+    try:
+        cudnn.allow_tf32 = False
+        torch.set_float32_matmul_precision("highest")
         yield
     finally:
-        for owner, old in zip(owners, before, strict=True):
-            setattr(owner, name, old)
+        cudnn.allow_tf32 = cudnn_tf32
+        torch.set_float32_matmul_precision(matmul_precision)
+        for (switch, _), precision in zip(new_switches, before, strict=True):  # last: the old ones set them too
+            switch.fp32_precision = precision
+
+
+def _new_fp32_switches() -> list[tuple[Any, str]]:
+    """What has an ``fp32_precision``, each with an exact value; nothing before torch 2.9.
+
+    Those that others inherit from come first and are set to ``none``, so that a reading of the others shows their own.
+    """
+    import torch
+
+    backends: Any = torch.backends
+    if not hasattr(backends, "fp32_precision"):
+        return []
+    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
+    operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
+    return [(backends, "none"), (cudnn, "none"), *((operation, "ieee") for operation in operations)]
 
 
 def free_bytes(device: torch.device) -> int:
@@ -230,32 +248,22 @@ def release_memory() -> None:
 def container_free_bytes(root: Path) -> int | None:
     """Bytes that this process's container may still take; None without a limit.
 
-    Reads Linux's control groups, version 2 and 1. File pages that the kernel can drop are free.
+    Reads Linux's control groups, version 2: this process's group and those above it. File pages that the kernel can
+    drop are free.
 
     Args:
         root: Of the file system.
     """
+    top = root / "sys/fs/cgroup"
+    path = re.search(r"^0::/(.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
+    own = top / (path[1] if path else "")
     free = []
-    for folder, limit_name, usage_name in _control_groups(root):
-        limit, usage = _number(folder / limit_name), _number(folder / usage_name)
-        if limit is not None and usage is not None:
-            # Version 1 counts the group alone first, and with the groups below it last.
-            droppable = re.findall(r"^(?:total_)?inactive_file (\d+)", _text(folder / "memory.stat"), re.MULTILINE)
-            free.append(max(0, limit - usage + int(droppable[-1] if droppable else 0)))
+    for folder in (own, *own.parents):
+        limit, usage = _number(folder / "memory.max"), _number(folder / "memory.current")
+        if folder.is_relative_to(top) and limit is not None and usage is not None:
+            droppable = re.search(r"^inactive_file (\d+)", _text(folder / "memory.stat"), re.MULTILINE)
+            free.append(max(0, limit - usage + int(droppable[1] if droppable else 0)))
     return min(free, default=None)
-
-
-def _control_groups(root: Path) -> Iterator[tuple[Path, str, str]]:
-    """Folders of this process's group and those above, with their files of limit and usage."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        for controller in _GROUP_FILES.keys() & controllers.split(","):
-            mount, limit, usage = _GROUP_FILES[controller]
-            top = root / mount
-            own = top / path.strip("/")
-            for folder in (own, *own.parents):
-                if folder.is_relative_to(top):
-                    yield folder, limit, usage
 
 
 def _number(path: Path) -> int | None:

@@ -1,5 +1,9 @@
 """Device, dtype and attention by option, with simulated GPUs, and free memory."""
 
+import subprocess
+import sys
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,6 +47,10 @@ def gpus(monkeypatch):
         pytest.param(2, "cuda", "1", "cuda:1", id="cuda, second process"),
         pytest.param(2, "cuda", "", "cuda:0", id="cuda, an empty variable"),
         pytest.param(2, "cuda:0", "1", "cuda:0", id="a number wins"),
+        pytest.param(1, "auto", None, "cuda:0", id="auto, the only GPU"),
+        pytest.param(1, "auto", "3", "cuda:0", id="auto, the only GPU that the fourth process sees"),
+        pytest.param(1, "cuda", "3", "cuda:0", id="cuda, the only GPU that the fourth process sees"),
+        pytest.param(1, "cuda", "one", "cuda:0", id="the only GPU needs no variable"),
         pytest.param(2, "cpu", "1", "cpu", id="cpu"),
         pytest.param(0, "cpu", "what", "cpu", id="cpu reads no variable"),
     ],
@@ -58,6 +66,8 @@ def test_a_process_gets_its_device(gpus, count, option, rank, expected):
     [
         pytest.param(0, "cuda", "0", "finds no GPU", id="no GPU"),
         pytest.param(0, "cuda:1", "0", "finds no GPU", id="no GPU of a number"),
+        pytest.param(0, "cuda", "one", "finds no GPU", id="no GPU, and rank is no number"),
+        pytest.param(1, "cuda:1", "0", "there are 1: they count from 0", id="number too high for the only GPU"),
         pytest.param(2, "cuda:2", "0", "there are 2: they count from 0", id="number too high"),
         pytest.param(2, "auto", "2", "process 2 .* 2 GPU", id="more processes than GPUs"),
         pytest.param(2, "cuda", "one", "`LOCAL_RANK` is `one`", id="rank is no number"),
@@ -121,41 +131,128 @@ def test_flash_is_chosen_if_it_is_available_and_correct(monkeypatch, missing, wr
     assert all((missing or wrong) in line for line in messages)
 
 
-def switches():
-    backends = torch.backends
-    return backends.cuda.matmul.fp32_precision, backends.cudnn.conv.fp32_precision
+BACKENDS = torch.backends
+OPERATIONS = {
+    "matmul": BACKENDS.cuda.matmul,
+    "conv": BACKENDS.cudnn.conv,
+    "rnn": BACKENDS.cudnn.rnn,
+    "matmul of a CPU": BACKENDS.mkldnn.matmul,
+    "conv of a CPU": BACKENDS.mkldnn.conv,
+    "rnn of a CPU": BACKENDS.mkldnn.rnn,
+}
+NEW = {"all": BACKENDS, "cuDNN": BACKENDS.cudnn, **OPERATIONS}
+CUDNN_SETTINGS = (None, True, False)
+MATMUL_SETTINGS = (None, True, False, "highest", "high", "medium")
 
 
-@pytest.fixture
-def precision():
-    before = switches()
+def read_or_error(read):
+    try:
+        return read()
+    except RuntimeError:
+        return "error"
+
+
+def old_readings():
+    readings = (
+        lambda: BACKENDS.cudnn.allow_tf32,
+        lambda: BACKENDS.cuda.matmul.allow_tf32,
+        torch.get_float32_matmul_precision,
+    )
+    return [read_or_error(reading) for reading in readings]
+
+
+def new_readings():
+    return {name: switch.fp32_precision for name, switch in NEW.items()}
+
+
+def all_readings():
+    """What can be read, as it is and after each setting of the switches that others inherit from; sets these."""
+    readings = [old_readings(), new_readings()]
+    for switch in (BACKENDS, BACKENDS.cudnn):
+        for precision in ("ieee", "tf32", "none"):
+            switch.fp32_precision = precision
+            readings += [old_readings(), new_readings()]
+    return readings
+
+
+def set_old(cudnn, matmul):
+    if cudnn is not None:
+        BACKENDS.cudnn.allow_tf32 = cudnn
+    if isinstance(matmul, bool):
+        BACKENDS.cuda.matmul.allow_tf32 = matmul
+    elif matmul:
+        torch.set_float32_matmul_precision(matmul)
+
+
+def set_defaults():
+    set_old(True, "highest")
+    for name, switch in NEW.items():
+        switch.fp32_precision = "tf32" if name in ("conv", "rnn") else "none"
+
+
+@pytest.fixture(autouse=True)
+def default_precision():
+    set_defaults()
     yield
-    torch.backends.cuda.matmul.fp32_precision, torch.backends.cudnn.conv.fp32_precision = before
+    set_defaults()
 
 
-def test_convolutions_are_rounded_by_default():
-    assert switches()[1] == "tf32"
+def test_torchs_own_default_is_the_default_of_these_tests():
+    code = (
+        "import torch; b = torch.backends; print([b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32, "
+        "torch.get_float32_matmul_precision(), b.fp32_precision, b.cudnn.fp32_precision, b.cuda.matmul.fp32_precision, "
+        "b.cudnn.conv.fp32_precision, b.cudnn.rnn.fp32_precision])"
+    )
+    fresh = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert fresh.strip() == str([*old_readings(), *list(new_readings().values())[:5]])
 
 
-@pytest.mark.usefixtures("precision")
-@pytest.mark.parametrize("before", [("none", "tf32"), ("tf32", "tf32"), ("ieee", "ieee")])
-def test_fp32_is_exact_inside_and_restored_afterwards(before):
-    torch.backends.cuda.matmul.fp32_precision, torch.backends.cudnn.conv.fp32_precision = before
-    within = None
+@pytest.mark.parametrize("new_first", [False, True], ids=["old before new", "new before old"])
+@pytest.mark.parametrize("precision", ["ieee", "tf32", "none"])
+@pytest.mark.parametrize("switch", [None, *NEW])
+def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(switch, precision, new_first):
+    """With every setting of the old switches, of one new switch, and both orders of setting them."""
+    for cudnn, matmul in product(CUDNN_SETTINGS, MATMUL_SETTINGS):
 
-    def judge():
-        nonlocal within
+        def set_all(cudnn=cudnn, matmul=matmul):
+            set_defaults()
+            for is_new in (new_first, not new_first):
+                if not is_new:
+                    set_old(cudnn, matmul)
+                elif switch:
+                    NEW[switch].fp32_precision = precision
+
+        set_all()
+        before = all_readings()
+        set_all()
         with exact_fp32():
-            within = switches()
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        judge()
-    assert within == ("ieee", "ieee")
-    assert switches() == before
+            assert old_readings() == [False, False, "highest"], (cudnn, matmul)
+            assert {OPERATIONS[name].fp32_precision for name in OPERATIONS} <= {"ieee", "none"}, (cudnn, matmul)
+        assert all_readings() == before, (cudnn, matmul)
 
 
-V2, V1 = "sys/fs/cgroup", "sys/fs/cgroup/memory"
+@pytest.mark.parametrize("cudnn", CUDNN_SETTINGS)
+@pytest.mark.parametrize("matmul", MATMUL_SETTINGS)
+def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, cudnn, matmul):
+    monkeypatch.setattr(devices, "_new_fp32_switches", list)
+    set_old(cudnn, matmul)
+    before = old_readings()
+    with exact_fp32():
+        assert old_readings() == [False, False, "highest"]
+    assert old_readings() == before
+
+
+def test_switches_are_restored_after_an_error():
+    set_old(True, "medium")
+    before = all_readings()
+    set_defaults()
+    set_old(True, "medium")
+    with suppress(KeyError), exact_fp32():
+        raise KeyError
+    assert all_readings() == before
+
+
+V2 = "sys/fs/cgroup"
 
 
 def machine(root, group, files):
@@ -196,16 +293,10 @@ def machine(root, group, files):
             id="the group above is full",
         ),
         pytest.param(
-            "3:cpu:/x\n2:hugetlb,memory:/x\n",
-            {
-                f"{V1}/x/memory.limit_in_bytes": "9223372036854771712\n",
-                f"{V1}/x/memory.usage_in_bytes": "5\n",
-                f"{V1}/memory.limit_in_bytes": "800\n",
-                f"{V1}/memory.usage_in_bytes": "500\n",
-                f"{V1}/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n",
-            },
-            400,
-            id="version 1",
+            "3:cpu,memory:/x\n0::/y\n",
+            {f"{V2}/x/memory.max": "1\n", f"{V2}/y/memory.max": "9\n", f"{V2}/y/memory.current": "2\n"},
+            7,
+            id="beside groups of version 1",
         ),
     ],
 )
