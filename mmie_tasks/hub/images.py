@@ -11,6 +11,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -91,14 +92,19 @@ def open_rgb(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
         raise _broken(path, f"its colour mode {image.mode} cannot be converted to RGB") from error
 
 
-def open_bounded(path: Path, max_pixels: int = 200_000_000) -> Image.Image:
+def open_bounded(path: Path, max_pixels: int = 200_000_000, content: bytes | None = None) -> Image.Image:
     """The image in the colour mode of its file; otherwise like `open_rgb`.
+
+    Args:
+        path: The image file.
+        max_pixels: The largest width times height that is decoded.
+        content: The file's bytes, if it is on another machine; `path` then only names it in messages.
 
     Raises:
         DataMissing: No such file, or no permission to read it.
         DataBroken: Not an image, truncated, or too many pixels.
     """
-    with open_file(path) as file:
+    with open_file(path) if content is None else BytesIO(content) as file:
         image = _header(file, path, max_pixels)
         try:
             with whole_images_only:

@@ -14,11 +14,10 @@ from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, hub_cache, hub_ca
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import cached_snapshot, download_plan, is_repository, revision_note
-from mmie_tasks.judges.mmie_score.devices import free_bytes, plan
+from mmie_tasks.judges.mmie_score.devices import LONG_TOKENS, device_bytes, free_bytes, plan
 from mmie_tasks.judges.mmie_score.judge import MODEL_VARIABLE, MmieScoreJudge, check_transformers
 
 PACKAGES = ("transformers", "sentencepiece", "safetensors", "pillow", "psutil")
-LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
 
 _PACKAGES, _CHECKPOINT = "mmie_score: packages", "mmie_score: checkpoint"
 
@@ -124,10 +123,10 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
         JudgeMisconfigured: None fits, or there is no such device.
     """
     placement = judge.placement(checkpoint)
-    free = free_bytes(placement.device)
-    free = min(free, judge.max_memory_bytes or free)
+    limit = judge.max_memory_bytes or device_bytes(placement.device)
+    free = min(free_bytes(placement.device), limit)
     longest = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
-    budget = plan(checkpoint, placement, judge.max_rows, longest, free)
+    budget = plan(checkpoint, placement, rows=judge.max_rows, tokens=longest, free_bytes=free, device_bytes=limit)
     return (
         f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
         f"{longest:,} tokens fit at once, in {placement.dtype_name}, attention {placement.attention.name}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ GIB = 2**30
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
 CPU_RESERVE_BYTES = GIB
 MIN_CHUNK_TOKENS = 256
+LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
 GOOD_ROWS = 8  # with fewer rows, larger chunks of prompts are not worth their memory
 
 _UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
@@ -53,14 +54,19 @@ class Placement:
         dtype: Of weights, keys and values.
         attention: Over pages.
         max_memory_bytes: Upper limit; None is all that is free.
+        max_rows: The most requests that are computed at once.
         graphs: Whether decoding steps are captured as CUDA graphs.
+        fixed: Whether every step has the same shapes, whatever is to be computed: a GPU chooses kernels by shapes, and
+            other kernels give other bits.
     """
 
     device: torch.device
     dtype: torch.dtype
     attention: Attention
     max_memory_bytes: int | None
+    max_rows: int
     graphs: bool
+    fixed: bool
 
     @property
     def on_gpu(self) -> bool:
@@ -236,6 +242,21 @@ def free_bytes(device: torch.device) -> int:
     return available if limit is None else min(available, limit)
 
 
+def device_bytes(device: torch.device) -> int:
+    """Bytes of the device in all, used or not.
+
+    Starts CUDA in this process if the device is a GPU.
+    """
+    if device.type == "cuda":
+        import torch
+
+        return torch.cuda.mem_get_info(device)[1]
+    import psutil
+
+    total: int = psutil.virtual_memory().total
+    return total
+
+
 def release_memory() -> None:
     """Return the memory that torch keeps for deleted tensors to the device, if CUDA was started."""
     import torch
@@ -285,7 +306,7 @@ class Budget:
     Attributes:
         pages: Pages of keys and values, without the one that padding writes to.
         page_tokens: Tokens of a page.
-        longest_pages: Pages of the longest request; `pages` holds at least one such request.
+        longest_pages: Pages of the longest request that has to fit.
         rows: The most sequences at once.
         chunk_tokens: The most prompt tokens in one step.
         vision_tiles: The most image tiles in one batch of the vision tower.
@@ -308,6 +329,11 @@ class Budget:
     def longest_rows(self) -> int:
         """How many of the longest requests fit at once."""
         return self.pages // self.longest_pages
+
+    @property
+    def step(self) -> str:
+        """The size of a step, for messages."""
+        return f"{self.chunk_tokens:,} tokens and {self.vision_tiles} tiles"
 
 
 def parse_bytes(text: str | int) -> int:
@@ -365,57 +391,89 @@ def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
     return tiles * ((numbers + features) * dtype_bytes + pixels * (1 + 4 + dtype_bytes))
 
 
-def plan(checkpoint: Checkpoint, placement: Placement, max_rows: int, longest_tokens: int, free_bytes: int) -> Budget:
+def plan(
+    checkpoint: Checkpoint, placement: Placement, *, rows: int, tokens: int, free_bytes: int, device_bytes: int
+) -> Budget:
     """The best budget that fits.
 
-    On a GPU the pages take all that is left, as far as `max_rows` can use it. On a CPU, whose memory other programs use
-    too, they take half of it, or what one request needs. Chunks of prompts and vision batches get smaller before fewer
-    than `GOOD_ROWS` of the longest requests fit.
+    The sizes of a step follow the memory of the whole device if they are fixed, so that they are the same in every run
+    on such a device, and get smaller only if what is free does not hold one request. On a CPU, whose memory other
+    programs use too, they follow what is free, and the pages take half of that, or what one request needs.
 
     Args:
         checkpoint: The model.
         placement: Where and how the model is computed.
-        max_rows: The most sequences at once, at least 1.
-        longest_tokens: Of the longest request, with its longest reply.
+        rows: The most sequences at once, at least 1.
+        tokens: Of the longest request that has to fit, with its reply.
         free_bytes: Of the device, before the weights are loaded.
+        device_bytes: Of the device in all, or as much as may be used.
 
     Raises:
         JudgeMisconfigured: Not even one request fits; the message says how much it needs.
     """
-    config = checkpoint.config
-    on_gpu, dtype_bytes = placement.on_gpu, placement.dtype.itemsize
+    candidates = _candidates(checkpoint, placement, rows, tokens, free_bytes)
+    if not placement.fixed:
+        best = _best(candidates)
+    else:
+        long_tokens = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
+        usual = _best(_candidates(checkpoint, placement, rows, long_tokens, device_bytes))
+        smaller = [budget for budget in candidates if budget.chunk_tokens <= usual.chunk_tokens]
+        best = next((budget for budget in smaller if budget.longest_rows), candidates[-1])
+        if best.longest_rows and best.step != usual.step:
+            logger.warning(
+                f"MMIE-Score computes in smaller steps than usual on `{placement.device}` ({best.step} instead of "
+                f"{usual.step}), because {readable_size(free_bytes)} are free. In {placement.dtype_name} single tokens "
+                "of replies may differ from those of other runs."
+            )
+    if not best.longest_rows:
+        raise _too_little(candidates[-1], free_bytes, tokens, placement.device)
+    return best
+
+
+def _candidates(
+    checkpoint: Checkpoint, placement: Placement, rows: int, tokens: int, free_bytes: int
+) -> Sequence[Budget]:
+    """Budgets from the largest steps to the smallest, with as many pages as fit beside these and can be used.
+
+    Chunks of prompts and batches of tiles get smaller; rows do not.
+    """
+    config, dtype_bytes = checkpoint.config, placement.dtype.itemsize
     page_tokens = placement.attention.page_tokens
-    longest_pages = -(-longest_tokens // page_tokens)
+    most_tokens = max(tokens, config.llm_config.max_position_embeddings) if placement.fixed else tokens
     stored_dtype_bytes = 4 if checkpoint.dtype == "float32" else 2
-    step: Budget | None = Budget(
-        pages=max_rows * longest_pages,
+    budget: Budget | None = Budget(
+        pages=rows * -(-most_tokens // page_tokens),
         page_tokens=page_tokens,
-        longest_pages=longest_pages,
-        rows=max_rows,
-        chunk_tokens=4096 if on_gpu else 2048,  # a CPU gains nothing from more
-        vision_tiles=64 if on_gpu else 8,
+        longest_pages=-(-tokens // page_tokens),
+        rows=rows,
+        chunk_tokens=4096 if placement.fixed else 2048,  # a CPU gains nothing from more
+        vision_tiles=64 if placement.fixed else 8,
         weight_bytes=checkpoint.weight_bytes * dtype_bytes // stored_dtype_bytes,
         page_bytes=page_tokens * kv_token_bytes(config, dtype_bytes),
         step_bytes=0,
     )
-    reserve = CUDA_RESERVE_BYTES if on_gpu else CPU_RESERVE_BYTES
+    reserve = CUDA_RESERVE_BYTES if placement.on_gpu else CPU_RESERVE_BYTES
     candidates: list[Budget] = []
-    while step is not None:
+    while budget is not None:
         text = text_step_bytes(
             config,
             dtype_bytes,
-            chunk_tokens=step.chunk_tokens,
-            longest_tokens=longest_tokens,
-            plain=not on_gpu or dtype_bytes > 2,
+            chunk_tokens=budget.chunk_tokens,
+            longest_tokens=tokens,
+            plain=placement.attention.name == "sdpa",
         )
-        vision = vision_bytes(config, dtype_bytes, tiles=step.vision_tiles)
-        candidates.append(_fill_pages(replace(step, step_bytes=text + vision + reserve), free_bytes, on_gpu=on_gpu))
-        step = shrink(step, min_rows=max_rows)
-    best = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), None)
-    best = best or max(candidates, key=lambda budget: budget.longest_rows)
-    if not best.longest_rows:
-        raise _too_little(candidates[-1], free_bytes, longest_tokens, placement.device)
-    return best
+        vision = vision_bytes(config, dtype_bytes, tiles=budget.vision_tiles)
+        filled = _fill_pages(replace(budget, step_bytes=text + vision + reserve), free_bytes, whole=placement.fixed)
+        candidates.append(filled)
+        budget = shrink(budget, min_rows=rows)
+    return candidates
+
+
+def _best(candidates: Sequence[Budget]) -> Budget:
+    """The first with enough rows, else that with the most; the last if no request fits."""
+    most = max(candidates, key=lambda budget: budget.longest_rows)
+    good = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), most)
+    return good if good.longest_rows else candidates[-1]
 
 
 def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
@@ -431,11 +489,11 @@ def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
     return replace(budget, rows=budget.rows // 2) if budget.rows > min_rows else None
 
 
-def _fill_pages(budget: Budget, free_bytes: int, *, on_gpu: bool) -> Budget:
-    """The same budget with as many pages as fit and as can be used."""
+def _fill_pages(budget: Budget, free_bytes: int, *, whole: bool) -> Budget:
+    """The same budget with as many pages as fit and can be used; unless `whole`, half of them or one request."""
     pages = (free_bytes - budget.weight_bytes - budget.step_bytes) // budget.page_bytes
     fitting = max(0, pages - 1)  # 1 for padding
-    if not on_gpu:
+    if not whole:
         fitting = max(fitting // 2, min(fitting, budget.longest_pages))
     fitting = min(fitting, budget.pages)
     return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +88,7 @@ def _grids() -> list[tuple[int, int]]:
     return sorted(grids, key=lambda size: (size[0] * size[1], size))
 
 
-def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:
+def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArray[np.uint8]:
     """Cut an image into tiles, row by row, then a thumbnail of the whole if there is more than one.
 
     The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more than 8 bits are
@@ -95,6 +97,7 @@ def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:
     Args:
         path: The image file.
         tile_px: Side of a tile, in pixels.
+        content: The file's bytes, if it is on another machine.
 
     Returns:
         (tiles, tile_px, tile_px, 3), in memory of its own.
@@ -103,7 +106,7 @@ def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:
         RequestBroken: The file cannot be read, is not an image, is cut off, is too large, or has
             colours that Pillow cannot convert to RGB.
     """
-    image = _rgb(path)
+    image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
         size = f"{image.width} x {image.height} pixels, and no side may exceed {_MAX_SIDE_PX:,}"
         raise RequestBroken(f"the image `{path}` cannot be cut into tiles: it has {size}")
@@ -118,9 +121,9 @@ def read_tiles(path: Path, tile_px: int) -> NDArray[np.uint8]:
     return cut
 
 
-def _rgb(path: Path) -> Image.Image:
+def _rgb(path: Path, content: bytes | None) -> Image.Image:
     try:
-        image = open_bounded(path)
+        image = open_bounded(path, content=content)
     except (DataMissing, DataBroken) as error:
         raise RequestBroken(str(error).partition("\n")[0]) from error
     if image.mode == "RGB":
@@ -144,6 +147,74 @@ def _resized(image: Image.Image, width_px: int, height_px: int) -> NDArray[np.ui
     return np.asarray(wide.resize((width_px, height_px), Image.Resampling.BICUBIC))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedRequest:
+    """A request on its way to the engine.
+
+    Attributes:
+        key: Identifies it; its outcome has the same key.
+        request: The request.
+        images: The bytes of its image files, if they are on another machine.
+    """
+
+    key: int
+    request: JudgeRequest
+    images: Mapping[Path, bytes] = field(default_factory=dict)
+
+
+class RequestSource(Protocol):
+    """Supplies requests."""
+
+    def next(self, *, wait: bool) -> QueuedRequest | None:
+        """The next request. None: none is there now, or, with `wait`, none will come."""
+        ...
+
+
+class RequestList:
+    """Supplies the requests of a list; a key is the index in it.
+
+    Args:
+        requests: All requests.
+        lengths: Tokens of each, about: the longest is supplied first.
+    """
+
+    def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
+        self._requests = requests
+        self._order = iter(sorted(range(len(requests)), key=lambda index: -lengths[index]))
+
+    def next(self, *, wait: bool) -> QueuedRequest | None:  # noqa: ARG002 - all are there
+        """See `RequestSource.next`."""
+        index = next(self._order, None)
+        return None if index is None else QueuedRequest(key=index, request=self._requests[index])
+
+
+class RequestQueue:
+    """Supplies requests that arrive from other threads until it is closed."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[QueuedRequest | None] = SimpleQueue()
+        self._is_closed = False
+
+    def put(self, queued: QueuedRequest) -> None:
+        """Add a request."""
+        self._queue.put(queued)
+
+    def close(self) -> None:
+        """Supply nothing after the requests that were put before."""
+        self._queue.put(None)
+
+    def next(self, *, wait: bool) -> QueuedRequest | None:
+        """See `RequestSource.next`; for one thread."""
+        if self._is_closed:
+            return None
+        try:
+            queued = self._queue.get(block=wait)
+        except Empty:
+            return None
+        self._is_closed = queued is None
+        return queued
+
+
 @dataclass(frozen=True, slots=True)
 class InputBuilder:
     """Builds the model's inputs of a request, as MMIE's script and ``model.chat()`` build them.
@@ -154,14 +225,20 @@ class InputBuilder:
 
     checkpoint: Checkpoint
 
-    def prompt(self, key: int, request: JudgeRequest) -> Prompt:
+    def prompt(self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] | None = None) -> Prompt:
         """Token ids and tiles of a request.
+
+        Args:
+            key: Of the prompt.
+            request: The request.
+            images: See `QueuedRequest.images`.
 
         Raises:
             RequestBroken: An image cannot be used.
             RequestUnfit: The prompt is too long, or control strings in the text do not match the images.
         """
-        image_tiles = [read_tiles(path, self._tile_px) for path in _images(request)]
+        contents = images or {}
+        image_tiles = [read_tiles(path, self._tile_px, contents.get(path)) for path in _images(request)]
         counts = [len(image) for image in image_tiles]
         return Prompt(
             key=key,
@@ -197,20 +274,18 @@ def _images(request: JudgeRequest) -> list[Path]:
 
 
 class PromptPreparer:
-    """Supplies the prompts of requests, the longest first, some of them prepared in advance.
+    """Prepares the prompts of requests in advance, in the order of their source.
 
-    Its threads run until `close`. A prompt's key is the index of its request.
+    Its threads run until `close`.
 
     Args:
         builder: Builds the prompt of a request.
-        requests: All requests.
-        lengths: Tokens of each prompt, about.
+        source: Supplies the requests.
     """
 
-    def __init__(self, builder: InputBuilder, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
-        self._remaining = iter(sorted(range(len(requests)), key=lambda index: -lengths[index]))
+    def __init__(self, builder: InputBuilder, source: RequestSource) -> None:
         self._builder = builder
-        self._requests = requests
+        self._source = source
         self._ahead: deque[Future[Prompt | Failure]] = deque()
         threads = max(2, min(_MAX_THREADS, (os.cpu_count() or 2) - 1))
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="judge-inputs")
@@ -221,14 +296,17 @@ class PromptPreparer:
 
     def get(self, *, wait: bool) -> Prompt | Failure | None:
         """See `PromptSource.get`."""
-        while len(self._ahead) < _MAX_AHEAD and (index := next(self._remaining, None)) is not None:
-            self._ahead.append(self._threads.submit(self._prepare, index))
+        while len(self._ahead) < _MAX_AHEAD:
+            queued = self._source.next(wait=wait and not self._ahead)
+            if queued is None:
+                break
+            self._ahead.append(self._threads.submit(self._prepare, queued))
         if not self._ahead or not (wait or self._ahead[0].done()):
             return None
         return self._ahead.popleft().result()
 
-    def _prepare(self, key: int) -> Prompt | Failure:
+    def _prepare(self, queued: QueuedRequest) -> Prompt | Failure:
         try:
-            return self._builder.prompt(key, self._requests[key])
+            return self._builder.prompt(queued.key, queued.request, queued.images)
         except JudgeError as error:
-            return Failure(key=key, error=error)
+            return Failure(key=queued.key, error=error)

@@ -29,6 +29,7 @@ from mmie_tasks.judges.mmie_score.devices import (
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+    from mmie_tasks.judges.mmie_score.inputs import RequestSource
     from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
 MODEL_VARIABLE = "MMIE_SCORE_MODEL"
@@ -40,7 +41,7 @@ _SECOND_ENVIRONMENT = (
     "--output_path OUT --log_samples`; then, where `pip install 'mmie-tasks[mmie-score]'` was run, score its answers "
     "with `--model predictions --model_args path=OUT` and the same `--tasks`; or choose another judge"
 )
-_LENGTH_MARGIN = 16  # tokens; an estimated length lacks the image tokens between the marks
+_LENGTH_MARGIN = 16  # tokens; an estimated length lacks those of the marks around images
 
 
 class MmieScoreJudge:
@@ -130,7 +131,9 @@ class MmieScoreJudge:
             dtype=dtype,
             attention=choose_attention(self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config),
             max_memory_bytes=self.max_memory_bytes,
+            max_rows=self.max_rows,
             graphs=self.graphs,
+            fixed=device.type == "cuda",
         )
 
     @property
@@ -187,30 +190,60 @@ class MmieScoreJudge:
                     yield index, error
 
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-        from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+        from mmie_tasks.judges.mmie_score.inputs import RequestList
 
         if not requests:
             return
+        lengths = self.lengths(requests)
+        yield from self.serve(RequestList(requests, lengths), longest_tokens=max(lengths), count=len(requests))
+        _log_control_strings(requests, self._checkpoint.tokenizer.added)
+
+    def lengths(self, requests: Sequence[JudgeRequest]) -> list[int]:
+        """Tokens of each request with its longest reply, about, by the headers of its images.
+
+        Raises:
+            JudgeMisconfigured: The checkpoint cannot be used.
+            DataMissing: The checkpoint could not be downloaded.
+        """
+        from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+
         with self._open_lock:
             checkpoint = self._checkpoint
-        builder = InputBuilder(checkpoint)
-        lengths = [builder.length(request) for request in requests]
-        max_positions = checkpoint.config.llm_config.max_position_embeddings
-        with exact_fp32(), closing(PromptPreparer(builder, requests, lengths)) as prompts:
-            engine = self._load().engine(
-                rows=min(self.max_rows, len(requests)),
-                lengths=[
-                    _LENGTH_MARGIN + min(length, max_positions) + request.max_tokens
-                    for length, request in zip(lengths, requests, strict=True)
-                ],
-            )
+        builder, max_positions = InputBuilder(checkpoint), checkpoint.config.llm_config.max_position_embeddings
+        return [
+            _LENGTH_MARGIN + min(builder.length(request), max_positions) + request.max_tokens for request in requests
+        ]
+
+    def serve(
+        self, source: RequestSource, *, longest_tokens: int, count: int | None = None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Yield the outcome of every request of a source, by its key, until the source has no more.
+
+        For one thread at a time. On a GPU neither argument changes a reply: a step has the same shapes whatever is to
+        come.
+
+        Args:
+            source: Supplies the requests, the longest first if it can.
+            longest_tokens: Of the longest request with its reply.
+            count: The most requests that the source holds at a time; a CPU's memory is planned for them.
+
+        Raises:
+            JudgeMisconfigured: The judge cannot be loaded here.
+            DataMissing: The checkpoint could not be downloaded.
+        """
+        from mmie_tasks.judges.mmie_score.engine.schedule import Completion
+        from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+
+        with self._open_lock:
+            checkpoint = self._checkpoint
+        with exact_fp32(), closing(PromptPreparer(InputBuilder(checkpoint), source)) as prompts:
+            loaded = self._load()
+            engine = loaded.engine(longest_tokens=longest_tokens, count=count or self.max_rows)
             for result in engine.run(prompts):
                 if isinstance(result, Completion):
                     yield result.key, self._reply(result)
                 else:
                     yield result.key, result.error
-        _log_control_strings(requests, checkpoint.tokenizer.added)
 
     def _load(self) -> LoadedJudge:
         from mmie_tasks.judges.mmie_score.loading import LoadedJudge

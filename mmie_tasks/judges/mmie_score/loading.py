@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,15 @@ from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
-from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, free_bytes, plan, release_memory
+from mmie_tasks.judges.mmie_score.devices import (
+    TWO_STEPS,
+    Budget,
+    Placement,
+    device_bytes,
+    free_bytes,
+    plan,
+    release_memory,
+)
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
 from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
@@ -25,7 +32,7 @@ from mmie_tasks.judges.mmie_score.engine.vision import Vision
 if TYPE_CHECKING:
     from transformers import InternVLForConditionalGeneration
 
-_USUAL_QUANTILE = 0.9  # memory is planned for a request that is longer than these
+_LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 
 
 class LoadedJudge:
@@ -40,6 +47,7 @@ class LoadedJudge:
         self._checkpoint, self._placement = checkpoint, placement
         self._model: InternVLForConditionalGeneration | None = None
         self._engine: Engine | None = None
+        self._planned = (0, 0)  # rows and tokens that the engine is planned for
 
     @property
     def captured(self) -> bool:
@@ -47,46 +55,49 @@ class LoadedJudge:
         decoder = None if self._engine is None else self._engine.decoder
         return isinstance(decoder, StaticDecoder) and decoder.captured
 
-    def engine(self, *, rows: int, lengths: Collection[int]) -> Engine:
-        """An engine for requests of these lengths.
+    def engine(self, *, longest_tokens: int, count: int) -> Engine:
+        """An engine for requests like these. On a GPU it is the same for all.
 
         Args:
-            rows: The most rows at once.
-            lengths: The most tokens of each request, its reply included. The longest may go
-                unscored if memory does not hold them.
+            longest_tokens: Of the longest request with its reply; it may go unscored if memory does not hold it.
+            count: The most requests at a time.
 
         Raises:
-            JudgeMisconfigured: Not even the shortest request fits into memory, or the weights cannot be loaded.
+            JudgeMisconfigured: Not even one request fits into memory, or the weights cannot be loaded.
         """
-        longest = max(lengths)
+        placement, tokens = self._placement, longest_tokens
+        rows = placement.max_rows if placement.fixed else min(placement.max_rows, count)
+        if placement.fixed:
+            tokens = max(tokens, self._checkpoint.config.llm_config.max_position_embeddings)
         if self._engine is not None:
-            schedule = self._engine.schedule
-            if schedule.max_rows >= min(rows, self._engine.full_budget.rows) and schedule.max_tokens >= longest:
+            if rows <= self._planned[0] and tokens <= self._planned[1]:
                 return self._engine
             self._engine = None
             release_memory()
-        budget = self._budget(rows, lengths)
+        budget = self._budget(rows, tokens)
         if self._model is None:
             self._model = self._load()
-        self._engine = self._build_fitting(self._model, budget, longest)
+        self._engine, self._planned = self._build_fitting(self._model, budget, tokens), (rows, tokens)
         return self._engine
 
-    def _budget(self, rows: int, lengths: Collection[int]) -> Budget:
-        """Planned for the usual request, or for the longest if its pages would not suffice."""
+    def _budget(self, rows: int, tokens: int) -> Budget:
+        """Planned for the longest request where that is possible, else for one of `_LEAST_TOKENS`."""
+        device, limit = self._placement.device, self._placement.max_memory_bytes
         loaded = self._model.parameters() if self._model is not None else ()
-        usable = free_bytes(self._placement.device) + sum(weight.nbytes for weight in loaded)
-        usable = min(usable, self._placement.max_memory_bytes or usable)
-        planned = partial(plan, self._checkpoint, self._placement)
-        ordered = sorted(lengths)
-        usual, longest = ordered[int(_USUAL_QUANTILE * (len(ordered) - 1))], ordered[-1]
-        try:
-            budget = planned(rows, usual, usable)
-        except JudgeMisconfigured:
-            budget = planned(rows, ordered[0], usable)
-        if budget.pages * budget.page_tokens < longest:
-            with suppress(JudgeMisconfigured):  # the longest requests then go unscored
-                budget = planned(rows, longest, usable)
-        return budget
+        usable = free_bytes(device) + sum(weight.nbytes for weight in loaded)
+        total = device_bytes(device)
+        planned = partial(
+            plan,
+            self._checkpoint,
+            self._placement,
+            rows=rows,
+            free_bytes=min(usable, limit or usable),
+            device_bytes=min(total, limit or total),
+        )
+        if not self._placement.fixed:
+            with suppress(JudgeMisconfigured):
+                return planned(tokens=tokens)
+        return planned(tokens=min(tokens, _LEAST_TOKENS))
 
     def _load(self) -> InternVLForConditionalGeneration:
         checkpoint, placement = self._checkpoint, self._placement
@@ -113,15 +124,15 @@ class LoadedJudge:
 
     def _build(self, model: InternVLForConditionalGeneration, budget: Budget, longest_tokens: int) -> Engine:
         checkpoint, placement = self._checkpoint, self._placement
-        attention, on_gpu = placement.attention, placement.on_gpu
+        attention, fixed_rows = placement.attention, placement.max_rows if placement.fixed else None
         text = TextModel(model, pages=budget.pages + 1, page_tokens=attention.page_tokens)
         pool = PagePool(budget.pages)
         capacity = budget.pages * budget.page_tokens
         longest_tokens = min(longest_tokens, capacity)
-        decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention)
-        if on_gpu and isinstance(attention, PagedAttention):  # can be planned once for all steps
-            capture = cuda_capture(placement.device) if placement.graphs else None
-            decoder = StaticDecoder(text, attention, rows=budget.rows, max_tokens=longest_tokens, capture=capture)
+        decoder: PlainDecoder | StaticDecoder = PlainDecoder(text, attention, fixed_rows)
+        if fixed_rows and isinstance(attention, PagedAttention):  # can be planned once for all steps
+            capture = cuda_capture(placement.device) if placement.graphs and placement.on_gpu else None
+            decoder = StaticDecoder(text, attention, rows=fixed_rows, max_tokens=longest_tokens, capture=capture)
         logger.info(
             f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention {attention.name}."
         )
@@ -132,15 +143,15 @@ class LoadedJudge:
                 page_tokens=attention.page_tokens,
                 long_after=text.rotary.long_after,
                 max_rows=budget.rows,
-                max_tokens=longest_tokens if on_gpu else capacity,
+                max_tokens=longest_tokens if placement.fixed else capacity,
             ),
-            vision=Vision(model, fixed=on_gpu),
-            prefill=Prefill(text, attention, checkpoint.image_token_id, budget.rows if on_gpu else None),
+            vision=Vision(model, fixed=placement.fixed),
+            prefill=Prefill(text, attention, checkpoint.image_token_id, fixed_rows),
             decoder=decoder,
             digits=DigitRecorder(checkpoint.tokenizer.digit_ids, text.device),
             end_token_id=checkpoint.end_token_id,
             budget=budget,
-            fixed=on_gpu,
+            fixed=placement.fixed,
         )
 
     def close(self) -> None:

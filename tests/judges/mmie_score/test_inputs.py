@@ -14,7 +14,7 @@ from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, read_tiles
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, QueuedRequest, RequestList, RequestQueue, read_tiles
 from mmie_tasks.judges.mmie_score.prompt import control_strings
 
 CASES = golden.cases()
@@ -35,7 +35,7 @@ def of_case(case: golden.Case) -> JudgeRequest:
 
 def prepared(requests: list[JudgeRequest]) -> Iterator[Prompt | Failure]:
     lengths = [builder().length(request) for request in requests]
-    with closing(PromptPreparer(builder(), requests, lengths)) as preparer:
+    with closing(PromptPreparer(builder(), RequestList(requests, lengths))) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             yield prompt
 
@@ -102,6 +102,10 @@ def test_more_requests_than_are_prepared_in_advance_are_all_supplied_once() -> N
     assert sorted(keys) == list(range(100))
 
 
+def one_request() -> RequestList:
+    return RequestList([request_of("a")], [1])
+
+
 class SlowBuilder:
     """A builder that waits until a test lets it finish."""
 
@@ -109,7 +113,7 @@ class SlowBuilder:
         self.may_finish, self.has_begun = threading.Event(), threading.Event()
         self.keys: list[int] = []
 
-    def prompt(self, key: int, request: JudgeRequest) -> Prompt:
+    def prompt(self, key: int, request: JudgeRequest, images: object = None) -> Prompt:
         self.has_begun.set()
         assert self.may_finish.wait(10)
         self.keys.append(key)
@@ -118,7 +122,7 @@ class SlowBuilder:
 
 def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
     slow = SlowBuilder()
-    with closing(PromptPreparer(slow, [request_of("a")], [1])) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, one_request())) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         slow.may_finish.set()
         assert isinstance(preparer.get(wait=True), Prompt)
@@ -128,7 +132,7 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
 
 def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     slow = SlowBuilder()
-    with closing(PromptPreparer(slow, [request_of("a")] * 100, [1] * 100)) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, RequestList([request_of("a")] * 100, [1] * 100))) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         assert slow.has_begun.wait(10)
         threading.Timer(0.05, slow.may_finish.set).start()
@@ -138,10 +142,10 @@ def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
 
 def test_an_unexpected_error_reaches_the_caller() -> None:
     class BrokenBuilder(SlowBuilder):
-        def prompt(self, key: int, request: JudgeRequest) -> Prompt:
+        def prompt(self, key: int, request: JudgeRequest, images: object = None) -> Prompt:
             raise ZeroDivisionError
 
-    with closing(PromptPreparer(BrokenBuilder(), [request_of("a")], [1])) as preparer, pytest.raises(ZeroDivisionError):  # type: ignore[arg-type]
+    with closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer, pytest.raises(ZeroDivisionError):  # type: ignore[arg-type]
         preparer.get(wait=True)
 
 

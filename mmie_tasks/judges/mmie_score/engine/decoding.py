@@ -1,9 +1,10 @@
 """Decoding steps: the next token of every row whose prompt is complete.
 
-`PlainDecoder` computes as many tokens as there are rows. `StaticDecoder`, for GPUs, always computes the same number of
-rows, so that the step can be captured once in a CUDA graph and replayed. A step is hundreds of small kernels, which
-take longer to launch one by one than to compute; a graph launches all of them at once. Absent rows are computed on a
-page that belongs to no row. The shapes of matrices never change, so a row does not depend on how many rows are alive.
+`PlainDecoder` is for attention that is planned anew for each step. `StaticDecoder` computes every step on the same
+tensors, so that it can be captured once in a CUDA graph and replayed. A step is hundreds of small kernels, which take
+longer to launch one by one than to compute; a graph launches all of them at once. On GPUs both compute the same number
+of rows in every step, absent ones on a page that belongs to no row. The shapes of matrices then never change, so a row
+does not depend on how many rows are alive.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, takes_long_factors
 from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.schedule import Row
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
+from mmie_tasks.judges.mmie_score.engine.text_model import TextModel, padded_attend
 
 Compute: TypeAlias = Callable[[], torch.Tensor]
 Capture: TypeAlias = Callable[[Compute], Compute]
@@ -90,25 +91,31 @@ def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tens
 
 @dataclass(frozen=True, slots=True)
 class PlainDecoder:
-    """Computes as many tokens as there are rows.
+    """Computes one row after another in attention, all rows together in the rest.
 
     Attributes:
         text: The language model.
         attention: Over its pages.
+        fixed_rows: Rows that are computed in every step, absent ones included; None: as many as there are.
     """
 
     text: TextModel
     attention: Attention
+    fixed_rows: int | None = None
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
         """Logits (rows, vocabulary) behind the last token of each row."""
-        text = self.text
+        text, count = self.text, len(rows)
         tokens = _last_tokens(rows, self.attention.page_tokens, text.rotary.long_after)
         layout = BatchLayout(
-            starts=list(range(len(rows) + 1)), lengths=(tokens[1] + 1).tolist(), tables=[row.pages for row in rows]
+            starts=list(range(count + 1)), lengths=(tokens[1] + 1).tolist(), tables=[row.pages for row in rows]
         )
-        return _logits(text, torch.from_numpy(tokens).to(text.device), self.attention.plan(layout, text.device))
+        padding = max(0, (self.fixed_rows or 0) - count)
+        absent = np.repeat([[0], [0], [text.scratch_slot], [0]], padding, axis=1)
+        columns = torch.from_numpy(np.concatenate([tokens, absent], axis=1)).to(text.device)
+        attend = padded_attend(self.attention.plan(layout, text.device), count, padding)
+        return _logits(text, columns, attend)[:count]
 
 
 class StaticDecoder:
@@ -135,7 +142,7 @@ class StaticDecoder:
         self, text: TextModel, attention: PagedAttention, *, rows: int, max_tokens: int, capture: Capture | None
     ) -> None:
         pages, self._page_tokens = text.keys.shape[1:3]
-        self._scratch_page = pages - 1
+        self._scratch_page, self._scratch_slot = pages - 1, text.scratch_slot
         self._long_after = text.rotary.long_after
         width = -(-max_tokens // self._page_tokens)
         self.longs = torch.zeros(4, rows, dtype=torch.int64, device=text.device)
@@ -161,7 +168,7 @@ class StaticDecoder:
         count, width = self.table.shape
         tokens = _last_tokens(rows, self._page_tokens, self._long_after)
         longs = np.zeros((4, count), dtype=np.int64)
-        longs[2] = self._scratch_page * self._page_tokens
+        longs[2] = self._scratch_slot
         lengths = np.ones(count, dtype=np.int32)
         table = np.full((count, width), self._scratch_page, dtype=np.int32)
         longs[:, : len(rows)] = tokens

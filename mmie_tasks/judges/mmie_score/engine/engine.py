@@ -188,7 +188,10 @@ class Engine:
             text = f"the judge's device ran out of memory on this request alone: {reason}"
             return Failure(key=rows[0].prompt.key, error=JudgeUnavailable(text))
         self.budget = smaller or self.budget
-        logger.warning(f"The judge's device ran out of memory; continuing with {self.budget}.")
+        logger.warning(
+            f"The judge's device ran out of memory; continuing with steps of {self.budget.step}, "
+            f"{self.budget.rows} requests at once."
+        )
         self.schedule.max_rows = self.budget.rows
         for row in self.schedule.live[self.budget.rows :][::-1]:
             self.vision.drop(row.prompt)

@@ -35,6 +35,7 @@ class TextModel:
     Attributes:
         keys: (layers, pages, page_tokens, kv_heads, head_dim), rotated before they are stored.
         values: Same shape.
+        scratch_slot: The first slot of the last page, which belongs to no row.
     """
 
     def __init__(self, model: InternVLForConditionalGeneration, *, pages: int, page_tokens: int) -> None:
@@ -48,6 +49,7 @@ class TextModel:
         shape = (config.num_hidden_layers, pages, page_tokens, self._kv_heads, self._head_dim)
         self.keys = torch.zeros(shape, dtype=self.dtype, device=self.device)
         self.values = torch.zeros_like(self.keys)
+        self.scratch_slot = (pages - 1) * page_tokens
 
     def embed(self, ids: torch.Tensor) -> torch.Tensor:
         """(tokens,) to (tokens, hidden)."""
@@ -128,18 +130,13 @@ class Prefill:
             lengths=[chunk.stop for chunk in chunks],
             tables=[chunk.row.pages for chunk in chunks],
         )
-        attend = self.attention.plan(layout, device)
-
-        def attend_unpadded(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-            return _pad_rows(attend(queries[:tokens], keys, values), padding)
-
         positions, is_long, slots = self._token_columns(chunks, padding).to(device)
         hidden = text.forward(
             _pad_rows(torch.cat([self._embedded(chunk) for chunk in chunks]), padding),
             positions,
             is_long.bool(),
             slots,
-            attend_unpadded,
+            padded_attend(self.attention.plan(layout, device), tokens, padding),
         )
         ends = [stop - 1 for stop, chunk in zip(layout.starts[1:], chunks, strict=True) if chunk.ends_prompt]
         ending = hidden[torch.tensor(ends, dtype=torch.long, device=device)]
@@ -148,8 +145,7 @@ class Prefill:
 
     def _token_columns(self, chunks: Sequence[Chunk], padding: int) -> torch.Tensor:
         """Of each token its position, whether it has the long factors, and its slot; padded."""
-        pages, page_tokens = self.text.keys.shape[1:3]
-        scratch_slot = (pages - 1) * page_tokens  # the last page belongs to no row
+        page_tokens = self.text.keys.shape[2]
         columns: list[NDArray[np.int64]] = []
         for chunk in chunks:
             row, positions = chunk.row, np.arange(chunk.start, chunk.stop, dtype=np.int64)
@@ -157,7 +153,7 @@ class Prefill:
             flag = takes_long_factors(len(row.prompt.ids), self.text.rotary.long_after)
             flags = np.full(chunk.size, flag, dtype=np.int64)
             columns.append(np.stack([positions, flags, slots + positions % page_tokens]))
-        columns.append(np.repeat([[0], [0], [scratch_slot]], padding, axis=1))
+        columns.append(np.repeat([[0], [0], [self.text.scratch_slot]], padding, axis=1))
         return torch.from_numpy(np.concatenate(columns, axis=1))
 
     def _embedded(self, chunk: Chunk) -> torch.Tensor:
@@ -171,6 +167,15 @@ class Prefill:
         first, last = int(is_image[: chunk.start].sum()), int(is_image.sum())
         positions = torch.from_numpy(np.flatnonzero(is_image[chunk.start :])).to(embedded.device)
         return embedded.index_copy(0, positions, features[first:last].to(embedded.dtype))
+
+
+def padded_attend(attend: Attend, tokens: int, padding: int) -> Attend:
+    """Attention for the first `tokens` queries; zeros for the `padding` ones behind them."""
+
+    def padded(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return _pad_rows(attend(queries[:tokens], keys, values), padding)
+
+    return padded
 
 
 def _pad_rows(rows: torch.Tensor, count: int) -> torch.Tensor:
