@@ -40,7 +40,6 @@ CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator
 CPU_RESERVE_BYTES = GIB
 MIN_CHUNK_TOKENS = 256
 LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
-GOOD_ROWS = 8  # with fewer rows, larger chunks of prompts are not worth their memory
 
 _UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
 
@@ -394,11 +393,11 @@ def vision_bytes(config: Config, dtype_bytes: int, *, tiles: int) -> int:
 def plan(
     checkpoint: Checkpoint, placement: Placement, *, rows: int, tokens: int, free_bytes: int, device_bytes: int
 ) -> Budget:
-    """The best budget that fits.
+    """The budget with the largest steps that leave memory for one request.
 
-    The sizes of a step follow the memory of the whole device if they are fixed, so that they are the same in every run
-    on such a device, and get smaller only if what is free does not hold one request. On a CPU, whose memory other
-    programs use too, they follow what is free, and the pages take half of that, or what one request needs.
+    If steps are fixed, their size follows the memory of the whole device, so that it is the same in every run on such a
+    device; they are smaller only if what is free does not hold one request. Pages take all that is left. On a CPU,
+    whose memory other programs use too, they take half of it, or what one request needs.
 
     Args:
         checkpoint: The model.
@@ -412,21 +411,21 @@ def plan(
         JudgeMisconfigured: Not even one request fits; the message says how much it needs.
     """
     candidates = _candidates(checkpoint, placement, rows, tokens, free_bytes)
-    if not placement.fixed:
-        best = _best(candidates)
-    else:
+    usual = candidates[0]
+    if placement.fixed:
         long_tokens = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
-        usual = _best(_candidates(checkpoint, placement, rows, long_tokens, device_bytes))
-        smaller = [budget for budget in candidates if budget.chunk_tokens <= usual.chunk_tokens]
-        best = next((budget for budget in smaller if budget.longest_rows), candidates[-1])
-        if best.longest_rows and best.step != usual.step:
-            logger.warning(
-                f"MMIE-Score computes in smaller steps than usual on `{placement.device}` ({best.step} instead of "
-                f"{usual.step}), because {readable_size(free_bytes)} are free. In {placement.dtype_name} single tokens "
-                "of replies may differ from those of other runs."
-            )
-    if not best.longest_rows:
+        on_device = _candidates(checkpoint, placement, rows, long_tokens, device_bytes)
+        number = next((number for number, budget in enumerate(on_device) if budget.longest_rows), len(on_device) - 1)
+        candidates, usual = candidates[number:], on_device[number]
+    best = next((budget for budget in candidates if budget.longest_rows), None)
+    if best is None:
         raise _too_little(candidates[-1], free_bytes, tokens, placement.device)
+    if placement.fixed and best.step != usual.step:
+        logger.warning(
+            f"MMIE-Score computes in smaller steps than usual on `{placement.device}` ({best.step} instead of "
+            f"{usual.step}), because {readable_size(free_bytes)} are free. In {placement.dtype_name} single tokens of "
+            "replies may differ from those of other runs."
+        )
     return best
 
 
@@ -467,13 +466,6 @@ def _candidates(
         candidates.append(filled)
         budget = shrink(budget, min_rows=rows)
     return candidates
-
-
-def _best(candidates: Sequence[Budget]) -> Budget:
-    """The first with enough rows, else that with the most; the last if no request fits."""
-    most = max(candidates, key=lambda budget: budget.longest_rows)
-    good = next((budget for budget in candidates if budget.longest_rows >= GOOD_ROWS), most)
-    return good if good.longest_rows else candidates[-1]
 
 
 def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:

@@ -14,7 +14,14 @@ from support.mmie_engine import checkpoint
 
 from mmie_tasks.judges.base import JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, QueuedRequest, RequestList, RequestQueue, read_tiles
+from mmie_tasks.judges.mmie_score.inputs import (
+    InputBuilder,
+    PromptPreparer,
+    QueuedRequest,
+    RequestList,
+    RequestQueue,
+    read_tiles,
+)
 from mmie_tasks.judges.mmie_score.prompt import control_strings
 
 CASES = golden.cases()
@@ -147,6 +154,30 @@ def test_an_unexpected_error_reaches_the_caller() -> None:
 
     with closing(PromptPreparer(BrokenBuilder(), one_request())) as preparer, pytest.raises(ZeroDivisionError):  # type: ignore[arg-type]
         preparer.get(wait=True)
+
+
+def test_a_queue_supplies_what_other_threads_put_until_it_is_closed() -> None:
+    queue = RequestQueue()
+    with closing(PromptPreparer(builder(), queue)) as preparer:
+        assert preparer.get(wait=False) is None
+        threading.Timer(0.05, queue.put, [QueuedRequest(key=7, request=request_of("Late."))]).start()
+        prompt = preparer.get(wait=True)
+        assert isinstance(prompt, Prompt)
+        assert prompt.key == 7
+        queue.put(QueuedRequest(key=8, request=request_of("Last.")))
+        queue.close()
+        queue.put(QueuedRequest(key=9, request=request_of("Too late.")))
+        assert [getattr(preparer.get(wait=True), "key", None) for _ in range(3)] == [8, None, None]
+
+
+def test_images_of_another_machine_are_read_from_their_bytes_and_named_by_their_path() -> None:
+    away = Path("on/another/machine.png")
+    request, here = request_of("What? ", away), builder().prompt(0, request_of("What? ", IMAGE))
+    prompt = builder().prompt(0, request, {away: IMAGE.read_bytes()})
+    assert prompt.ids == here.ids
+    assert np.array_equal(prompt.tiles, here.tiles)  # type: ignore[arg-type]
+    with pytest.raises(RequestBroken, match=r"another/machine\.png"):
+        builder().prompt(0, request, {away: b"no image"})
 
 
 CONTROL_STRINGS = [

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from loguru import logger
 from support.random_checkpoint import REAL, config_content
 
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -23,20 +24,42 @@ from mmie_tasks.judges.mmie_score.devices import (
 )
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 
+
+@pytest.fixture
+def warnings():
+    messages = []
+    handle = logger.add(lambda message: messages.append(str(message)), level="WARNING")
+    yield messages
+    logger.remove(handle)
+
+
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 CONFIG = read_config(config_content(REAL, torch.bfloat16), Path("config.json"))
 CHECKPOINT = SimpleNamespace(config=CONFIG, weight_bytes=8_294_000_000, dtype="bfloat16")
 
 
-def planned(free_bytes, *, tokens=15_600, rows=64, device=GPU, dtype_bytes=2, page_tokens=256, checkpoint=CHECKPOINT):
+def planned(
+    free_bytes,
+    *,
+    device_bytes=None,
+    tokens=15_600,
+    rows=64,
+    device=GPU,
+    dtype_bytes=2,
+    page_tokens=256,
+    checkpoint=CHECKPOINT,
+):
     placement = Placement(
         device=device,
         dtype={2: torch.bfloat16, 4: torch.float32}[dtype_bytes],
-        attention=SdpaAttention(page_tokens),
+        attention=SdpaAttention(page_tokens, name="sdpa" if dtype_bytes == 4 else "flash"),
         max_memory_bytes=None,
+        max_rows=rows,
         graphs=True,
+        fixed=device == GPU,
     )
-    return plan(checkpoint, placement, rows, tokens, int(free_bytes))
+    memory = {"free_bytes": int(free_bytes), "device_bytes": int(device_bytes or free_bytes)}
+    return plan(checkpoint, placement, rows=rows, tokens=tokens, **memory)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +145,7 @@ def test_on_a_large_gpu_every_step_has_its_full_size():
 
 
 def test_there_are_no_more_pages_than_all_rows_can_use():
-    assert planned(1e12, tokens=2_000, rows=4).pages == 4 * 8
+    assert planned(1e12, tokens=2_000, rows=4).pages == 4 * 131_072 // 256  # all positions of the model
     assert planned(1e12, tokens=2_000, rows=4, device=CPU).pages == 4 * 8
 
 
@@ -132,10 +155,33 @@ def test_about_18_gb_are_the_least_for_the_longest_requests():
     assert planned(18.5e9).longest_rows == 1
 
 
-def test_with_little_memory_steps_get_smaller_before_rows_get_fewer():
-    sizes = {free: planned(free * 1e9) for free in (18.5, 24, 60, 62, 63)}
-    plans = {free: (size.chunk_tokens, size.longest_rows) for free, size in sizes.items()}
-    assert plans == {18.5: (2048, 1), 24: (1024, 2), 60: (4096, 7), 62: (2048, 8), 63: (4096, 8)}
+@pytest.mark.parametrize("fixed", [True, False])
+def test_steps_get_smaller_only_to_hold_one_long_request(fixed):
+    device = GPU if fixed else CPU
+    plans = {
+        free: planned(free * 1e9, tokens=17_408, device=device).chunk_tokens for free in (18.0, 19, 20, 20.5, 24, 66)
+    }
+    largest = {18.0: 256, 19: 1024, 20: 2048, 20.5: 4096, 24: 4096, 66: 4096}
+    assert plans == (largest if fixed else dict.fromkeys(largest, 2048))
+
+
+@pytest.mark.parametrize("tokens", [300, 4_096])
+@pytest.mark.parametrize("share", [0.9, 1])
+@pytest.mark.parametrize(
+    ("device_bytes", "chunk_tokens"), [(16e9, 256), (19.4e9, 2048), (26e9, 4096), (85e9, 4096), (150e9, 4096)]
+)
+def test_a_step_on_a_gpu_has_the_size_that_its_whole_memory_allows(device_bytes, chunk_tokens, share, tokens):
+    assert planned(share * device_bytes, device_bytes=device_bytes, tokens=tokens).chunk_tokens == chunk_tokens
+
+
+def test_steps_get_smaller_with_a_warning_if_too_little_of_a_gpu_is_free(warnings):
+    budget = planned(14.2e9, device_bytes=150e9, tokens=4_096)
+    assert budget.chunk_tokens < 4096
+    assert budget.longest_rows == 1
+    [message] = warnings
+    assert "smaller steps than usual on `cuda:0`" in message
+    assert "instead of 4,096 tokens and 64 tiles" in message
+    assert "13.2 GiB are free" in message
 
 
 def test_the_error_for_a_small_gpu_says_how_much_is_needed_and_what_to_do():
