@@ -279,7 +279,7 @@ def build_engine(plan: Plan, *, wrap: Callable[[str, Any], Any] = lambda _, part
         ),
         vision=wrap("vision", Vision(model(), fixed=plan.fixed)),
         prefill=checked("prefill", prefill),
-        decoder=checked("decoder", PlainDecoder(text, attention)),
+        decoder=checked("decoder", PlainDecoder(text, attention, plan.rows if plan.fixed else None)),
         digits=DigitRecorder(DIGIT_IDS, CPU),
         end_token_id=checkpoint().end_token_id,
         budget=budget(plan, pages),
