@@ -102,6 +102,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
 	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
+	$(BIN)/python -W ignore tests/bench/mmie_score_front.py
 	$(BIN)/python -W ignore tests/bench/results_speed.py
 	$(BIN)/python tests/bench/import_cost.py
 	$(if $(OPENING_FOLDER),$(BIN)/python -W ignore tests/bench/judge_bias.py '$(OPENING_FOLDER)')

@@ -162,9 +162,9 @@ class SlowLlamaTokenizer:
         special = _special_tokens(config, {token.content: token for token in self.listed.values()})
         self._processor = processor = _processor(folder / TOKENIZER, model, self.legacy)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
-        self._id_of_piece = {piece: i for i, piece in enumerate(self._pieces)}
         self._by_id, self._length = _with_ids(self.listed, special, self._pieces)
         self._by_content = {token.content: i for i, token in self._by_id.items()}
+        self._ids = {piece: i for i, piece in enumerate(self._pieces)} | self._by_content
         self.added = tuple(self._by_id[i].content for i in sorted(self._by_id))
         if self._by_id and max(self._by_id) >= len(self):
             problem = f"it adds the id {max(self._by_id)}, and there are {len(self)} tokens"
@@ -185,7 +185,7 @@ class SlowLlamaTokenizer:
 
     def id_of(self, token: str) -> int | None:
         """The id of an added token, or of a piece; None if there is no such token."""
-        return self._by_content.get(token, self._id_of_piece.get(token))
+        return self._ids.get(token)
 
     @cached_property
     def digit_ids(self) -> tuple[tuple[int, ...], ...]:
@@ -234,7 +234,7 @@ class SlowLlamaTokenizer:
         """
         text.encode()
         unk = self._processor.unk_id()
-        ids = [unk if (i := self.id_of(token)) is None else i for token in self._tokens(text)]
+        ids = [self._ids.get(token, unk) for token in self._tokens(text)]
         config = self.config
         bos, eos = (
             [self._by_content[_added(token).content]] if is_added and token else []
