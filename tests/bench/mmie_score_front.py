@@ -33,7 +33,7 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestList
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
@@ -47,8 +47,7 @@ def builder_of(folder: Path) -> InputBuilder:
 
 def prepared(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> Iterator[Prompt]:
     """All prompts, as the engine gets them."""
-    preparer = PromptPreparer(builder, judge_requests, [0] * len(judge_requests))
-    with closing(preparer):
+    with closing(PromptPreparer(builder, RequestList(judge_requests, [0] * len(judge_requests)))) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             assert not isinstance(prompt, Failure), prompt.error
             yield prompt
@@ -59,9 +58,9 @@ def timed(spent_s: dict[str, float], name: str, owner: object, function: str) ->
     """Add up the time in a function of the product."""
     original: Callable[..., Any] = getattr(owner, function)
 
-    def timed_call(*arguments: object) -> object:
+    def timed_call(*arguments: object, **options: object) -> object:
         began = time.perf_counter()
-        returned = original(*arguments)
+        returned = original(*arguments, **options)
         spent_s[name] = spent_s.get(name, 0.0) + time.perf_counter() - began
         return returned
 
