@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# Before Triton is imported by any module: its kernels run on the CPU.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # No time limit for an example: on a busy machine any of them may take long.
 settings.register_profile("any-machine", deadline=None)

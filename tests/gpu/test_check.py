@@ -14,7 +14,10 @@ import pytest
 import torch
 from gpu import check, parts
 from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
+from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
+
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 
 pytestmark = needs_transformers_5
 
@@ -65,16 +68,14 @@ def test_it_runs_with_torch_and_transformers_and_without_our_other_dependencies(
 def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, tmp_path) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    context = parts.Context(
-        device=torch.device("cpu"), tiny=True, work=tmp_path, ends_at=time.monotonic() + 100, tflops=989, tb_s=4.8
-    )
-    rows = list(parts.PARTS[name](context))
+    rows = list(parts.PARTS[name](cpu_context(tmp_path)))
     torch.set_num_threads(threads)
     assert [row.check for row in rows] == list(PARTS[name].checks)
     outcomes = {row.check: row.outcome for row in rows}
     if name == "invariance":
-        assert outcomes["order"] == outcomes["graphs"] == "passed"
+        assert outcomes["order"] == outcomes["graphs"] == outcomes["half"] == "passed"
     else:
+        assert outcomes.pop("triton") == "not run"
         assert set(outcomes.values()) == {"measured"}
         assert "2 of 2 texts equal" in rows[1].detail
 
@@ -85,17 +86,38 @@ def test_a_part_with_tiny_models_gives_a_row_for_each_of_its_checks(name: str, t
         ("order", {0: "a", 1: "b"}, "passed"),
         ("order", {0: "a", 1: "x"}, "failed"),
         ("graphs", {1: "x"}, "failed"),
-        ("half", {1: "x"}, "measured"),
+        ("half", {1: "x"}, "failed"),
+        ("rows", {0: "x", 1: "x"}, "measured"),
         ("sdpa", {0: "x", 1: "x"}, "measured"),
     ],
 )
-def test_another_order_or_no_graphs_must_give_the_same_texts(check, replies, outcome) -> None:
+def test_another_order_or_number_of_requests_or_no_graphs_must_give_the_same_texts(check, replies, outcome) -> None:
     assert parts.same_texts_row(check, replies, {0: "a", 1: "b"}).outcome == outcome
 
 
-def test_a_wrong_kernel_is_a_failed_row() -> None:
-    assert parts.self_check_row("torch_bfloat16", "it differs by 3").outcome == "failed"
-    assert parts.self_check_row("torch_bfloat16", None).outcome == "passed"
+def cpu_context(tmp_path: Path) -> parts.Context:
+    return parts.Context(
+        device=torch.device("cpu"), tiny=True, work=tmp_path, ends_at=time.monotonic() + 100, tflops=989, tb_s=4.8
+    )
+
+
+@pytest.mark.parametrize(("scale", "outcome"), [(1, "passed"), (1.1, "failed")])
+def test_a_wrong_kernel_is_a_failed_row(tmp_path: Path, scale: float, outcome: str) -> None:
+    def kernel(queries, keys, values, rows):
+        return paged_kernel(queries, keys, values, rows) * scale
+
+    row = parts.self_check_row(cpu_context(tmp_path), "x", PagedAttention(kernel=kernel), torch.float16)
+    assert row.outcome == outcome
+    assert ("differ from sdpa" in row.detail) == (outcome == "failed")
+
+
+def test_the_times_of_all_kernels_of_a_machine_are_in_one_row(tmp_path: Path) -> None:
+    attentions = {"a": PagedAttention(kernel=paged_kernel), "b": "not here", "c": PagedAttention(kernel=paged_kernel)}
+    for key, queries in (("prefill_time", 64), ("decoding_time", 2)):
+        row = parts.times_row(cpu_context(tmp_path), key, attentions)
+        assert row.outcome == "measured"
+        assert re.fullmatch(rf"a \S+ ms, c \S+ ms a layer, {queries} queries in 2 rows, .*", row.detail)
+    assert parts.times_row(cpu_context(tmp_path), "prefill_time", {"b": "not here"}).outcome == "not run"
 
 
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
@@ -193,7 +215,7 @@ def test_the_message_is_that_of_the_last_traceback_or_the_last_line() -> None:
 
 def test_checks_behind_a_failed_one_are_not_run() -> None:
     rows = completed(PARTS["speed"], [], log="killed", cut_s=None)
-    assert [row.outcome for row in rows] == ["failed", "not run", "not run", "not run"]
+    assert [row.outcome for row in rows] == ["failed", *["not run"] * 4]
 
 
 def test_the_judges_page_has_the_table_of_every_check() -> None:

@@ -1,9 +1,13 @@
-"""Attention over pages on a CPU, with the parameters and requirements of torch's flash kernel."""
+"""Attention over pages on a CPU: torch's flash kernel, with a stand-in for torch's function and its requirements."""
+
+from functools import partial
 
 import torch
 
+from mmie_tasks.judges.mmie_score.engine.paged import flash_kernel
 
-def paged_kernel(
+
+def varlen_attn(
     queries,
     keys,
     values,
@@ -14,33 +18,56 @@ def paged_kernel(
     *,
     window_size,
     enable_gqa,
-    seqused_k,
-    block_table,
     num_splits,
+    seqused_k=None,
+    block_table=None,
     causal=True,
 ):
-    rows, width = block_table.shape
+    rows = len(starts) - 1
     assert window_size == (-1, 0)
     assert num_splits == 1
-    numbers = (starts, key_starts, seqused_k, block_table)
+    assert (seqused_k is None) == (block_table is None)
+    numbers = (starts, key_starts, *([] if block_table is None else [seqused_k, block_table]))
     assert {tensor.dtype for tensor in numbers} == {torch.int32}
     assert all(tensor.is_contiguous() for tensor in numbers)
     assert starts.shape == key_starts.shape == (rows + 1,)
-    assert seqused_k.shape == (rows,)
-    assert keys.shape[1] % 256 == 0
-    assert max_keys == width * keys.shape[1]
-    assert key_starts.tolist() == [row * max_keys for row in range(rows + 1)]
-    assert enable_gqa == (queries.shape[1] != keys.shape[2])
+    assert enable_gqa == (queries.shape[1] != keys.shape[-2])
     assert max_queries >= max(2, starts.diff().max().item())
     assert starts[-1] == len(queries)
+    if block_table is None:
+        row_states = unpaged_states(keys, values, key_starts, max_keys)
+    else:
+        row_states = paged_states(keys, values, key_starts, max_keys, seqused_k, block_table)
     output = torch.empty_like(queries)
-    for row in range(rows):
+    for row, (row_keys, row_values, length) in enumerate(row_states):
         span = slice(starts[row].item(), starts[row + 1].item())
-        pages = block_table[row].long()
-        row_keys, row_values = (tensor[pages].flatten(0, 1) for tensor in (keys, values))
-        length = seqused_k[row].item()
         output[span] = row_attention(queries[span], row_keys, row_values, length, causal)
     return output
+
+
+paged_kernel = partial(flash_kernel, varlen_attn=varlen_attn)
+"""The engine's call of torch's kernel, of which only torch's function itself is replaced."""
+
+
+def unpaged_states(keys, values, key_starts, max_keys):
+    assert key_starts[0] == 0
+    assert key_starts[-1] == len(keys) == len(values)
+    assert max_keys >= key_starts.diff().max().item()
+    counts = key_starts.diff().tolist()
+    return list(zip(torch.split(keys, counts), torch.split(values, counts), counts, strict=True))
+
+
+def paged_states(keys, values, key_starts, max_keys, seqused_k, block_table):
+    rows = len(key_starts) - 1
+    assert seqused_k.shape == (rows,)
+    assert keys.shape[1] % 256 == 0
+    assert len(block_table) == rows
+    assert max_keys == block_table.shape[1] * keys.shape[1]
+    assert key_starts.tolist() == [row * max_keys for row in range(rows + 1)]
+    return [
+        (keys[pages].flatten(0, 1), values[pages].flatten(0, 1), length)
+        for pages, length in zip(block_table.long(), seqused_k.tolist(), strict=True)
+    ]
 
 
 def row_attention(queries, keys, values, length, causal):

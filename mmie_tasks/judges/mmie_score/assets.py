@@ -117,7 +117,7 @@ def _describe_files(checkpoint: Checkpoint) -> str:
 
 
 def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
-    """How many long requests fit into memory at once.
+    """How many long requests fit into memory at once, and which attention is used and why.
 
     Raises:
         JudgeMisconfigured: None fits, or there is no such device.
@@ -129,5 +129,6 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     budget = plan(checkpoint, placement, rows=judge.max_rows, tokens=longest, free_bytes=free, device_bytes=limit)
     return (
         f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
-        f"{longest:,} tokens fit at once, in {placement.dtype_name}, attention {placement.attention.name}"
+        f"{longest:,} tokens fit at once, in {placement.dtype_name}; attention {placement.attention.name}: "
+        f"{placement.attention_reason}"
     )

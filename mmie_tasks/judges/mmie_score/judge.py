@@ -57,7 +57,7 @@ class MmieScoreJudge:
             when it was first used on this machine.
         device: ``auto``, ``cpu``, ``cuda`` (of several processes each takes its own) or ``cuda:N``.
         dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
-        attention: ``auto``, ``flash`` or ``sdpa``.
+        attention: ``auto``, ``flash``, ``triton`` or ``sdpa``.
         max_memory: Upper limit of memory on the device: ``20GiB``. By default all that is free.
         max_rows: The most requests that are computed at once.
         graphs: Whether decoding steps are captured as CUDA graphs.
@@ -126,10 +126,13 @@ class MmieScoreJudge:
         """
         device = choose_device(self.device, self._environment)
         dtype = choose_dtype(self.dtype, device)
+        text = checkpoint.config.llm_config
+        chosen = choose_attention(self.attention, device=device, dtype=dtype, config=text)
         return Placement(
             device=device,
             dtype=dtype,
-            attention=choose_attention(self.attention, device=device, dtype=dtype, config=checkpoint.config.llm_config),
+            attention=chosen.attention,
+            attention_reason=chosen.reason,
             max_memory_bytes=self.max_memory_bytes,
             max_rows=self.max_rows,
             graphs=self.graphs,

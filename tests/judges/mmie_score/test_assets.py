@@ -36,6 +36,7 @@ def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: P
     assert f"system message of {len(message)} characters in `config.json`" in files
     texts = [f"{finding.message}{finding.hint}" for finding in findings.values()]
     assert not any(message in text for text in texts)
+    assert "; attention sdpa: paged kernels need a GPU, and this is `cpu`" in findings["memory"].message
 
 
 def test_a_checkpoint_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None:

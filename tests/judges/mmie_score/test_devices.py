@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from loguru import logger
+from support.paged_kernel import paged_kernel
 
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score import devices
@@ -22,6 +23,7 @@ from mmie_tasks.judges.mmie_score.devices import (
     free_bytes,
 )
 from mmie_tasks.judges.mmie_score.engine import paged
+from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 TEXT = SimpleNamespace(num_attention_heads=4, kv_heads=2, head_dim=8)
@@ -101,34 +103,120 @@ def test_the_dtype_follows_the_option_or_the_device(gpus, option, device, capabi
     assert choose_dtype(option, device) is expected
 
 
-def test_without_a_gpu_attention_is_plain_and_flash_is_refused():
+@pytest.fixture
+def log():
+    messages = []
+    handle = logger.add(lambda message: messages.append(str(message)), level="INFO", format="{level} {message}")
+    yield messages
+    logger.remove(handle)
+
+
+def test_without_a_gpu_attention_is_plain_and_kernels_are_refused(log):
     where = {"device": CPU, "dtype": torch.float32, "config": TEXT}
-    assert choose_attention("auto", **where).name == "sdpa"
-    assert choose_attention("sdpa", **where).name == "sdpa"
-    with pytest.raises(JudgeMisconfigured, match=r"(?s)this is `cpu`.*hint: .*attention=auto"):
-        choose_attention("flash", **where)
+    automatic = choose_attention("auto", **where)
+    assert (automatic.attention.name, automatic.reason) == ("sdpa", "paged kernels need a GPU, and this is `cpu`")
+    requested = choose_attention("sdpa", **where)
+    assert (requested.attention.name, requested.reason) == ("sdpa", "`attention=sdpa` was requested")
+    for option in ("flash", "triton"):
+        with pytest.raises(JudgeMisconfigured, match=rf"(?s){option}. cannot .*this is `cpu`.*hint: .*attention=auto"):
+            choose_attention(option, **where)
+    assert not log
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Kernels that are as the test says: None is good, a text is a reason why it is missing or wrong."""
+
+    def simulate(missing, wrong):
+        def opened(name):
+            reason = missing.get(name)
+            return lambda _: reason or PagedAttention(name=name, title=f"the {name} kernel", kernel=paged_kernel)
+
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+        monkeypatch.setattr(paged, "KERNELS", {name: opened(name) for name in ("flash", "triton")})
+        monkeypatch.setattr(paged, "self_check", lambda attention, *_, **__: wrong.get(attention.name))
+
+    return simulate
+
+
+NO_PAGES, NO_TRITON = {"flash": "torch has no kernel"}, {"triton": "there is no Triton"}
+BAD_FLASH, BAD_TRITON = {"flash": "its results differ"}, {"triton": "it fails with OutOfResources"}
 
 
 @pytest.mark.parametrize(
-    ("missing", "wrong", "chosen"),
+    ("missing", "wrong", "chosen", "reason"),
     [
-        pytest.param(None, None, "flash", id="all is well"),
-        pytest.param("it is not available", None, "sdpa", id="not available"),
-        pytest.param(None, "its results differ", "sdpa", id="wrong results"),
+        pytest.param({}, {}, "flash", "the flash kernel passed its check on cuda:0", id="all is well"),
+        pytest.param(
+            NO_PAGES,
+            {},
+            "triton",
+            "the triton kernel passed its check on cuda:0; torch has no kernel",
+            id="an older torch",
+        ),
+        pytest.param(
+            {},
+            BAD_FLASH,
+            "triton",
+            "the triton kernel passed its check on cuda:0; "
+            "the flash kernel fails its check on cuda:0: its results differ",
+            id="torch's kernel is wrong",
+        ),
+        pytest.param(NO_TRITON, {}, "flash", "the flash kernel passed its check on cuda:0", id="no Triton"),
+        pytest.param(
+            NO_PAGES | NO_TRITON, {}, "sdpa", "torch has no kernel; there is no Triton", id="none is available"
+        ),
+        pytest.param(
+            NO_PAGES,
+            BAD_TRITON,
+            "sdpa",
+            "torch has no kernel; the triton kernel fails its check on cuda:0: it fails with OutOfResources",
+            id="Triton's compiler fails",
+        ),
     ],
 )
-def test_flash_is_chosen_if_it_is_available_and_correct(monkeypatch, missing, wrong, chosen):
-    monkeypatch.setattr(paged, "available", lambda *_: missing)
-    monkeypatch.setattr(paged, "self_check", lambda *_, **__: wrong)
-    messages = []
-    handle = logger.add(lambda message: messages.append(str(message)), level="WARNING")
-    try:
-        attention = choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
-    finally:
-        logger.remove(handle)
-    assert attention.name == chosen
-    assert len(messages) == (chosen == "sdpa")
-    assert all((missing or wrong) in line for line in messages)
+def test_the_first_kernel_that_is_available_and_correct_is_chosen(kernels, log, missing, wrong, chosen, reason):
+    kernels(missing, wrong)
+    choice = choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
+    assert (choice.attention.name, choice.reason) == (chosen, reason)
+    assert len(log) == (chosen == "sdpa")
+    for line in log:
+        assert line.startswith("WARNING")
+        assert reason in line
+        assert "8.7 h against 1.9 h" in line
+        assert "hint: use torch 2.12 or newer, or install Triton" in line
+
+
+def test_a_requested_kernel_is_taken_although_another_would_be_preferred(kernels):
+    kernels({}, {})
+    choice = choose_attention("triton", device=GPU, dtype=torch.bfloat16, config=TEXT)
+    assert (choice.attention.name, choice.reason) == ("triton", "the triton kernel passed its check on cuda:0")
+
+
+@pytest.mark.parametrize("option", ["flash", "triton"])
+@pytest.mark.parametrize(("missing", "wrong"), [(NO_PAGES | NO_TRITON, {}), ({}, BAD_FLASH | BAD_TRITON)])
+def test_a_requested_kernel_that_cannot_be_used_is_an_error_with_the_reason(kernels, option, missing, wrong):
+    kernels(missing, wrong)
+    with pytest.raises(JudgeMisconfigured, match=(missing or wrong)[option]):
+        choose_attention(option, device=GPU, dtype=torch.bfloat16, config=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "capability", "level", "words"),
+    [
+        pytest.param(torch.float32, (9, 0), "INFO", "not in float32", id="fp32"),
+        pytest.param(torch.float16, (7, 5), "WARNING", "the GPU has 7.5", id="an old GPU"),
+    ],
+)
+def test_where_no_kernel_can_help_there_is_no_hint(gpus, log, dtype, capability, level, words):
+    gpus(1, capability)
+    choice = choose_attention("auto", device=GPU, dtype=dtype, config=TEXT)
+    [line] = log
+    assert choice.attention.name == "sdpa"
+    assert words in choice.reason
+    assert line.startswith(level)
+    assert ("8.7 h" in line) == (level == "WARNING")
+    assert "hint" not in line
 
 
 BACKENDS = torch.backends

@@ -201,7 +201,7 @@ def without_memory(monkeypatch, part: str, failures: int) -> list[dict[str, obje
             for dtype in ("int8", "bf16", "Tensor", "")
         ),
         *(
-            pytest.param({"attention": attention}, "'auto', 'flash' or 'sdpa'", id=attention)
+            pytest.param({"attention": attention}, "'auto', 'flash', 'triton' or 'sdpa'", id=attention)
             for attention in ("magic", "eager")
         ),
         pytest.param({"no_such": "1"}, "no option `no_such`", id="unknown"),

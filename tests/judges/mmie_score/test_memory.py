@@ -53,6 +53,7 @@ def planned(
         device=device,
         dtype={2: torch.bfloat16, 4: torch.float32}[dtype_bytes],
         attention=SdpaAttention(page_tokens, name="sdpa" if dtype_bytes == 4 else "flash"),
+        attention_reason="a test",
         max_memory_bytes=None,
         max_rows=rows,
         graphs=True,

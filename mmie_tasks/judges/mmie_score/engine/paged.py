@@ -1,31 +1,77 @@
-"""Attention over pages with torch's flash kernel, for GPUs and half precision, and its self-check.
+"""Attention over pages with a kernel, for GPUs and half precision, and the self-check of the kernels.
 
-Requirements of the kernel (torch 2.15, ``torch.nn.attention.varlen`` and ``flash_api.cpp``): pages of a multiple of 256
+There are two kernels: torch's own flash kernel, whose function takes pages from torch 2.12 on, and ours in Triton.
+`self_check` tries a kernel on the GPU itself when the judge is loaded.
+
+Requirements of torch's (torch 2.15, ``torch.nn.attention.varlen`` and ``flash_api.cpp``): pages of a multiple of 256
 tokens; starts, lengths and page tables in int32; starts of keys although the lengths decide. Keys are never split
 (``num_splits=1``): a row's result then does not depend on its neighbours, and cuDNN, which torch would prefer, is
-excluded. `self_check` tries all this on the GPU itself when the judge is loaded.
+excluded.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeAlias
+from functools import partial
+from itertools import accumulate, pairwise
+from subprocess import SubprocessError
+from typing import Literal, Protocol, TypeAlias
 
+import numpy as np
 import torch
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, SdpaAttention
 
-Kernel: TypeAlias = Callable[..., torch.Tensor]
-"""A function with the parameters of ``torch.nn.attention.varlen.varlen_attn``."""
+KernelName: TypeAlias = Literal["flash", "triton"]
+
+UNPAGED_PREFILL_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()
+"""Compute capabilities of the GPUs on which torch's kernel computes prefill steps faster without pages, by what
+``make gpu`` measures: not run yet on any. A constant, because a choice by a timing would change the bits of replies
+from run to run."""
 
 _REQUIRED = {"window_size", "enable_gqa", "seqused_k", "block_table", "num_splits"}
 _DTYPES = (torch.bfloat16, torch.float16)
 
 
-def _torch_kernel(*tensors: torch.Tensor, **options: object) -> torch.Tensor:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedRows:
+    """The rows of a step on the device, planned once for all layers. Integers are int32 unless noted.
+
+    Attributes:
+        starts: Index of each row's first query in the flat batch, and at the end the number of queries, (rows + 1,).
+        key_starts: The same of keys, as if each row had as many as the table has room for, (rows + 1,).
+        lengths: Keys that each row sees, (rows,).
+        table: Pages of each row, in order, (rows, pages of the longest row).
+        max_queries: The most queries of a row.
+        max_keys: The most keys of a row, or more.
+        decoding: Whether the step decodes, one query a row. Kernels may choose the sizes of their blocks by it.
+        key_slots: Slots (page times page_tokens plus offset) of the keys of all rows, (keys,), int64, for a kernel that
+            gathers them; `key_starts` then counts these. None: the kernel reads pages.
+    """
+
+    starts: torch.Tensor
+    key_starts: torch.Tensor
+    lengths: torch.Tensor
+    table: torch.Tensor
+    max_queries: int
+    max_keys: int
+    decoding: bool
+    key_slots: torch.Tensor | None = None
+
+
+class Kernel(Protocol):
+    """Computes causal attention; the queries of a row are its last tokens."""
+
+    def __call__(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, rows: PagedRows
+    ) -> torch.Tensor:
+        """See `mmie_tasks.judges.mmie_score.engine.attention.Attend`, for the shapes too."""
+        ...
+
+
+def _varlen_attn(*tensors: torch.Tensor, **options: object) -> torch.Tensor:
     """Torch's flash kernel, and no other that torch might prefer."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.varlen import varlen_attn
@@ -35,26 +81,100 @@ def _torch_kernel(*tensors: torch.Tensor, **options: object) -> torch.Tensor:
     return output
 
 
-@dataclass(frozen=True, slots=True)
-class PagedAttention:
-    """All rows in one call of a kernel that reads the pages in place."""
+def flash_kernel(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    rows: PagedRows,
+    *,
+    varlen_attn: Callable[..., torch.Tensor] = _varlen_attn,
+) -> torch.Tensor:
+    """Torch's own kernel.
 
-    page_tokens: int = 256
+    Without pages it does not take its split path, which is slower in prefill steps.
+
+    Args:
+        queries: See `Kernel`, for keys and values too.
+        keys: In pages.
+        values: In pages.
+        rows: The rows of the step.
+        varlen_attn: A function with the parameters of ``torch.nn.attention.varlen.varlen_attn``.
+    """
+    paging = {"seqused_k": rows.lengths, "block_table": rows.table}
+    if rows.key_slots is not None:
+        keys, values = (states.flatten(0, 1)[rows.key_slots] for states in (keys, values))
+        paging = {}
+    return varlen_attn(
+        queries,
+        keys,
+        values,
+        rows.starts,
+        rows.key_starts,
+        # For a single query in every row the kernel may take another path, which rounds
+        # differently; a row would then depend on its neighbours. So 2 are announced.
+        max(2, rows.max_queries),
+        rows.max_keys,
+        window_size=(-1, 0),
+        enable_gqa=queries.shape[1] != keys.shape[-2],
+        num_splits=1,
+        **paging,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedAttention:
+    """All rows in one call of a kernel.
+
+    Attributes:
+        name: See `Attention.name`.
+        title: The kernel, in sentences.
+        kernel: Computes it.
+        page_tokens: Tokens of a page.
+        unpaged_prefill: Whether the keys of prefill steps are gathered into one batch without pages.
+    """
+
     name: str = "flash"
-    kernel: Kernel = _torch_kernel
+    kernel: Kernel = flash_kernel
+    title: str = "the kernel"
+    page_tokens: int = 256
+    unpaged_prefill: bool = False
 
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
-        """See `Attention.plan`; its numbers go to the device in one transfer."""
+        """See `Attention.plan`: for prefill steps, even if no row has more than one query.
+
+        Its numbers go to the device in one transfer, the slots of gathered keys in a second one.
+        """
         count = len(layout.lengths)
         pages_used = [-(-length // self.page_tokens) for length in layout.lengths]
         width = max(pages_used)
-        numbers = [*layout.starts, *layout.lengths]
+        max_keys = width * self.page_tokens
+        key_counts = layout.lengths if self.unpaged_prefill else [max_keys] * count
+        numbers = [*layout.starts, *accumulate(key_counts, initial=0), *layout.lengths]
         for table, pages in zip(layout.tables, pages_used, strict=True):
             numbers += [*table[:pages], *[0] * (width - pages)]
         on_device = torch.tensor(numbers, dtype=torch.int32).to(device)
-        starts, lengths, table_numbers = torch.split(on_device, [count + 1, count, count * width])
-        max_queries = max(stop - start for start, stop in pairwise(layout.starts))
-        return self._attend(starts, lengths, table_numbers.view(count, width), max_queries)
+        starts, key_starts, lengths, table_numbers = torch.split(
+            on_device, [count + 1, count + 1, count, count * width]
+        )
+        rows = PagedRows(
+            starts=starts,
+            key_starts=key_starts,
+            lengths=lengths,
+            table=table_numbers.view(count, width),
+            max_queries=max(stop - start for start, stop in pairwise(layout.starts)),
+            max_keys=max_keys,
+            decoding=False,
+            key_slots=self._key_slots(layout).to(device) if self.unpaged_prefill else None,
+        )
+        return partial(self.kernel, rows=rows)
+
+    def _key_slots(self, layout: BatchLayout) -> torch.Tensor:
+        offsets = np.arange(self.page_tokens)
+        slots = [
+            (np.asarray(table)[:, None] * self.page_tokens + offsets).ravel()[:length]
+            for table, length in zip(layout.tables, layout.lengths, strict=True)
+        ]
+        return torch.from_numpy(np.concatenate(slots))
 
     def plan_decoding(self, lengths: torch.Tensor, table: torch.Tensor) -> Attend:
         """For steps of one query a row, whose numbers are in tensors at fixed addresses.
@@ -65,53 +185,78 @@ class PagedAttention:
             lengths: Keys that each row sees, (rows,), int32.
             table: Pages of each row, (rows, pages of the longest row), int32.
         """
-        starts = torch.arange(len(lengths) + 1, dtype=torch.int32, device=table.device)
-        return self._attend(starts, lengths, table, max_queries=1)
-
-    def _attend(self, starts: torch.Tensor, lengths: torch.Tensor, table: torch.Tensor, max_queries: int) -> Attend:
-        rows, width = table.shape
+        count, width = table.shape
+        starts = torch.arange(count + 1, dtype=torch.int32, device=table.device)
         max_keys = width * self.page_tokens
-        key_starts = max_keys * torch.arange(rows + 1, dtype=torch.int32, device=table.device)
-
-        def attend(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-            return self.kernel(
-                queries,
-                keys,
-                values,
-                starts,
-                key_starts,
-                # For a single query in every row the kernel may take another path, which rounds
-                # differently; a row would then depend on its neighbours. So 2 are announced.
-                max(2, max_queries),
-                max_keys,
-                window_size=(-1, 0),
-                enable_gqa=queries.shape[1] != keys.shape[2],
-                seqused_k=lengths,
-                block_table=table,
-                num_splits=1,
-            )
-
-        return attend
+        rows = PagedRows(
+            starts=starts,
+            key_starts=max_keys * starts,
+            lengths=lengths,
+            table=table,
+            max_queries=1,
+            max_keys=max_keys,
+            decoding=True,
+        )
+        return partial(self.kernel, rows=rows)
 
 
-def available(device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
-    """Why torch's kernel cannot be used here; None if it can."""
-    if device.type != "cuda":
-        return f"it needs a GPU, and this is `{device}`"
-    if dtype not in _DTYPES:
-        return f"it computes in bfloat16 and float16, not in {str(dtype).removeprefix('torch.')}"
-    if head_dim % 8 or head_dim > 256:
-        return f"it takes heads of a multiple of 8 numbers, up to 256, not of {head_dim}"
+def _flash_attention(device: torch.device) -> PagedAttention | str:
+    no_kernel = f"torch {torch.__version__} has no kernel that takes pages"
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
-        return f"torch {torch.__version__} does not have it"
+        return no_kernel
     if missing := _REQUIRED - inspect.signature(varlen_attn).parameters.keys():
-        return f"torch {torch.__version__} has it without {', '.join(sorted(missing))}"
+        return f"{no_kernel}: `varlen_attn` is without {', '.join(sorted(missing))}"
+    unpaged = torch.cuda.get_device_capability(device) in UNPAGED_PREFILL_CAPABILITIES
+    return PagedAttention(
+        name="flash-unpaged-prefill" if unpaged else "flash",
+        title=f"the paged kernel of torch {torch.__version__}",
+        kernel=flash_kernel,
+        unpaged_prefill=unpaged,
+    )
+
+
+def _triton_attention(_device: torch.device) -> PagedAttention | str:
+    try:
+        import triton
+
+        from mmie_tasks.judges.mmie_score.engine.triton_kernel import paged_attention
+    except ImportError as error:
+        return f"Triton cannot be imported: {error}"
+    return PagedAttention(name="triton", title=f"our kernel in Triton {triton.__version__}", kernel=paged_attention)
+
+
+KERNELS: Mapping[KernelName, Callable[[torch.device], PagedAttention | str]] = {
+    "flash": _flash_attention,
+    "triton": _triton_attention,
+}
+"""Attention with each kernel, the preferred one first, or why this machine does not have it."""
+
+
+def unsupported(device: torch.device, dtype: torch.dtype, head_dim: int) -> str | None:
+    """Why no kernel can be used here; None if one may."""
+    if device.type != "cuda":
+        return f"paged kernels need a GPU, and this is `{device}`"
+    if dtype not in _DTYPES:
+        return f"paged kernels compute in bfloat16 and float16, not in {str(dtype).removeprefix('torch.')}"
+    if head_dim % 8 or head_dim > 256:
+        return f"paged kernels take heads of a multiple of 8 numbers, up to 256, not of {head_dim}"
     major, minor = torch.cuda.get_device_capability(device)
     if major < 8:
-        return f"it needs compute capability 8.0, and the GPU has {major}.{minor}"
+        return f"paged kernels need compute capability 8.0, and the GPU has {major}.{minor}"
     return None
+
+
+def checked_attention(
+    name: KernelName, device: torch.device, dtype: torch.dtype, *, heads: int, kv_heads: int, head_dim: int
+) -> PagedAttention | str:
+    """Attention with a kernel that has passed its self-check, or why the kernel cannot be used."""
+    attention = KERNELS[name](device)
+    if isinstance(attention, str):
+        return attention
+    problem = self_check(attention, device, dtype, heads=heads, kv_heads=kv_heads, head_dim=head_dim)
+    return attention if problem is None else f"{attention.title} fails its check on {device}: {problem}"
 
 
 _CHECKED_ROWS = ((1, 1), (1, 256), (300, 300), (1, 257), (77, 600), (256, 512), (1, 700), (5, 261))
@@ -119,43 +264,45 @@ _CHECKED_ROWS = ((1, 1), (1, 256), (300, 300), (1, 257), (77, 600), (256, 512), 
 _TOLERANCES = {torch.bfloat16: 2e-2, torch.float16: 4e-3}  # of results of about 1
 _QUERY_SCALE = 3  # peaked weights: with even ones a missing or surplus key hardly shows
 _BEYOND_LAST_KEY = 100  # content of the last page behind a row's last key
-_KERNEL_ERRORS = (RuntimeError, TypeError, ValueError, AssertionError, ImportError)
 
 
 def self_check(
-    device: torch.device,
-    dtype: torch.dtype,
-    *,
-    heads: int,
-    kv_heads: int,
-    head_dim: int,
-    attention: PagedAttention | None = None,
+    attention: PagedAttention, device: torch.device, dtype: torch.dtype, *, heads: int, kv_heads: int, head_dim: int
 ) -> str | None:
-    """Compute attention on random numbers: chunks of prompts and single queries, shuffled pages.
+    """Compute attention on random numbers: chunks of prompts, single queries, decoding steps; shuffled pages.
 
     Returns:
         What is wrong: the kernel raises, differs from `SdpaAttention` in fp32, or gives a row
         other bits among other rows than alone. None if nothing is wrong.
     """
-    attention = attention or PagedAttention()
     try:
         trial = _Trial(device, dtype, heads, kv_heads, head_dim, attention.page_tokens)
         plain = SdpaAttention(page_tokens=attention.page_tokens)
-        together = trial.computed(attention, range(len(_CHECKED_ROWS)))
-        for index, (queries, length) in enumerate(_CHECKED_ROWS):
-            output = together[index]
-            which = f"of {queries} queries on {length} keys"
-            (expected,) = trial.computed(plain, [index], torch.float32)
-            gap = (output.float() - expected).abs()
-            allowed = _TOLERANCES[dtype] * (1 + output.float().abs())
-            if not bool((gap <= allowed).all()):  # NaN is not <= anything
-                return f"its results {which} differ from sdpa in fp32, by {gap.max().item():.2g}"
-            if not torch.equal(output, trial.computed(attention, [index])[0]):
-                return f"its results {which} are other bits among other rows than alone"
-    except _KERNEL_ERRORS as error:
+        all_rows = range(len(_CHECKED_ROWS))
+        expected = [trial.prefilled(plain, [row], torch.float32)[0] for row in all_rows]
+        for kind, compute in (("prefill", trial.prefilled), ("decoding", trial.decoded)):
+            for row, output in zip(all_rows, compute(attention, all_rows), strict=True):
+                which = f"in {kind}, of {len(output)} queries on {_CHECKED_ROWS[row][1]} keys,"
+                gap = (output.float() - expected[row][-len(output) :]).abs()
+                allowed = _TOLERANCES[dtype] * (1 + output.float().abs())
+                if not bool((gap <= allowed).all()):  # NaN is not <= anything
+                    return f"its results {which} differ from sdpa in fp32, by {gap.max().item():.2g}"
+                if not torch.equal(output, compute(attention, [row])[0]):
+                    return f"its results {which} are other bits among other rows than alone"
+    except _kernel_errors() as error:
         first = str(error).strip().partition("\n")[0]
         return f"it fails with {type(error).__name__}: {first}"
     return None
+
+
+def _kernel_errors() -> tuple[type[Exception], ...]:
+    """What kernels raise where they do not work. Triton starts a C compiler and an assembler on first use."""
+    errors = (RuntimeError, TypeError, ValueError, AssertionError, ImportError, LookupError, OSError, SubprocessError)
+    try:
+        from triton.errors import TritonError
+    except ImportError:
+        return errors
+    return (*errors, TritonError)
 
 
 class _Trial:
@@ -178,10 +325,10 @@ class _Trial:
         self.queries = torch.split(queries.to(device, dtype), counts)
         self.keys, self.values = keys.to(device, dtype), values.to(device, dtype)
 
-    def computed(
+    def prefilled(
         self, attention: Attention, indices: Sequence[int], dtype: torch.dtype | None = None
     ) -> list[torch.Tensor]:
-        """Some rows in one call, by default in the dtype of the trial."""
+        """Some rows in one prefill step, by default in the dtype of the trial."""
         counts = [_CHECKED_ROWS[index][0] for index in indices]
         layout = BatchLayout(
             starts=[sum(counts[:row]) for row in range(len(counts) + 1)],
@@ -192,3 +339,14 @@ class _Trial:
         states = (tensor.to(dtype or tensor.dtype) for tensor in (queries, self.keys, self.values))
         attend = attention.plan(layout, self.keys.device)
         return list(torch.split(attend(*states), counts))
+
+    def decoded(self, attention: PagedAttention, indices: Sequence[int]) -> list[torch.Tensor]:
+        """The last queries of some rows in one decoding step."""
+        width = max(len(self.tables[index]) for index in indices)
+        padded = [[*self.tables[index], *[0] * (width - len(self.tables[index]))] for index in indices]
+        lengths, table = (
+            torch.tensor(numbers, dtype=torch.int32, device=self.keys.device)
+            for numbers in ([_CHECKED_ROWS[index][1] for index in indices], padded)
+        )
+        queries = torch.cat([self.queries[index][-1:] for index in indices])
+        return list(torch.split(attention.plan_decoding(lengths, table)(queries, self.keys, self.values), 1))

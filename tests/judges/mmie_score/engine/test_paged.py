@@ -1,15 +1,19 @@
-"""Arguments of the flash kernel, and that a wrong kernel is detected; the kernel is not run."""
+"""Arguments of torch's flash kernel, and that a wrong kernel is detected; torch's kernel is not run."""
 
 import sys
+from functools import partial
+from subprocess import SubprocessError
 from types import SimpleNamespace
 
 import pytest
 import torch
-from support.paged_kernel import paged_kernel
+from support.paged_kernel import paged_kernel, varlen_attn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from triton.errors import TritonError
 
+from mmie_tasks.judges.mmie_score.engine import paged
 from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention, available, self_check
+from mmie_tasks.judges.mmie_score.engine.paged import KERNELS, PagedAttention, flash_kernel, self_check, unsupported
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 ROWS = BatchLayout(starts=[0, 1, 8, 9, 309], lengths=[257, 520, 1, 300], tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]])
@@ -21,30 +25,46 @@ def numbers(*, heads=4, kv_heads=2, head_dim=16, pages=10):
     return [torch.randn(*shape, head_dim, generator=random) for shape in shapes]
 
 
-def check(kernel, dtype=torch.bfloat16, **other):
-    attention = PagedAttention(kernel=kernel)
-    sizes = {"heads": 4, "kv_heads": 2, "head_dim": 8} | other
-    return self_check(CPU, dtype, attention=attention, **sizes)
+def flash(function, *, unpaged_prefill=False):
+    """Attention with another function in place of torch's."""
+    kernel = partial(flash_kernel, varlen_attn=function)
+    return PagedAttention(kernel=kernel, unpaged_prefill=unpaged_prefill)
 
 
+def check(function, dtype=torch.bfloat16, **options):
+    return self_check(flash(function, **options), CPU, dtype, heads=4, kv_heads=2, head_dim=8)
+
+
+@pytest.mark.parametrize("unpaged_prefill", [False, True])
 @pytest.mark.parametrize("kv_heads", [2, 4])
-def test_flash_and_sdpa_give_the_same_results(kv_heads):
+def test_flash_and_sdpa_give_the_same_results_with_pages_and_without(kv_heads, unpaged_prefill):
     tensors = numbers(kv_heads=kv_heads)
-    flash = PagedAttention(kernel=paged_kernel).plan(ROWS, CPU)(*tensors)
+    output = flash(varlen_attn, unpaged_prefill=unpaged_prefill).plan(ROWS, CPU)(*tensors)
     plain = SdpaAttention(page_tokens=256).plan(ROWS, CPU)(*tensors)
-    torch.testing.assert_close(flash, plain)
+    torch.testing.assert_close(output, plain)
+
+
+def test_only_prefill_steps_are_computed_without_pages():
+    with_pages = []
+
+    def function(*tensors, **options):
+        with_pages.append("block_table" in options)
+        return varlen_attn(*tensors, **options)
+
+    assert check(function, unpaged_prefill=True) is None
+    assert with_pages == [False] * 9 + [True] * 9  # all rows together, then each alone
 
 
 def test_the_kernel_gets_at_least_two_as_the_longest_query():
     announced = []
 
-    def kernel(*tensors, **options):
+    def function(*tensors, **options):
         announced.append(tensors[5])
-        return paged_kernel(*tensors, **options)
+        return varlen_attn(*tensors, **options)
 
     queries, keys, values = numbers()
     single = BatchLayout(starts=[0, 1, 2], lengths=[3, 300], tables=[[2], [1, 0]])
-    PagedAttention(kernel=kernel).plan(single, CPU)(queries[:2], keys, values)
+    flash(function).plan(single, CPU)(queries[:2], keys, values)
     assert announced == [2]
 
 
@@ -65,33 +85,33 @@ def test_other_kernels_are_disabled_only_during_the_call():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_a_correct_kernel_passes_the_check(dtype):
-    assert check(paged_kernel, dtype) is None
+    assert check(varlen_attn, dtype) is None
 
 
 def no_mask(*tensors, **options):
-    return paged_kernel(*tensors, **options, causal=False)
+    return varlen_attn(*tensors, **options, causal=False)
 
 
 def wrong_order(*tensors, **options):
     table = options["block_table"].flip(1).contiguous()
-    return paged_kernel(*tensors, **options | {"block_table": table})
+    return varlen_attn(*tensors, **options | {"block_table": table})
 
 
 def one_key_less(*tensors, **options):
     fewer = (options["seqused_k"] - 1).clamp(min=1)
-    return paged_kernel(*tensors, **options | {"seqused_k": fewer})
+    return varlen_attn(*tensors, **options | {"seqused_k": fewer})
 
 
 def whole_pages(*tensors, **options):
-    return paged_kernel(*tensors, **options | {"seqused_k": -(-options["seqused_k"] // 256) * 256})
+    return varlen_attn(*tensors, **options | {"seqused_k": -(-options["seqused_k"] // 256) * 256})
 
 
 def other_scale(queries, *rest, **options):
-    return paged_kernel(queries * 1.1, *rest, **options)
+    return varlen_attn(queries * 1.1, *rest, **options)
 
 
 def neighbours_matter(queries, *rest, **options):
-    return paged_kernel(queries, *rest, **options) * (1 + 2**-7 * (len(queries) > 600))
+    return varlen_attn(queries, *rest, **options) * (1 + 2**-7 * (len(queries) > 600))
 
 
 def nothing_written(queries, *_, **__):
@@ -114,31 +134,52 @@ def test_a_wrong_kernel_fails_the_check(kernel, words):
     assert words in check(kernel)
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, NotImplementedError, TypeError, ValueError])
+def test_the_check_tries_decoding_steps_too():
+    def wrong_in_decoding(queries, keys, values, rows):
+        return paged_kernel(queries, keys, values, rows) * (1.1 if rows.decoding else 1)
+
+    def neighbours_matter_in_decoding(queries, keys, values, rows):
+        return paged_kernel(queries, keys, values, rows) * (1 + 2**-7 * (rows.decoding and len(queries) > 1))
+
+    problems = [
+        self_check(PagedAttention(kernel=kernel), CPU, torch.bfloat16, heads=4, kv_heads=2, head_dim=8)
+        for kernel in (wrong_in_decoding, neighbours_matter_in_decoding)
+    ]
+    assert "in decoding, of 1 queries on 1 keys, differ from sdpa in fp32" in problems[0]
+    assert "in decoding, of 1 queries on 1 keys, are other bits among other rows than alone" in problems[1]
+
+
+class OutOfResources(TritonError):
+    """As Triton raises where a kernel needs more shared memory than the GPU has."""
+
+
+@pytest.mark.parametrize(
+    "kind", [RuntimeError, NotImplementedError, TypeError, ValueError, OutOfResources, SubprocessError, PermissionError]
+)
 def test_the_error_of_a_kernel_is_reported_in_one_line(kind):
-    def kernel(*_, **__):
+    def function(*_, **__):
         raise kind("no kernel image\nfor this device\n")
 
-    assert check(kernel) == f"it fails with {kind.__name__}: no kernel image"
+    assert check(function) == f"it fails with {kind.__name__}: no kernel image"
 
 
 def test_the_check_does_not_touch_the_global_random_state():
     before = torch.get_rng_state()
-    check(paged_kernel)
+    check(varlen_attn)
     assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.parametrize(
     ("device", "dtype", "head_dim", "words"),
     [
-        pytest.param(CPU, torch.bfloat16, 96, "needs a GPU, and this is `cpu`", id="CPU"),
+        pytest.param(CPU, torch.bfloat16, 96, "need a GPU, and this is `cpu`", id="CPU"),
         pytest.param(GPU, torch.float32, 96, "not in float32", id="fp32"),
         pytest.param(GPU, torch.bfloat16, 100, "not of 100", id="odd heads"),
         pytest.param(GPU, torch.bfloat16, 264, "not of 264", id="large heads"),
     ],
 )
 def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):
-    assert words in available(device, dtype, head_dim)
+    assert words in unsupported(device, dtype, head_dim)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +187,31 @@ def test_an_unavailable_kernel_has_a_reason(device, dtype, head_dim, words):
 )
 def test_old_gpus_have_no_kernel(monkeypatch, capability, words):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    assert (available(GPU, torch.bfloat16, 96) or "").endswith(words or "")
-    assert (available(GPU, torch.bfloat16, 96) is None) == (words is None)
+    assert (unsupported(GPU, torch.bfloat16, 96) or "").endswith(words or "")
+    assert (unsupported(GPU, torch.bfloat16, 96) is None) == (words is None)
 
 
 def test_an_older_torch_without_an_option_is_a_reason(monkeypatch):
     older = SimpleNamespace(varlen_attn=lambda *, window_size, seqused_k: (window_size, seqused_k))
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
-    assert "without block_table, enable_gqa, num_splits" in available(GPU, torch.bfloat16, 96)
+    assert "is without block_table, enable_gqa, num_splits" in KERNELS["flash"](GPU)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "module", "words"),
+    [
+        pytest.param("flash", "torch.nn.attention.varlen", "has no kernel that takes pages", id="torch"),
+        pytest.param("triton", "triton", "Triton cannot be imported: ", id="Triton"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_a_reason(monkeypatch, kernel, module, words):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert words in KERNELS[kernel](GPU)
+
+
+@pytest.mark.parametrize(("capabilities", "name"), [({(9, 0)}, "flash-unpaged-prefill"), ({(8, 0)}, "flash")])
+def test_prefill_without_pages_is_used_on_listed_gpus_only_and_is_in_the_name(monkeypatch, capabilities, name):
+    monkeypatch.setattr(paged, "UNPAGED_PREFILL_CAPABILITIES", frozenset(capabilities))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    attention = KERNELS["flash"](GPU)
+    assert (attention.name, attention.unpaged_prefill) == (name, name != "flash")

@@ -1,0 +1,41 @@
+"""Compiles our Triton kernel for GPUs without one, and prints the shared memory of each variant in bytes, as JSON.
+
+A program of its own: in a process with ``TRITON_INTERPRET=1`` nothing can be compiled.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from mmie_tasks.judges.mmie_score.engine.triton_kernel import DECODING_BLOCK, PREFILL_BLOCK, _attend
+
+SIZES = {"heads": 32, "kv_heads": 32, "head_dim": 96, "padded_dim": 128, "page_tokens": 256}
+STATES = ("query_ptr", "key_ptr", "value_ptr", "output_ptr")
+NAMES = [parameter.name for parameter in _attend.params]
+
+
+def shared_bytes(capability: int, dtype: str, block: dict[str, int]) -> int:
+    constants = SIZES | {name: size for name, size in block.items() if name in NAMES}
+    types = {name: "*i32" if name.endswith("_ptr") else "i32" for name in NAMES}
+    types |= dict.fromkeys(STATES, f"*{dtype}") | {"log2_scale": "fp32"} | dict.fromkeys(constants, "constexpr")
+    aligned = {(NAMES.index(name),): [["tt.divisibility", 16]] for name in STATES}
+    options = {name: block[name] for name in ("num_warps", "num_stages")} | {"enable_fp_fusion": True}
+    source = ASTSource(_attend, types, constexprs=constants, attrs=aligned)
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    assert compiled.asm["cubin"]
+    return int(compiled.metadata.shared)
+
+
+if __name__ == "__main__":
+    variants = [
+        (f"sm_{capability} {dtype} {kind}", shared_bytes(capability, dtype, block))
+        for capability in (80, 90)
+        for dtype in ("bf16", "fp16")
+        for kind, block in (("prefill", PREFILL_BLOCK), ("decoding", DECODING_BLOCK))
+    ]
+    sys.stdout.write(json.dumps(dict(variants)))
