@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -210,41 +210,26 @@ def exact_fp32() -> Iterator[None]:
     """
     import torch
 
-    cudnn = torch.backends.cudnn
-    new_switches = _new_fp32_switches()
-    before = []
-    for switch, exact in new_switches:
-        before.append(switch.fp32_precision)
-        switch.fp32_precision = exact
-    try:
-        cudnn_tf32 = cudnn.allow_tf32
-    except RuntimeError:  # it contradicts the new ones, which do not allow TF32
-        cudnn_tf32 = True
-    matmul_precision = torch.get_float32_matmul_precision()
-    try:
+    backends: Any = torch.backends
+    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
+    new_switches: list[tuple[Any, str]] = []
+    if hasattr(backends, "fp32_precision"):  # torch 2.9 and later
+        operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
+        # The first two are inherited. With `none` there, a reading of the others shows their own values.
+        new_switches = [(backends, "none"), (cudnn, "none"), *((operation, "ieee") for operation in operations)]
+    with ExitStack() as restore:  # in reverse order: an old switch sets new ones too
+        for switch, exact in new_switches:
+            restore.callback(setattr, switch, "fp32_precision", switch.fp32_precision)
+            switch.fp32_precision = exact
+        try:
+            cudnn_tf32 = cudnn.allow_tf32
+        except RuntimeError:  # it contradicts the new ones, which do not allow TF32
+            cudnn_tf32 = True
+        restore.callback(setattr, cudnn, "allow_tf32", cudnn_tf32)
+        restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
         cudnn.allow_tf32 = False
         torch.set_float32_matmul_precision("highest")
         yield
-    finally:
-        cudnn.allow_tf32 = cudnn_tf32
-        torch.set_float32_matmul_precision(matmul_precision)
-        for (switch, _), precision in zip(new_switches, before, strict=True):  # last: the old ones set them too
-            switch.fp32_precision = precision
-
-
-def _new_fp32_switches() -> list[tuple[Any, str]]:
-    """What has an ``fp32_precision``, each with an exact value; nothing before torch 2.9.
-
-    Those that others inherit from come first and are set to ``none``, so that a reading of the others shows their own.
-    """
-    import torch
-
-    backends: Any = torch.backends
-    if not hasattr(backends, "fp32_precision"):
-        return []
-    cuda, cudnn, mkldnn = backends.cuda, backends.cudnn, backends.mkldnn
-    operations = (cuda.matmul, cudnn.conv, cudnn.rnn, mkldnn.matmul, mkldnn.conv, mkldnn.rnn)
-    return [(backends, "none"), (cudnn, "none"), *((operation, "ieee") for operation in operations)]
 
 
 def free_bytes(device: torch.device) -> int:

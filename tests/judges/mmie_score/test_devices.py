@@ -322,7 +322,7 @@ def test_fp32_is_exact_inside_and_all_switches_are_as_before_afterwards(switch, 
 @pytest.mark.parametrize("cudnn", CUDNN_SETTINGS)
 @pytest.mark.parametrize("matmul", MATMUL_SETTINGS)
 def test_a_torch_that_has_only_the_old_switches_gets_the_same(monkeypatch, cudnn, matmul):
-    monkeypatch.setattr(devices, "_new_fp32_switches", list)
+    monkeypatch.delattr(type(BACKENDS), "fp32_precision")
     set_old(cudnn, matmul)
     before = old_readings()
     with exact_fp32():
