@@ -136,7 +136,7 @@ def share_barrier(barrier: Barrier) -> None:
 def prepare_share(folder: Path, judge_requests: Sequence[JudgeRequest]) -> PreparedShare:
     builder = builder_of(folder)
     builder.prompt(0, judge_requests[0])  # imports
-    _barrier.wait()
+    _barrier.wait(timeout=120)
     began, cpu_began = time.monotonic(), time.process_time()
     for _ in prepared(builder, judge_requests):
         pass
@@ -157,7 +157,7 @@ def main() -> None:
         builder.prompt(0, judge_requests[0])  # imports
         measure_one_thread(builder, judge_requests)
         measure_lengths(builder, judge_requests)
-        for count in sorted({1, chosen.processes}):
+        for count in sorted({1, min(chosen.processes, chosen.samples)}):
             measure_processes(folder, judge_requests, count)
     print(f"  needed: {GPU_RATE:.1f} samples/s for a GPU, {GPUS * GPU_RATE:.0f} for {GPUS}")
 
