@@ -193,7 +193,7 @@ def test_a_colour_mode_without_a_way_to_rgb_is_a_broken_request(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     colours = Image.new("La", (2, 2))  # the only mode without one, and no file has it
-    monkeypatch.setattr(inputs, "open_bounded", lambda _: colours)
+    monkeypatch.setattr(inputs, "open_bounded", lambda _, **__: colours)
     with pytest.raises(RequestBroken, match="its colour mode La has no way to RGB"):
         read_tiles(tmp_path / "a.png", 28)
 
