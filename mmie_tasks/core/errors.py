@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 
 class MmieTasksError(Exception):
@@ -28,6 +29,9 @@ class MmieTasksError(Exception):
     def __init__(self, message: str, *, hint: str) -> None:
         self.message, self.hint = message, hint
         super().__init__(f"{message}\n\nhint: {hint}")
+
+    def __reduce__(self) -> tuple[Callable[[str], MmieTasksError], tuple[str]]:
+        return partial(type(self), hint=self.hint), (self.message,)  # pickled for another process
 
 
 class DataMissing(MmieTasksError):

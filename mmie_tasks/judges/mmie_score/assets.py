@@ -122,6 +122,8 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     Raises:
         JudgeMisconfigured: None fits, or there is no such device.
     """
+    gpus = judge.ray_gpus()
+    engines = f"; {gpus} engines, on the GPUs of Ray" if gpus else "; one engine, in the process of the run"
     placement = judge.placement(checkpoint)
     limit = judge.max_memory_bytes or device_bytes(placement.device)
     free = min(free_bytes(placement.device), limit)
@@ -130,5 +132,5 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
     return (
         f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
         f"{longest:,} tokens fit at once, in {placement.dtype_name}; attention {placement.attention.name}: "
-        f"{placement.attention_reason}"
+        f"{placement.attention_reason}{engines}"
     )

@@ -1,7 +1,8 @@
-"""The judge MMIE-Score: answers all requests of a call together, on one device of this process."""
+"""The judge MMIE-Score: answers all requests of a call together, on a device of this process or on GPUs of Ray."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from loguru import logger
 from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.source import is_repository
+from mmie_tasks.judges.mmie_score.cluster import INSTALL, EnginePool, choose_session, engine_limit, idle_gpus
 from mmie_tasks.judges.mmie_score.devices import (
     AttentionOption,
     DtypeOption,
@@ -41,11 +44,12 @@ _SECOND_ENVIRONMENT = (
     "--output_path OUT --log_samples`; then, where `pip install 'mmie-tasks[mmie-score]'` was run, score its answers "
     "with `--model predictions --model_args path=OUT` and the same `--tasks`; or choose another judge"
 )
+_PREPARED_REQUESTS = 24  # handed out to an engine of Ray beyond its rows: see `_MAX_AHEAD` in `inputs`
 _LENGTH_MARGIN = 16  # tokens; an estimated length lacks those of the marks around images
 
 
 class MmieScoreJudge:
-    """MMIE-Score on one device of this process.
+    """MMIE-Score on one device of this process, or on many GPUs by Ray.
 
     Nothing is loaded until the first request, and the weights stay until `close`: before that, the
     memory belongs to the tested model.
@@ -61,7 +65,11 @@ class MmieScoreJudge:
         max_memory: Upper limit of memory on the device: ``20GiB``. By default all that is free.
         max_rows: The most requests that are computed at once.
         graphs: Whether decoding steps are captured as CUDA graphs.
-        environment: ``MMIE_SCORE_MODEL``, ``LOCAL_RANK``, and what our cache folder depends on.
+        engines: ``1`` computes in this process; a larger number on at most so many GPUs of Ray; ``auto`` on all GPUs
+            of the Ray cluster or of this machine if there are several, Ray is installed and this is a run's only process.
+        deadline_s: How long an engine of Ray may go without a reply before it is replaced.
+        environment: ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers, and what
+            our cache folder depends on.
 
     Raises:
         JudgeMisconfigured: A value makes no sense.
@@ -78,32 +86,38 @@ class MmieScoreJudge:
         max_memory: str | None = None,
         max_rows: int = 64,
         graphs: bool = True,
+        engines: str = "auto",
+        deadline_s: float = 900.0,
         environment: Mapping[str, str],
     ) -> None:
-        if max_rows < 1:
-            raise JudgeMisconfigured(
-                f"`max_rows={max_rows}` leaves nothing to compute.", hint="1 or more, or leave it out"
-            )
+        for name, value, minimum in (("max_rows", max_rows, 1), ("deadline_s", deadline_s, 1e-3)):
+            if value < minimum:
+                message = f"`{name}={value}` leaves nothing to compute."
+                raise JudgeMisconfigured(message, hint=f"{minimum} or more, or leave it out")
         self.model = model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL
         self.revision = revision
         self.device, self.dtype, self.attention = device, dtype, attention
         self.max_memory_bytes = None if max_memory is None else parse_bytes(max_memory)
         self.max_rows, self.graphs = max_rows, graphs
+        self.engine_limit, self.deadline_s = engine_limit(engines, device, environment), deadline_s
         self._environment = environment
         self._compute_lock = threading.Lock()
         self._open_lock = threading.RLock()
         self._loaded: LoadedJudge | None = None
+        self._pool: EnginePool | None = None
         self._before_loading: Callable[[], object] = lambda: None
 
     @property
     def signature(self) -> str:
-        """The checkpoint's content, and how it is computed.
+        """The checkpoint's content, and how it is computed; if only Ray has a GPU, by its first engine.
 
         Raises:
             JudgeMisconfigured: The checkpoint or the device cannot be used.
             DataMissing: The checkpoint could not be downloaded.
         """
         with self._open_lock:
+            if not self._has_device() and (pool := self._open_pool()) is not None:
+                return pool.signature()
             placement = self._placement
             return (
                 f"judge:mmie_score|model:MMIE-Score@{self._checkpoint.digest}|dtype:{placement.dtype_name}"
@@ -117,6 +131,54 @@ class MmieScoreJudge:
     @cached_property
     def _placement(self) -> Placement:
         return self.placement(self._checkpoint)
+
+    def _has_device(self) -> bool:
+        import torch
+
+        return self.device == "cpu" or torch.cuda.is_available()
+
+    def _open_pool(self) -> EnginePool | None:
+        """The engines of Ray, not started; None: this process computes."""
+        if self._pool is None and self._loaded is None:
+            session = choose_session(self.engine_limit, self.device, self._environment)
+            if session is not None:
+                self._pool = EnginePool(
+                    session,
+                    self._engine_options(),
+                    signature=self.signature if self._has_device() else None,
+                    limit=self.engine_limit,
+                    max_in_flight=self.max_rows + _PREPARED_REQUESTS,
+                    deadline_s=self.deadline_s,
+                    before_start=lambda: self._before_loading(),
+                )
+        return self._pool
+
+    def _engine_options(self) -> dict[str, object]:
+        folder = self._checkpoint.location.folder
+        in_hub = is_repository(self.model)  # its snapshots are named by the commit
+        return {
+            "model": self.model if in_hub else str(folder),
+            "revision": folder.name if in_hub else None,
+            "device": "cuda" if self.device == "auto" else self.device,
+            "dtype": self.dtype,
+            "attention": self.attention,
+            "max_memory": None if self.max_memory_bytes is None else str(self.max_memory_bytes),
+            "max_rows": self.max_rows,
+            "graphs": self.graphs,
+            "engines": "1",
+        }
+
+    def ray_gpus(self) -> int:
+        """How many GPUs of Ray will compute, at this moment; 0: this process computes.
+
+        Raises:
+            JudgeMisconfigured: Ray cannot be used, or has no GPU.
+        """
+        session = choose_session(self.engine_limit, self.device, self._environment)
+        if session is None:
+            return 0
+        with closing(session):
+            return min(session.gpus(), self.engine_limit or sys.maxsize)
 
     def placement(self, checkpoint: Checkpoint) -> Placement:
         """Where and how a checkpoint is computed.
@@ -162,10 +224,15 @@ class MmieScoreJudge:
         with self._open_lock:
             check_transformers(version("transformers"))
             name = self._checkpoint.location.name
+            if gpus := self.ray_gpus():
+                logger.info(f"The judge is MMIE-Score, {name}, on {gpus} GPUs by Ray.")
+                return
             device = choose_device(self.device, self._environment)
         logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
         if device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
+        if idle := idle_gpus(self.device, self._environment):
+            logger.warning(f"While MMIE-Score judges, {idle} GPUs of this machine are idle. hint: {INSTALL} uses all")
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function that is called right before the weights are loaded."""
@@ -177,6 +244,8 @@ class MmieScoreJudge:
             if self._loaded is not None:
                 self._loaded.close()
                 self._loaded = None
+            if self._pool is not None:
+                self._pool.close()
 
     def ask(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome for each request as it is finished, the longest requests first.
@@ -198,7 +267,12 @@ class MmieScoreJudge:
         if not requests:
             return
         lengths = self.lengths(requests)
-        yield from self.serve(RequestList(requests, lengths), longest_tokens=max(lengths), count=len(requests))
+        with self._open_lock:
+            pool = self._open_pool()
+        if pool is not None:
+            yield from pool.ask(requests, lengths)
+        else:
+            yield from self.serve(RequestList(requests, lengths), longest_tokens=max(lengths), count=len(requests))
         _log_control_strings(requests, self._checkpoint.tokenizer.added)
 
     def lengths(self, requests: Sequence[JudgeRequest]) -> list[int]:

@@ -1,0 +1,628 @@
+"""MMIE-Score on many GPUs by Ray: one engine for each GPU of a machine or a cluster, each in a process of its own.
+
+`EnginePool` is in the process of the run; it hands out single requests, and gives those of an engine that is lost to
+others. `RemoteEngine` runs in an actor of Ray. Ray is imported when a pool connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from loguru import logger
+
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.judges.base import (
+    JudgeError,
+    JudgeMisconfigured,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestBroken,
+    image_bytes,
+)
+
+if TYPE_CHECKING:
+    from mmie_tasks.judges.mmie_score.inputs import RequestQueue
+    from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+
+ObjectRef: TypeAlias = Any  # Ray's; the package does not need Ray
+ADDRESS_VARIABLE = "RAY_ADDRESS"
+INSTALL = "`pip install 'mmie-tasks[ray]'`"
+LOADING_LIMIT_S = 3600.0
+"""How long an engine may take to its first reply: to start, to get its GPU and to load the weights."""
+
+_MAX_LOSSES = 3  # a request that is in flight when this many engines are lost is not handed out again
+_MAX_REPLACED = 2  # engines of a node that were lost before their first reply and are replaced
+_LOOK_AGAIN_S = 2.0  # for nodes that have joined or were lost
+_WAIT_S = 1.0
+_SAME_EVERYWHERE = "install the same versions of torch and mmie-tasks, and use the same checkpoint, on every machine"
+
+
+class RemoteEngine:
+    """A judge in an actor of Ray, on the GPU that Ray assigned to it.
+
+    Requests of many calls are computed together: they go through one queue to a judge that takes them as rows become
+    free.
+
+    Args:
+        **options: Those of `MmieScoreJudge`, except ``environment``, which is that of the actor's machine.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - checked by the judge
+        self._options = options
+        self._queue: RequestQueue | None = None
+        self._keys = count()
+        self._in_flight: dict[int, asyncio.Future[Outcome]] = {}
+        self._error: BaseException | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+
+    @cached_property
+    def _judge(self) -> MmieScoreJudge:
+        from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+
+        # Ray shows this process one GPU; the number of the process that started Ray is not its own.
+        environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
+        return MmieScoreJudge(**self._options, environment=environment)
+
+    async def signature(self) -> str:
+        """The judge's signature on this machine.
+
+        Raises:
+            MmieTasksError: The checkpoint or the device cannot be used.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._judge.signature)
+
+    async def judge(self, request: JudgeRequest, longest_tokens: int, *image_contents: bytes) -> Outcome:
+        """The outcome of a request. An exception is the end of the engine.
+
+        Args:
+            request: The request; the files of its images need not be on this machine.
+            longest_tokens: Of the longest request of the run, with its reply.
+            *image_contents: The bytes of each of its image files, as `image_paths` orders them.
+
+        Raises:
+            JudgeMisconfigured: The model cannot be loaded here.
+        """
+        from mmie_tasks.judges.mmie_score.inputs import QueuedRequest, RequestQueue
+
+        if self._error is not None:
+            raise self._error
+        loop = asyncio.get_running_loop()
+        if self._queue is None:
+            self._queue = RequestQueue()
+            job = loop.run_in_executor(self._thread, self._compute, self._queue, longest_tokens, loop)
+            job.add_done_callback(self._end)
+        key = next(self._keys)
+        outcome: asyncio.Future[Outcome] = loop.create_future()
+        self._in_flight[key] = outcome
+        images = dict(zip(image_paths(request), image_contents, strict=True))
+        self._queue.put(QueuedRequest(key=key, request=request, images=images))
+        return await outcome
+
+    def _compute(self, queue: RequestQueue, longest_tokens: int, loop: asyncio.AbstractEventLoop) -> None:
+        for key, outcome in self._judge.serve(queue, longest_tokens=longest_tokens):
+            loop.call_soon_threadsafe(self._finish, key, outcome)
+
+    def _finish(self, key: int, outcome: Outcome) -> None:
+        self._in_flight.pop(key).set_result(outcome)
+
+    def _end(self, job: asyncio.Future[None]) -> None:
+        """Pass an exception of the thread to everything that waits for it."""
+        self._error = job.exception() or RuntimeError("the engine stopped")
+        while self._in_flight:
+            self._in_flight.popitem()[1].set_exception(self._error)
+
+
+def image_paths(request: JudgeRequest) -> list[Path]:
+    """The image files of a request, each once, in order."""
+    return list(dict.fromkeys(part for part in request.parts if isinstance(part, Path)))
+
+
+def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
+    """The number of engines that a user allows; None for ``auto``.
+
+    Args:
+        option: ``auto``, or a number. More than 1 needs Ray.
+        device: The judge's option.
+        environment: With ``WORLD_SIZE``, if this is one of several processes.
+
+    Raises:
+        JudgeMisconfigured: It is not a number, or so many engines cannot run here.
+    """
+    if option == "auto":
+        return None
+    limit = int(option) if option.isascii() and option.isdecimal() else 0
+    problem, hint = "", "`engines=auto`, or leave it out"
+    if limit < 1:
+        problem = "is neither a number of engines nor `auto`"
+    elif limit > 1 and not _is_installed():
+        problem, hint = "needs Ray, which is not installed", INSTALL
+    elif limit > 1 and device.startswith("cuda:"):
+        problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
+    elif limit > 1 and not _is_alone(environment):
+        problem = "is for one process, and this is one of several, each of which judges on its own GPU"
+    if problem:
+        raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
+    return limit
+
+
+def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
+    """The session whose GPUs judge; None: this process judges by itself.
+
+    Args:
+        limit: See `engine_limit`. Without a number, Ray is used where it has more than one GPU for a single process.
+        device: The judge's option.
+        environment: See `engine_limit` and `RaySession`.
+
+    Raises:
+        JudgeMisconfigured: Ray cannot be used, or has no GPU.
+    """
+    import torch
+
+    suits = device in ("auto", "cuda") and _is_alone(environment) and _is_installed()
+    if limit == 1 or (limit is None and not suits):
+        return None
+    # With `device=cpu`, which is for tests, each engine still takes what Ray counts as a GPU.
+    session = RaySession(environment, local_gpus=limit or 0 if device == "cpu" else torch.cuda.device_count())
+    gpus = session.gpus()
+    if gpus > 1 or (gpus and limit):
+        return session
+    session.close()
+    if limit:
+        message = f"`engines={limit}` was requested, and neither this machine nor a Ray cluster has a GPU."
+        raise JudgeMisconfigured(message, hint="look at `nvidia-smi` and `ray status`, or leave `engines=` out")
+    return None
+
+
+def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
+    """How many GPUs of this machine are left idle because Ray is not installed."""
+    import torch
+
+    if device not in ("auto", "cuda") or _is_installed() or environment.get("LOCAL_RANK", "0") != "0":
+        return 0
+    return max(0, torch.cuda.device_count() - int(environment.get("LOCAL_WORLD_SIZE") or 1))
+
+
+def _is_installed() -> bool:
+    return find_spec("ray") is not None
+
+
+def _is_alone(environment: Mapping[str, str]) -> bool:
+    return environment.get("WORLD_SIZE", "1") in ("", "1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine of a Ray cluster.
+
+    Attributes:
+        name: Its host name.
+        gpus: Number of its GPUs.
+    """
+
+    name: str
+    gpus: int
+
+
+class RaySession:
+    """The session that judges: one that this process has already, a running cluster, or a cluster of this machine.
+
+    Args:
+        environment: ``RAY_ADDRESS``; Ray itself reads the process's environment.
+        local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
+    """
+
+    def __init__(self, environment: Mapping[str, str], local_gpus: int) -> None:
+        self._address = environment.get(ADDRESS_VARIABLE) or "auto"
+        self._local_gpus = local_gpus
+        self._closing: threading.Event | None = None
+        self._thread = threading.Thread()
+
+    def gpus(self) -> int:
+        """Number of GPUs; a cluster of this machine is not started for it."""
+        found = self._connect(start=False)
+        return sum(node.gpus for node in self.nodes().values()) if found else self._local_gpus
+
+    def nodes(self) -> dict[str, Node]:
+        """The machines with GPUs that are alive now, by Ray's id.
+
+        Raises:
+            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached, or Ray cannot be started.
+        """
+        import ray
+
+        if not self._connect(start=True):
+            return {}
+        counts = {node["NodeID"]: int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]}
+        names = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
+        return {node_id: Node(name=names[node_id], gpus=gpus) for node_id, gpus in counts.items() if gpus}
+
+    def close(self) -> None:
+        """Disconnect and end a cluster of this machine; a session that the process had before stays."""
+        if self._closing is not None:
+            self._closing.set()
+            self._thread.join()
+            self._closing = None
+
+    def _connect(self, *, start: bool) -> bool:
+        """Connect, in a thread that lasts until `close`: Ray's processes end with the thread that started them.
+
+        The thread is a daemon, because at the end of a process Ray disconnects while daemons are still there.
+        """
+        import ray
+
+        if ray.is_initialized():
+            return True
+        closing, answered = threading.Event(), threading.Event()
+        answers: list[bool | JudgeMisconfigured] = []
+
+        def hold_session() -> None:
+            try:
+                answers.append(self._find() or (start and self._start()))
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+                message = f"Ray cannot be used (address: {self._address}). {_first_line(error)}"
+                answers.append(JudgeMisconfigured(message, hint="see `ray status`; `engines=1` judges without Ray"))
+            finally:
+                answered.set()
+            if answers == [True]:
+                closing.wait()
+                ray.shutdown()
+
+        thread = threading.Thread(target=hold_session, name="ray-session", daemon=True)
+        thread.start()
+        answered.wait()
+        if isinstance(answers[0], JudgeMisconfigured):
+            raise answers[0]
+        if answers[0]:
+            self._thread, self._closing = thread, closing
+        return answers[0]
+
+    def _find(self) -> bool:
+        import ray
+
+        try:
+            ray.init(address="auto", log_to_driver=False, logging_level=logging.CRITICAL)
+        except ConnectionError:
+            if self._address != "auto":
+                raise
+            return False
+        return True
+
+    def _start(self) -> bool:
+        import ray
+
+        if self._local_gpus:
+            for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+                os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
+            ray.init(
+                address="local",
+                num_gpus=self._local_gpus,
+                num_cpus=0,  # Ray would start a process for each
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+            )
+        return bool(self._local_gpus)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Engine:
+    """An engine, as the pool sees it.
+
+    Attributes:
+        actor: Ray's handle of the actor.
+        node_id: The machine, by Ray's id.
+        node_name: The machine's name.
+        signature: The reply to the first call; None once it has arrived, and the engine gets requests.
+        in_flight: Requests that it computes, by the reference to their outcome.
+        replies: Number of its outcomes.
+        progress_s: When it last did something, or got a request while it had none; on the monotonic clock.
+    """
+
+    actor: Any
+    node_id: str
+    node_name: str
+    signature: ObjectRef | None
+    in_flight: dict[ObjectRef, int] = field(default_factory=dict)
+    replies: int = 0
+    progress_s: float = field(default_factory=time.monotonic)
+
+
+class _Work:
+    """The unfinished requests of a call, and the image files of those that are in flight.
+
+    Args:
+        requests: All requests.
+        lengths: Tokens of each with its longest reply.
+    """
+
+    def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
+        self.requests = requests
+        self.longest_tokens = max(lengths)
+        self.waiting = deque(sorted(range(len(requests)), key=lambda index: -lengths[index]))
+        self.unfinished = dict.fromkeys(range(len(requests)))
+        self._losses: Counter[int] = Counter()
+        self._images: dict[Path, ObjectRef] = {}
+        self._users: dict[Path, set[int]] = {}
+
+    def image_refs(self, index: int) -> list[ObjectRef]:
+        """The image files of a request in Ray's object store, each put there once while a request needs it.
+
+        Raises:
+            RequestBroken: A file cannot be read.
+        """
+        import ray
+
+        paths = image_paths(self.requests[index])
+        for path in paths:
+            if path not in self._images:
+                self._images[path] = ray.put(image_bytes(path))
+            self._users.setdefault(path, set()).add(index)
+        return [self._images[path] for path in paths]
+
+    def finish(self, index: int, outcome: Outcome) -> tuple[int, Outcome]:
+        """Mark a request as finished, and drop the files that no other one needs."""
+        del self.unfinished[index]
+        for path in image_paths(self.requests[index]):
+            users = self._users.get(path, set())
+            users.discard(index)
+            if not users:
+                self._images.pop(path, None)
+        return index, outcome
+
+    def give_back(self, indices: Sequence[int], lost: str = "") -> list[tuple[int, Outcome]]:
+        """Have requests handed out again, or finish those that were in flight when too many engines were lost.
+
+        Args:
+            indices: The requests of an engine that has ended.
+            lost: Why it was lost; empty if it was refused, which is not the requests' fault.
+        """
+        self._losses.update(indices if lost else ())
+        self.waiting.extendleft(index for index in reversed(indices) if self._losses[index] < _MAX_LOSSES)
+        error = JudgeUnavailable(
+            f"{_MAX_LOSSES} engines were lost while they computed this request; {lost}"
+        )
+        return [self.finish(index, error) for index in indices if self._losses[index] >= _MAX_LOSSES]
+
+
+class EnginePool:
+    """Engines on all GPUs of a Ray session, and requests handed out to them.
+
+    Args:
+        session: The session, connected. The pool closes it.
+        options: Of the engines.
+        signature: The signature that engines must have; None for that of the first engine.
+        limit: The most engines; None for as many as there are GPUs.
+        max_in_flight: The most requests handed out to an engine: those that it computes at once and those that it
+            prepares.
+        deadline_s: How long an engine with requests may go without a reply before it is replaced.
+        before_start: Called before engines are started.
+        engine_class: The class of the engines.
+    """
+
+    def __init__(
+        self,
+        session: RaySession,
+        options: Mapping[str, object],
+        *,
+        signature: str | None,
+        limit: int | None,
+        max_in_flight: int,
+        deadline_s: float,
+        before_start: Callable[[], object] = lambda: None,
+        engine_class: type = RemoteEngine,
+    ) -> None:
+        self._session, self._options, self._engine_class = session, options, engine_class
+        self._signature, self._limit = signature, limit
+        self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
+        self._before_start = before_start
+        self._is_open = False
+        self._engines: list[_Engine] = []
+        self._refused: Counter[str] = Counter()  # engines by node
+        self._lost_early: Counter[str] = Counter()  # engines that were lost before their first reply, by node
+        self._error: JudgeError | None = None  # of the first engine that was refused, else of the last that was lost
+        self._looked_s = -_LOOK_AGAIN_S
+
+    def signature(self) -> str:
+        """The signature of the engines; waits for the first one if no other was given.
+
+        Raises:
+            JudgeError: No engine can be used.
+        """
+        while self._signature is None:
+            self._look_for_nodes()
+            if not self._engines:
+                raise self._no_engine()
+            self._collect(None)
+        return self._signature
+
+    def ask(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
+        """Yield one outcome for each request as it arrives.
+
+        If the caller stops before the last one, the engines end.
+
+        Args:
+            requests: The requests, handed out longest first.
+            lengths: Tokens of each with its longest reply.
+        """
+        if not requests:
+            return
+        work = _Work(requests, lengths)
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            while work.unfinished:
+                self._look_for_nodes()
+                if not self._engines:
+                    error = self._no_engine()
+                    yield from [work.finish(index, error) for index in list(work.unfinished)]
+                    break
+                yield from self._hand_out(work)
+                yield from self._collect(work)
+            stack.pop_all()
+
+    def close(self) -> None:
+        """End the engines and the session, so that their GPUs are free; a later call starts them again."""
+        import ray
+
+        for engine in self._engines:
+            ray.kill(engine.actor)
+        self._engines.clear()
+        self._refused.clear()
+        self._lost_early.clear()
+        self._looked_s, self._error, self._is_open = -_LOOK_AGAIN_S, None, False
+        self._session.close()
+
+    def _look_for_nodes(self) -> None:
+        """Start an engine for each GPU that has none."""
+        if time.monotonic() < self._looked_s + _LOOK_AGAIN_S:
+            return
+        if not self._is_open:
+            self._before_start()
+            self._is_open = True
+        self._looked_s = time.monotonic()
+        started = []
+        for node_id, node in self._session.nodes().items():
+            unusable = self._refused[node_id] + max(0, self._lost_early[node_id] - _MAX_REPLACED)
+            running = sum(engine.node_id == node_id for engine in self._engines)
+            for _ in range(node.gpus - unusable - running):
+                if self._limit is None or len(self._engines) < self._limit:
+                    self._engines.append(self._start(node_id, node.name))
+                    started.append(node.name)
+        if started:
+            machines = ", ".join(f"{number} on {name}" for name, number in Counter(started).items())
+            logger.info(f"MMIE-Score: Ray starts engines: {machines}.")
+
+    def _start(self, node_id: str, node_name: str) -> _Engine:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        remote_class = ray.remote(num_gpus=1, num_cpus=0, max_restarts=0, max_concurrency=1000)(self._engine_class)
+        placed = remote_class.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False))
+        actor = placed.remote(**self._options)
+        return _Engine(actor=actor, node_id=node_id, node_name=node_name, signature=actor.signature.remote())
+
+    def _hand_out(self, work: _Work) -> Iterator[tuple[int, Outcome]]:
+        """Fill the engines, but give none more than its share of what is left."""
+        ready = [engine for engine in self._engines if engine.signature is None]
+        while work.waiting and ready:
+            share = -(-len(work.unfinished) // len(self._engines))
+            engine = min(ready, key=lambda candidate: len(candidate.in_flight))
+            if len(engine.in_flight) >= min(share, self._max_in_flight):
+                return
+            index = work.waiting.popleft()
+            try:  # no name holds the references: the traceback of an outcome would keep them
+                ref = engine.actor.judge.remote(work.requests[index], work.longest_tokens, *work.image_refs(index))
+            except RequestBroken as error:
+                yield work.finish(index, error)
+                continue
+            if not engine.in_flight:
+                engine.progress_s = time.monotonic()
+            engine.in_flight[ref] = index
+
+    def _collect(self, work: _Work | None) -> list[tuple[int, Outcome]]:
+        """Wait for outcomes, and for what happens to engines; a list, as the caller may take its time for each."""
+        import ray
+
+        owners = {ref: engine for engine in self._engines for ref in engine.in_flight}
+        owners.update({engine.signature: engine for engine in self._engines if engine.signature is not None})
+        arrived, _ = ray.wait(list(owners), num_returns=1, timeout=_WAIT_S)
+        if arrived:
+            arrived, _ = ray.wait(list(owners), num_returns=len(owners), timeout=0)
+        outcomes: list[tuple[int, Outcome]] = []
+        failures: dict[_Engine, Exception] = {}
+        for ref in arrived:
+            engine = owners[ref]
+            try:
+                value = ray.get(ref)
+            except ray.exceptions.RayError as error:
+                failures.setdefault(engine, error)
+                continue
+            engine.progress_s = time.monotonic()
+            if ref == engine.signature:
+                self._admit(engine, value)
+            elif work is not None:
+                if not engine.replies:
+                    del self._lost_early[engine.node_id]  # one that was lost is replaced
+                engine.replies += 1
+                outcomes.append(work.finish(engine.in_flight.pop(ref), value))
+        for engine, failure in failures.items():
+            outcomes += self._end_failed(engine, failure, work)
+        for engine in list(self._engines):
+            outcomes += self._end_hung(engine, work)
+        return outcomes
+
+    def _admit(self, engine: _Engine, signature: str) -> None:
+        engine.signature = None
+        self._signature = self._signature or signature
+        if signature != self._signature:
+            message = f"It would not judge as the others do: its signature is `{signature}`, not `{self._signature}`."
+            self._refuse(engine, JudgeMisconfigured(message, hint=_SAME_EVERYWHERE), None)
+
+    def _end_failed(self, engine: _Engine, failure: Exception, work: _Work | None) -> list[tuple[int, Outcome]]:
+        """Refuse an engine that cannot be used, and replace one that was lost."""
+        import ray
+
+        cause = failure.cause if isinstance(failure, ray.exceptions.RayTaskError) else failure
+        if isinstance(cause, MmieTasksError):
+            error = cause if isinstance(cause, JudgeError) else JudgeMisconfigured(cause.message, hint=cause.hint)
+            return self._refuse(engine, error, work)
+        return self._lose(engine, _reason(cause), work)
+
+    def _end_hung(self, engine: _Engine, work: _Work | None) -> list[tuple[int, Outcome]]:
+        limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
+        is_busy = bool(engine.in_flight) or engine.signature is not None
+        is_hung = is_busy and time.monotonic() > engine.progress_s + limit_s
+        return self._lose(engine, f"no reply for {limit_s:g} s", work) if is_hung else []
+
+    def _refuse(self, engine: _Engine, error: JudgeError, work: _Work | None) -> list[tuple[int, Outcome]]:
+        logger.warning(f"MMIE-Score: the engine on {engine.node_name} is not used. {error}")
+        if not self._refused:
+            self._error = error
+        self._refused[engine.node_id] += 1
+        return self._end(engine, work)
+
+    def _lose(self, engine: _Engine, reason: str, work: _Work | None) -> list[tuple[int, Outcome]]:
+        text = f"the engine on {engine.node_name} was lost: {reason}"
+        logger.warning(f"MMIE-Score: {text}. Its {len(engine.in_flight)} requests go to other engines.")
+        if not self._refused:
+            self._error = JudgeUnavailable(text)
+        if not engine.replies and engine.node_id in self._session.nodes():
+            self._lost_early[engine.node_id] += 1
+        self._looked_s = -_LOOK_AGAIN_S
+        return self._end(engine, work, lost=text)
+
+    def _end(self, engine: _Engine, work: _Work | None, lost: str = "") -> list[tuple[int, Outcome]]:
+        import ray
+
+        self._engines.remove(engine)
+        ray.kill(engine.actor)
+        return work.give_back(list(engine.in_flight.values()), lost) if work else []
+
+    def _no_engine(self) -> JudgeError:
+        return self._error or JudgeMisconfigured(
+            "The Ray cluster has no GPU for the judge.", hint="look at `ray status`; `engines=1` judges without Ray"
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).partition("\n")[0]
+
+
+def _reason(error: BaseException) -> str:
+    """The cause that ends a message of Ray, such as the last line of a traceback; its first sentence."""
+    last_line = (str(error).strip() or type(error).__name__).rpartition("\n")[2]
+    return last_line.strip().partition(". ")[0].rstrip(".")
