@@ -393,9 +393,7 @@ class _Work:
         """
         self._losses.update(indices if lost else ())
         self.waiting.extendleft(index for index in reversed(indices) if self._losses[index] < _MAX_LOSSES)
-        error = JudgeUnavailable(
-            f"{_MAX_LOSSES} engines were lost while they computed this request; {lost}"
-        )
+        error = JudgeUnavailable(f"{_MAX_LOSSES} engines were lost while they computed this request; {lost}")
         return [self.finish(index, error) for index in indices if self._losses[index] >= _MAX_LOSSES]
 
 

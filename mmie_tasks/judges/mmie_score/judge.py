@@ -65,8 +65,9 @@ class MmieScoreJudge:
         max_memory: Upper limit of memory on the device: ``20GiB``. By default all that is free.
         max_rows: The most requests that are computed at once.
         graphs: Whether decoding steps are captured as CUDA graphs.
-        engines: ``1`` computes in this process; a larger number on at most so many GPUs of Ray; ``auto`` on all GPUs
-            of the Ray cluster or of this machine if there are several, Ray is installed and this is a run's only process.
+        engines: ``1`` computes in this process, a larger number on at most so many GPUs of Ray. ``auto`` uses all GPUs
+            of the Ray cluster, else of this machine, if there are several, if Ray is installed and if no launcher has
+            started other processes.
         deadline_s: How long an engine of Ray may go without a reply before it is replaced.
         environment: ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers, and what
             our cache folder depends on.

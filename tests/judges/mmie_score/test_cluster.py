@@ -6,14 +6,21 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.internvl_golden import CHECKPOINT, cases
 from support.ray_engines import NODE, ScriptedEngine, computed, engines_started, three_nodes
+from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, JudgeUnavailable, RequestBroken
+from mmie_tasks.judges.cache import CachedJudge
+from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import cluster as cluster_module
 from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession
+from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.registry import create
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{kind}")  # of Ray's own modules
@@ -270,6 +277,31 @@ def test_a_caller_that_stops_early_ends_the_engines(make_pool: MakePool, tmp_pat
     time.sleep(0.5)
     assert len(all_computed(tmp_path)) == number < 100
     assert _gpus_free() == 3
+
+
+@needs_transformers_5
+def test_engines_on_ray_reply_as_one_in_this_process_and_fill_the_same_cache(cluster, tmp_path: Path) -> None:  # noqa: ARG001
+    def judge_with(engines: str) -> MmieScoreJudge:
+        judge = create("mmie_score", {"model": str(CHECKPOINT), "device": "cpu", "engines": engines}, {})
+        assert isinstance(judge, MmieScoreJudge)
+        return judge
+
+    asked = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases()]
+    alone, judge = judge_with("1"), judge_with("2")
+    freed: list[str] = []
+    judge.before_loading(lambda: freed.append("freed"))
+    assert judge.signature == alone.signature
+    cached = CachedJudge(judge, CacheFile(tmp_path / "cache.sqlite3"))
+    outcomes = dict(cached.ask(asked))
+    expected = dict(alone.ask(asked))
+    for index, reply in expected.items():
+        assert replace(outcomes[index], digits=None) == replace(reply, digits=None)
+    assert replies(outcomes) == [case.response for case in cases()]
+    assert freed == ["freed"]
+    judge.close()
+    assert replies(dict(cached.ask(asked))) == replies(outcomes)
+    assert freed == ["freed"]  # no engine was started again
+    assert judge.signature == alone.signature
 
 
 def _gpus_free() -> float:
