@@ -181,12 +181,14 @@ def choose_attention(
     sizes = {"heads": config.num_attention_heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim}
     unsupported = paged.unsupported(device, dtype, config.head_dim)
     reasons = [unsupported] if unsupported else []
-    for name in () if unsupported else paged.KERNELS if option == "auto" else (option,):
-        attention = paged.checked_attention(name, device, dtype, **sizes)
-        if not isinstance(attention, str):
-            passed = f"{attention.title} passed its check on {device}"
-            return AttentionChoice(attention=attention, reason="; ".join([passed, *reasons]))
-        reasons.append(attention)
+    names = paged.KERNELS if option == "auto" else (option,)
+    with exact_fp32():  # the results that kernels are compared with
+        for name in () if unsupported else names:
+            attention = paged.checked_attention(name, device, dtype, **sizes)
+            if not isinstance(attention, str):
+                passed = f"{attention.title} passed its check on {device}"
+                return AttentionChoice(attention=attention, reason="; ".join([passed, *reasons]))
+            reasons.append(attention)
     reason = "; ".join(reasons)
     if option != "auto":
         raise JudgeMisconfigured(f"`attention={option}` cannot be used: {reason}.", hint="use `attention=auto`")

@@ -134,7 +134,8 @@ class LoadedJudge:
             capture = cuda_capture(placement.device) if placement.graphs and placement.on_gpu else None
             decoder = StaticDecoder(text, attention, rows=fixed_rows, max_tokens=longest_tokens, capture=capture)
         logger.info(
-            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention {attention.name}."
+            f"MMIE-Score: {budget.rows} requests at once, {capacity:,} tokens of cache, attention {attention.name}: "
+            f"{placement.attention_reason}."
         )
         return Engine(
             schedule=Schedule(

@@ -193,6 +193,19 @@ def test_a_requested_kernel_is_taken_although_another_would_be_preferred(kernels
     assert (choice.attention.name, choice.reason) == ("triton", "the triton kernel passed its check on cuda:0")
 
 
+def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_allowed(kernels, monkeypatch):
+    kernels({}, {})
+    precisions = []
+    monkeypatch.setattr(paged, "self_check", lambda *_, **__: precisions.append(torch.get_float32_matmul_precision()))
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        choose_attention("auto", device=GPU, dtype=torch.bfloat16, config=TEXT)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert precisions == ["highest"]
+
+
 @pytest.mark.parametrize("option", ["flash", "triton"])
 @pytest.mark.parametrize(("missing", "wrong"), [(NO_PAGES | NO_TRITON, {}), ({}, BAD_FLASH | BAD_TRITON)])
 def test_a_requested_kernel_that_cannot_be_used_is_an_error_with_the_reason(kernels, option, missing, wrong):

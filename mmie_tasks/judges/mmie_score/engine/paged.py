@@ -14,12 +14,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, pairwise
 from subprocess import SubprocessError
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
 import torch
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, SdpaAttention
@@ -45,7 +43,6 @@ class PagedRows:
         lengths: Keys that each row sees, (rows,).
         table: Pages of each row, in order, (rows, pages of the longest row).
         max_queries: The most queries of a row.
-        max_keys: The most keys of a row, or more.
         decoding: Whether the step decodes, one query a row. Kernels may choose the sizes of their blocks by it.
         key_slots: Slots (page times page_tokens plus offset) of the keys of all rows, (keys,), int64, for a kernel that
             gathers them; `key_starts` then counts these. None: the kernel reads pages.
@@ -56,19 +53,13 @@ class PagedRows:
     lengths: torch.Tensor
     table: torch.Tensor
     max_queries: int
-    max_keys: int
     decoding: bool
     key_slots: torch.Tensor | None = None
 
 
-class Kernel(Protocol):
-    """Computes causal attention; the queries of a row are its last tokens."""
-
-    def __call__(
-        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, rows: PagedRows
-    ) -> torch.Tensor:
-        """See `mmie_tasks.judges.mmie_score.engine.attention.Attend`, for the shapes too."""
-        ...
+Kernel: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, PagedRows], torch.Tensor]
+"""As `mmie_tasks.judges.mmie_score.engine.attention.Attend`, with the rows of the step; causal: the queries of a row
+are its last tokens."""
 
 
 def _varlen_attn(*tensors: torch.Tensor, **options: object) -> torch.Tensor:
@@ -89,9 +80,7 @@ def flash_kernel(
     *,
     varlen_attn: Callable[..., torch.Tensor] = _varlen_attn,
 ) -> torch.Tensor:
-    """Torch's own kernel.
-
-    Without pages it does not take its split path, which is slower in prefill steps.
+    """Torch's own kernel. Without pages it does not take its split path, which is slower in prefill steps.
 
     Args:
         queries: See `Kernel`, for keys and values too.
@@ -100,6 +89,7 @@ def flash_kernel(
         rows: The rows of the step.
         varlen_attn: A function with the parameters of ``torch.nn.attention.varlen.varlen_attn``.
     """
+    max_keys = rows.table.shape[1] * keys.shape[1]
     paging = {"seqused_k": rows.lengths, "block_table": rows.table}
     if rows.key_slots is not None:
         keys, values = (states.flatten(0, 1)[rows.key_slots] for states in (keys, values))
@@ -113,7 +103,7 @@ def flash_kernel(
         # For a single query in every row the kernel may take another path, which rounds
         # differently; a row would then depend on its neighbours. So 2 are announced.
         max(2, rows.max_queries),
-        rows.max_keys,
+        max_keys,
         window_size=(-1, 0),
         enable_gqa=queries.shape[1] != keys.shape[-2],
         num_splits=1,
@@ -142,39 +132,33 @@ class PagedAttention:
     def plan(self, layout: BatchLayout, device: torch.device) -> Attend:
         """See `Attention.plan`: for prefill steps, even if no row has more than one query.
 
-        Its numbers go to the device in one transfer, the slots of gathered keys in a second one.
+        Its numbers go to the device in one transfer.
         """
         count = len(layout.lengths)
         pages_used = [-(-length // self.page_tokens) for length in layout.lengths]
         width = max(pages_used)
-        max_keys = width * self.page_tokens
-        key_counts = layout.lengths if self.unpaged_prefill else [max_keys] * count
+        key_counts = layout.lengths if self.unpaged_prefill else [width * self.page_tokens] * count
         numbers = [*layout.starts, *accumulate(key_counts, initial=0), *layout.lengths]
-        for table, pages in zip(layout.tables, pages_used, strict=True):
-            numbers += [*table[:pages], *[0] * (width - pages)]
+        for row_pages, used in zip(layout.tables, pages_used, strict=True):
+            numbers += [*row_pages[:used], *[0] * (width - used)]
         on_device = torch.tensor(numbers, dtype=torch.int32).to(device)
-        starts, key_starts, lengths, table_numbers = torch.split(
-            on_device, [count + 1, count + 1, count, count * width]
-        )
+        starts, key_starts, lengths, pages = torch.split(on_device, [count + 1, count + 1, count, count * width])
+        table, key_slots = pages.view(count, width), None
+        if self.unpaged_prefill:
+            every_row = torch.arange(count, device=device)
+            row = every_row.repeat_interleave(lengths, output_size=sum(layout.lengths))
+            position = torch.arange(len(row), device=device) - key_starts[row]
+            key_slots = table[row, position // self.page_tokens] * self.page_tokens + position % self.page_tokens
         rows = PagedRows(
             starts=starts,
             key_starts=key_starts,
             lengths=lengths,
-            table=table_numbers.view(count, width),
+            table=table,
             max_queries=max(stop - start for start, stop in pairwise(layout.starts)),
-            max_keys=max_keys,
             decoding=False,
-            key_slots=self._key_slots(layout).to(device) if self.unpaged_prefill else None,
+            key_slots=key_slots,
         )
-        return partial(self.kernel, rows=rows)
-
-    def _key_slots(self, layout: BatchLayout) -> torch.Tensor:
-        offsets = np.arange(self.page_tokens)
-        slots = [
-            (np.asarray(table)[:, None] * self.page_tokens + offsets).ravel()[:length]
-            for table, length in zip(layout.tables, layout.lengths, strict=True)
-        ]
-        return torch.from_numpy(np.concatenate(slots))
+        return lambda queries, keys, values: self.kernel(queries, keys, values, rows)
 
     def plan_decoding(self, lengths: torch.Tensor, table: torch.Tensor) -> Attend:
         """For steps of one query a row, whose numbers are in tensors at fixed addresses.
@@ -185,19 +169,12 @@ class PagedAttention:
             lengths: Keys that each row sees, (rows,), int32.
             table: Pages of each row, (rows, pages of the longest row), int32.
         """
-        count, width = table.shape
-        starts = torch.arange(count + 1, dtype=torch.int32, device=table.device)
-        max_keys = width * self.page_tokens
+        starts = torch.arange(len(lengths) + 1, dtype=torch.int32, device=table.device)
+        key_starts = table.shape[1] * self.page_tokens * starts
         rows = PagedRows(
-            starts=starts,
-            key_starts=max_keys * starts,
-            lengths=lengths,
-            table=table,
-            max_queries=1,
-            max_keys=max_keys,
-            decoding=True,
+            starts=starts, key_starts=key_starts, lengths=lengths, table=table, max_queries=1, decoding=True
         )
-        return partial(self.kernel, rows=rows)
+        return lambda queries, keys, values: self.kernel(queries, keys, values, rows)
 
 
 def _flash_attention(device: torch.device) -> PagedAttention | str:
@@ -208,13 +185,10 @@ def _flash_attention(device: torch.device) -> PagedAttention | str:
         return no_kernel
     if missing := _REQUIRED - inspect.signature(varlen_attn).parameters.keys():
         return f"{no_kernel}: `varlen_attn` is without {', '.join(sorted(missing))}"
-    unpaged = torch.cuda.get_device_capability(device) in UNPAGED_PREFILL_CAPABILITIES
-    return PagedAttention(
-        name="flash-unpaged-prefill" if unpaged else "flash",
-        title=f"the paged kernel of torch {torch.__version__}",
-        kernel=flash_kernel,
-        unpaged_prefill=unpaged,
-    )
+    title = f"the paged kernel of torch {torch.__version__}"
+    if torch.cuda.get_device_capability(device) in UNPAGED_PREFILL_CAPABILITIES:
+        return PagedAttention(name="flash-unpaged-prefill", title=title, unpaged_prefill=True)
+    return PagedAttention(title=title)
 
 
 def _triton_attention(_device: torch.device) -> PagedAttention | str:

@@ -68,11 +68,12 @@ def test_the_kernel_gets_at_least_two_as_the_longest_query():
     assert announced == [2]
 
 
+@pytest.mark.parametrize("unpaged_prefill", [False, True])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_torchs_own_function_accepts_the_arguments(dtype):
+def test_torchs_own_function_accepts_the_arguments(dtype, unpaged_prefill):
     with FakeTensorMode():  # checks names, shapes, dtypes and the choice of kernel; computes nothing
         queries, keys, values = (tensor.to(GPU, dtype) for tensor in numbers(head_dim=96))
-        output = PagedAttention().plan(ROWS, GPU)(queries, keys, values)
+        output = PagedAttention(unpaged_prefill=unpaged_prefill).plan(ROWS, GPU)(queries, keys, values)
         assert (output.shape, output.dtype, output.device) == (queries.shape, dtype, GPU)
 
 

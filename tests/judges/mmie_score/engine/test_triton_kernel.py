@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import accumulate
@@ -79,12 +80,24 @@ def test_prefill_and_decoding_steps_equal_sdpa_in_fp32(seed, sizes):
 
 @pytest.mark.parametrize(("decoding", "block_queries"), [(False, 128), (True, 16)])
 def test_the_kind_of_the_step_decides_about_blocks_and_not_the_longest_row(monkeypatch, decoding, block_queries):
+    """Also: the kernel is launched on the device of the queries; Triton launches on the current one."""
+    current = []
+
+    @contextmanager
+    def device_of(tensor):
+        current.append(tensor)
+        yield
+        current.clear()
+
     class Launches(dict):
         def __missing__(self, grid):
+            assert len(current) == 1
+            assert torch.equal(current[0], queries)
             return lambda *_, **options: self.update({grid: options["block_queries"]})
 
     launches = Launches()
     monkeypatch.setattr(triton_kernel, "_attend", launches)
+    monkeypatch.setattr(torch.cuda, "device_of", device_of)
     queries, keys, values, tables = states_of([(1, 300), (1, 5)], heads=2, kv_heads=2, head_dim=16)
     if decoding:
         attend = TRITON.plan_decoding(*(torch.tensor(numbers).int() for numbers in ([300, 5], [[3, 1], [2, 0]])))
