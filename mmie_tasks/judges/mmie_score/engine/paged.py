@@ -19,6 +19,7 @@ from subprocess import SubprocessError
 from typing import Literal, TypeAlias
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, SdpaAttention
 
@@ -27,7 +28,7 @@ KernelName: TypeAlias = Literal["flash", "triton"]
 UNPAGED_PREFILL_CAPABILITIES: frozenset[tuple[int, int]] = frozenset()
 """Compute capabilities of the GPUs on which torch's kernel computes prefill steps faster without pages, by what
 ``make gpu`` measures: not run yet on any. A constant, because a choice by a timing would change the bits of replies
-from run to run."""
+from run to run. The keys that are gathered need memory, which `text_step_bytes` of the budget does not count yet."""
 
 _REQUIRED = {"window_size", "enable_gqa", "seqused_k", "block_table", "num_splits"}
 _DTYPES = (torch.bfloat16, torch.float16)
@@ -222,14 +223,12 @@ def unsupported(device: torch.device, dtype: torch.dtype, head_dim: int) -> str 
     return None
 
 
-def checked_attention(
-    name: KernelName, device: torch.device, dtype: torch.dtype, *, heads: int, kv_heads: int, head_dim: int
-) -> PagedAttention | str:
-    """Attention with a kernel that has passed its self-check, or why the kernel cannot be used."""
+def checked_attention(name: KernelName, device: torch.device, dtype: torch.dtype, **sizes: int) -> PagedAttention | str:
+    """Attention with a kernel that has passed its `self_check`, or why it cannot be used; `sizes` as there."""
     attention = KERNELS[name](device)
     if isinstance(attention, str):
         return attention
-    problem = self_check(attention, device, dtype, heads=heads, kv_heads=kv_heads, head_dim=head_dim)
+    problem = self_check(attention, device, dtype, **sizes)
     return attention if problem is None else f"{attention.title} fails its check on {device}: {problem}"
 
 
@@ -316,11 +315,9 @@ class _Trial:
 
     def decoded(self, attention: PagedAttention, indices: Sequence[int]) -> list[torch.Tensor]:
         """The last queries of some rows in one decoding step."""
-        width = max(len(self.tables[index]) for index in indices)
-        padded = [[*self.tables[index], *[0] * (width - len(self.tables[index]))] for index in indices]
-        lengths, table = (
-            torch.tensor(numbers, dtype=torch.int32, device=self.keys.device)
-            for numbers in ([_CHECKED_ROWS[index][1] for index in indices], padded)
-        )
+        tables = [torch.tensor(self.tables[index], dtype=torch.int32) for index in indices]
+        lengths = torch.tensor([_CHECKED_ROWS[index][1] for index in indices], dtype=torch.int32)
+        device = self.keys.device
+        attend = attention.plan_decoding(lengths.to(device), pad_sequence(tables, batch_first=True).to(device))
         queries = torch.cat([self.queries[index][-1:] for index in indices])
-        return list(torch.split(attention.plan_decoding(lengths, table)(queries, self.keys, self.values), 1))
+        return list(torch.split(attend(queries, self.keys, self.values), 1))
