@@ -287,7 +287,9 @@ class PromptPreparer:
         self._builder = builder
         self._source = source
         self._ahead: deque[Future[Prompt | Failure]] = deque()
-        threads = max(2, min(_MAX_THREADS, (os.cpu_count() or 2) - 1))
+        # Of a shared machine, a scheduler such as Slurm gives a process some of the cores.
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+        threads = max(2, min(_MAX_THREADS, cores - 1))
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="judge-inputs")
 
     def close(self) -> None:
