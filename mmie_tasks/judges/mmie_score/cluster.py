@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
+import sys
 import threading
 import time
 from collections import Counter, deque
@@ -16,8 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
-from importlib.util import find_spec
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,14 +35,13 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     image_bytes,
 )
+from mmie_tasks.judges.mmie_score.devices import is_only_process, ray_is_installed
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.inputs import RequestQueue
     from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 ObjectRef: TypeAlias = Any  # Ray's; the package does not need Ray
-ADDRESS_VARIABLE = "RAY_ADDRESS"
-INSTALL = "`pip install 'mmie-tasks[ray]'`"
 LOADING_LIMIT_S = 3600.0
 """How long an engine may take to its first reply: to start, to get its GPU and to load the weights."""
 
@@ -49,6 +49,7 @@ _MAX_LOSSES = 3  # a request that is in flight when this many engines are lost i
 _MAX_REPLACED = 2  # engines of a node that were lost before their first reply and are replaced
 _LOOK_AGAIN_S = 2.0  # for nodes that have joined or were lost
 _WAIT_S = 1.0
+_CONNECT_S = 5.0
 _SAME_EVERYWHERE = "install the same versions of torch and mmie-tasks, and use the same checkpoint, on every machine"
 
 
@@ -113,6 +114,11 @@ class RemoteEngine:
         self._queue.put(QueuedRequest(key=key, request=request, images=images))
         return await outcome
 
+    def close(self) -> None:
+        """End the thread after the requests that are in flight."""
+        if self._queue is not None:
+            self._queue.close()
+
     def _compute(self, queue: RequestQueue, longest_tokens: int, loop: asyncio.AbstractEventLoop) -> None:
         for key, outcome in self._judge.serve(queue, longest_tokens=longest_tokens):
             loop.call_soon_threadsafe(self._finish, key, outcome)
@@ -132,48 +138,20 @@ def image_paths(request: JudgeRequest) -> list[Path]:
     return list(dict.fromkeys(part for part in request.parts if isinstance(part, Path)))
 
 
-def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The number of engines that a user allows; None for ``auto``.
-
-    Args:
-        option: ``auto``, or a number. More than 1 needs Ray.
-        device: The judge's option.
-        environment: With ``WORLD_SIZE``, if this is one of several processes.
-
-    Raises:
-        JudgeMisconfigured: It is not a number, or so many engines cannot run here.
-    """
-    if option == "auto":
-        return None
-    limit = int(option) if option.isascii() and option.isdecimal() else 0
-    problem, hint = "", "`engines=auto`, or leave it out"
-    if limit < 1:
-        problem = "is neither a number of engines nor `auto`"
-    elif limit > 1 and not _is_installed():
-        problem, hint = "needs Ray, which is not installed", INSTALL
-    elif limit > 1 and device.startswith("cuda:"):
-        problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
-    elif limit > 1 and not _is_alone(environment):
-        problem = "is for one process, and this is one of several, each of which judges on its own GPU"
-    if problem:
-        raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
-    return limit
-
-
 def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
     """The session whose GPUs judge; None: this process judges by itself.
 
     Args:
-        limit: See `engine_limit`. Without a number, Ray is used where it has more than one GPU for a single process.
+        limit: The user's number of engines. Without one, a run's only process uses Ray where it has several GPUs.
         device: The judge's option.
-        environment: See `engine_limit` and `RaySession`.
+        environment: Of this process.
 
     Raises:
         JudgeMisconfigured: Ray cannot be used, or has no GPU.
     """
     import torch
 
-    suits = device in ("auto", "cuda") and _is_alone(environment) and _is_installed()
+    suits = device in ("auto", "cuda") and is_only_process(environment) and ray_is_installed()
     if limit == 1 or (limit is None and not suits):
         return None
     # With `device=cpu`, which is for tests, each engine still takes what Ray counts as a GPU.
@@ -188,68 +166,61 @@ def choose_session(limit: int | None, device: str, environment: Mapping[str, str
     return None
 
 
-def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
-    """How many GPUs of this machine are left idle because Ray is not installed."""
-    import torch
-
-    if device not in ("auto", "cuda") or _is_installed() or environment.get("LOCAL_RANK", "0") != "0":
-        return 0
-    return max(0, torch.cuda.device_count() - int(environment.get("LOCAL_WORLD_SIZE") or 1))
-
-
-def _is_installed() -> bool:
-    return find_spec("ray") is not None
-
-
-def _is_alone(environment: Mapping[str, str]) -> bool:
-    return environment.get("WORLD_SIZE", "1") in ("", "1")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A machine of a Ray cluster.
+    """A machine of a Ray cluster that is alive.
 
     Attributes:
+        id: Ray's id.
         name: Its host name.
-        gpus: Number of its GPUs.
+        gpus: Number of its GPUs, at least 1.
     """
 
+    id: str
     name: str
     gpus: int
 
 
 class RaySession:
-    """The session that judges: one that this process has already, a running cluster, or a cluster of this machine.
+    """The Ray session that judges: that of this process, of a running cluster, or of a cluster of this machine.
 
     Args:
-        environment: ``RAY_ADDRESS``; Ray itself reads the process's environment.
+        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the process's environment.
         local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
     """
 
     def __init__(self, environment: Mapping[str, str], local_gpus: int) -> None:
-        self._address = environment.get(ADDRESS_VARIABLE) or "auto"
+        address = environment.get("RAY_ADDRESS", "")
+        self._address = address if ":" in address else ""
+        folder = environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp"  # noqa: S108 - as Ray does
+        self._address_file = Path(folder, "ray", "ray_current_cluster")
         self._local_gpus = local_gpus
         self._closing: threading.Event | None = None
         self._thread = threading.Thread()
 
     def gpus(self) -> int:
-        """Number of GPUs; a cluster of this machine is not started for it."""
-        found = self._connect(start=False)
-        return sum(node.gpus for node in self.nodes().values()) if found else self._local_gpus
+        """Number of GPUs; a cluster of this machine is not started for it.
 
-    def nodes(self) -> dict[str, Node]:
-        """The machines with GPUs that are alive now, by Ray's id.
+        Raises:
+            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached.
+        """
+        return sum(node.gpus for node in self.nodes()) if self._connect(start=False) else self._local_gpus
+
+    def nodes(self) -> list[Node]:
+        """The machines with GPUs.
 
         Raises:
             JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached, or Ray cannot be started.
         """
         import ray
 
-        if not self._connect(start=True):
-            return {}
-        counts = {node["NodeID"]: int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]}
-        names = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
-        return {node_id: Node(name=names[node_id], gpus=gpus) for node_id, gpus in counts.items() if gpus}
+        listed = ray.nodes() if self._connect(start=True) else ()
+        nodes = [
+            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"].get("GPU", 0)))
+            for node in listed
+            if node["Alive"]
+        ]
+        return [node for node in nodes if node.gpus]
 
     def close(self) -> None:
         """Disconnect and end a cluster of this machine; a session that the process had before stays."""
@@ -263,83 +234,72 @@ class RaySession:
 
         The thread is a daemon, because at the end of a process Ray disconnects while daemons are still there.
         """
-        import ray
-
-        if ray.is_initialized():
+        if "ray" in sys.modules and sys.modules["ray"].is_initialized():
             return True
-        closing, answered = threading.Event(), threading.Event()
-        answers: list[bool | JudgeMisconfigured] = []
-
-        def hold_session() -> None:
-            try:
-                answers.append(self._find() or (start and self._start()))
-            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-                message = f"Ray cannot be used (address: {self._address}). {_first_line(error)}"
-                answers.append(JudgeMisconfigured(message, hint="see `ray status`; `engines=1` judges without Ray"))
-            finally:
-                answered.set()
-            if answers == [True]:
-                closing.wait()
-                ray.shutdown()
-
-        thread = threading.Thread(target=hold_session, name="ray-session", daemon=True)
-        thread.start()
-        answered.wait()
-        if isinstance(answers[0], JudgeMisconfigured):
-            raise answers[0]
-        if answers[0]:
-            self._thread, self._closing = thread, closing
-        return answers[0]
-
-    def _find(self) -> bool:
-        import ray
-
-        try:
-            ray.init(address="auto", log_to_driver=False, logging_level=logging.CRITICAL)
-        except ConnectionError:
-            if self._address != "auto":
-                raise
+        if not (self._find_address() or (start and self._local_gpus)):
             return False
+        self._closing, connected = threading.Event(), threading.Event()
+        errors: list[JudgeMisconfigured] = []
+
+        def hold_session(closing: threading.Event) -> None:
+            import ray
+
+            try:
+                self._init()
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+                message = f"Ray cannot be used ({self._address or 'on this machine'}): {_reason(error)}."
+                errors.append(JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray"))
+            finally:
+                connected.set()
+            closing.wait()
+            ray.shutdown()
+
+        self._thread = threading.Thread(target=hold_session, args=(self._closing,), name="ray-session", daemon=True)
+        self._thread.start()
+        connected.wait()
+        if errors:
+            self.close()
+            raise errors[0]
         return True
 
-    def _start(self) -> bool:
+    def _find_address(self) -> str:
+        """The address of a running cluster, checked at once: Ray would try for minutes; empty without one."""
+        address = self._address
+        if not address and self._address_file.exists():
+            address = self._address_file.read_text().strip()
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            if self._address:
+                message = f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
+                raise JudgeMisconfigured(message, hint="start it, or unset `RAY_ADDRESS`") from error
+            return ""  # the file is of a cluster that has ended
+        return address
+
+    def _init(self) -> None:
         import ray
 
-        if self._local_gpus:
-            for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
-                os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
-            ray.init(
-                address="local",
-                num_gpus=self._local_gpus,
-                num_cpus=0,  # Ray would start a process for each
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.CRITICAL,
-            )
-        return bool(self._local_gpus)
+        init = partial(ray.init, log_to_driver=False, logging_level=logging.CRITICAL)
+        if address := self._find_address():
+            init(address=address)
+            return
+        for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+            os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
+        # Ray would start an idle process for each CPU.
+        init(address="local", num_gpus=self._local_gpus, num_cpus=0, include_dashboard=False)
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Engine:
-    """An engine, as the pool sees it.
+    """An engine, as the pool sees it."""
 
-    Attributes:
-        actor: Ray's handle of the actor.
-        node_id: The machine, by Ray's id.
-        node_name: The machine's name.
-        signature: The reply to the first call; None once it has arrived, and the engine gets requests.
-        in_flight: Requests that it computes, by the reference to their outcome.
-        replies: Number of its outcomes.
-        progress_s: When it last did something, or got a request while it had none; on the monotonic clock.
-    """
-
-    actor: Any
-    node_id: str
-    node_name: str
-    signature: ObjectRef | None
-    in_flight: dict[ObjectRef, int] = field(default_factory=dict)
+    actor: Any  # Ray's handle
+    node: Node
+    signature: ObjectRef | None  # the reply to its first call; None after that, and it gets requests
+    in_flight: dict[ObjectRef, int] = field(default_factory=dict)  # requests by the reference to their outcome
     replies: int = 0
-    progress_s: float = field(default_factory=time.monotonic)
+    progress_s: float = field(default_factory=time.monotonic)  # its last reply, or its first request while it was idle
 
 
 class _Work:
@@ -352,7 +312,7 @@ class _Work:
 
     def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
         self.requests = requests
-        self.longest_tokens = max(lengths)
+        self.longest_tokens = max(lengths, default=0)
         self.waiting = deque(sorted(range(len(requests)), key=lambda index: -lengths[index]))
         self.unfinished = dict.fromkeys(range(len(requests)))
         self._losses: Counter[int] = Counter()
@@ -445,7 +405,7 @@ class EnginePool:
             self._look_for_nodes()
             if not self._engines:
                 raise self._no_engine()
-            self._collect(None)
+            self._collect(_Work((), ()))
         return self._signature
 
     def ask(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
@@ -474,10 +434,8 @@ class EnginePool:
 
     def close(self) -> None:
         """End the engines and the session, so that their GPUs are free; a later call starts them again."""
-        import ray
-
         for engine in self._engines:
-            ray.kill(engine.actor)
+            self._kill(engine)
         self._engines.clear()
         self._refused.clear()
         self._lost_early.clear()
@@ -492,26 +450,31 @@ class EnginePool:
             self._before_start()
             self._is_open = True
         self._looked_s = time.monotonic()
-        started = []
-        for node_id, node in self._session.nodes().items():
-            unusable = self._refused[node_id] + max(0, self._lost_early[node_id] - _MAX_REPLACED)
-            running = sum(engine.node_id == node_id for engine in self._engines)
+        started: Counter[str] = Counter()
+        for node in self._session.nodes():
+            unusable = self._refused[node.id] + max(0, self._lost_early[node.id] - _MAX_REPLACED)
+            running = sum(engine.node.id == node.id for engine in self._engines)
             for _ in range(node.gpus - unusable - running):
                 if self._limit is None or len(self._engines) < self._limit:
-                    self._engines.append(self._start(node_id, node.name))
-                    started.append(node.name)
+                    self._engines.append(self._start(node))
+                    started[node.name] += 1
         if started:
-            machines = ", ".join(f"{number} on {name}" for name, number in Counter(started).items())
+            machines = ", ".join(f"{number} on {name}" for name, number in started.items())
             logger.info(f"MMIE-Score: Ray starts engines: {machines}.")
 
-    def _start(self, node_id: str, node_name: str) -> _Engine:
+    def _start(self, node: Node) -> _Engine:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        remote_class = ray.remote(num_gpus=1, num_cpus=0, max_restarts=0, max_concurrency=1000)(self._engine_class)
-        placed = remote_class.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False))
-        actor = placed.remote(**self._options)
-        return _Engine(actor=actor, node_id=node_id, node_name=node_name, signature=actor.signature.remote())
+        remote = ray.remote(
+            num_gpus=1,
+            num_cpus=0,
+            max_restarts=0,
+            max_concurrency=2 * self._max_in_flight,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node.id, soft=False),
+        )
+        actor = remote(self._engine_class).remote(**self._options)
+        return _Engine(actor=actor, node=node, signature=actor.signature.remote())
 
     def _hand_out(self, work: _Work) -> Iterator[tuple[int, Outcome]]:
         """Fill the engines, but give none more than its share of what is left."""
@@ -531,7 +494,7 @@ class EnginePool:
                 engine.progress_s = time.monotonic()
             engine.in_flight[ref] = index
 
-    def _collect(self, work: _Work | None) -> list[tuple[int, Outcome]]:
+    def _collect(self, work: _Work) -> list[tuple[int, Outcome]]:
         """Wait for outcomes, and for what happens to engines; a list, as the caller may take its time for each."""
         import ray
 
@@ -551,10 +514,10 @@ class EnginePool:
                 continue
             engine.progress_s = time.monotonic()
             if ref == engine.signature:
-                self._admit(engine, value)
-            elif work is not None:
+                outcomes += self._admit(engine, value, work)
+            else:
                 if not engine.replies:
-                    del self._lost_early[engine.node_id]  # one that was lost is replaced
+                    del self._lost_early[engine.node.id]  # one that was lost is replaced
                 engine.replies += 1
                 outcomes.append(work.finish(engine.in_flight.pop(ref), value))
         for engine, failure in failures.items():
@@ -563,14 +526,15 @@ class EnginePool:
             outcomes += self._end_hung(engine, work)
         return outcomes
 
-    def _admit(self, engine: _Engine, signature: str) -> None:
+    def _admit(self, engine: _Engine, signature: str, work: _Work) -> list[tuple[int, Outcome]]:
         engine.signature = None
         self._signature = self._signature or signature
-        if signature != self._signature:
-            message = f"It would not judge as the others do: its signature is `{signature}`, not `{self._signature}`."
-            self._refuse(engine, JudgeMisconfigured(message, hint=_SAME_EVERYWHERE), None)
+        if signature == self._signature:
+            return []
+        message = f"It would not judge as the others do: its signature is `{signature}`, not `{self._signature}`."
+        return self._refuse(engine, JudgeMisconfigured(message, hint=_SAME_EVERYWHERE), work)
 
-    def _end_failed(self, engine: _Engine, failure: Exception, work: _Work | None) -> list[tuple[int, Outcome]]:
+    def _end_failed(self, engine: _Engine, failure: Exception, work: _Work) -> list[tuple[int, Outcome]]:
         """Refuse an engine that cannot be used, and replace one that was lost."""
         import ray
 
@@ -578,46 +542,46 @@ class EnginePool:
         if isinstance(cause, MmieTasksError):
             error = cause if isinstance(cause, JudgeError) else JudgeMisconfigured(cause.message, hint=cause.hint)
             return self._refuse(engine, error, work)
-        return self._lose(engine, _reason(cause), work)
+        return self._lose(engine, _reason(failure), work)
 
-    def _end_hung(self, engine: _Engine, work: _Work | None) -> list[tuple[int, Outcome]]:
+    def _end_hung(self, engine: _Engine, work: _Work) -> list[tuple[int, Outcome]]:
         limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
         is_busy = bool(engine.in_flight) or engine.signature is not None
         is_hung = is_busy and time.monotonic() > engine.progress_s + limit_s
         return self._lose(engine, f"no reply for {limit_s:g} s", work) if is_hung else []
 
-    def _refuse(self, engine: _Engine, error: JudgeError, work: _Work | None) -> list[tuple[int, Outcome]]:
-        logger.warning(f"MMIE-Score: the engine on {engine.node_name} is not used. {error}")
+    def _refuse(self, engine: _Engine, error: JudgeError, work: _Work) -> list[tuple[int, Outcome]]:
+        logger.warning(f"MMIE-Score: the engine on {engine.node.name} is not used. {error}")
         if not self._refused:
             self._error = error
-        self._refused[engine.node_id] += 1
+        self._refused[engine.node.id] += 1
         return self._end(engine, work)
 
-    def _lose(self, engine: _Engine, reason: str, work: _Work | None) -> list[tuple[int, Outcome]]:
-        text = f"the engine on {engine.node_name} was lost: {reason}"
+    def _lose(self, engine: _Engine, reason: str, work: _Work) -> list[tuple[int, Outcome]]:
+        text = f"the engine on {engine.node.name} was lost: {reason}"
         logger.warning(f"MMIE-Score: {text}. Its {len(engine.in_flight)} requests go to other engines.")
         if not self._refused:
             self._error = JudgeUnavailable(text)
-        if not engine.replies and engine.node_id in self._session.nodes():
-            self._lost_early[engine.node_id] += 1
+        if not engine.replies and any(engine.node.id == node.id for node in self._session.nodes()):
+            self._lost_early[engine.node.id] += 1
         self._looked_s = -_LOOK_AGAIN_S
         return self._end(engine, work, lost=text)
 
-    def _end(self, engine: _Engine, work: _Work | None, lost: str = "") -> list[tuple[int, Outcome]]:
+    def _end(self, engine: _Engine, work: _Work, lost: str = "") -> list[tuple[int, Outcome]]:
+        self._engines.remove(engine)
+        self._kill(engine)
+        return work.give_back(list(engine.in_flight.values()), lost)
+
+    def _kill(self, engine: _Engine) -> None:
         import ray
 
-        self._engines.remove(engine)
-        ray.kill(engine.actor)
-        return work.give_back(list(engine.in_flight.values()), lost) if work else []
+        if ray.is_initialized():  # else Ray would connect to a cluster first
+            ray.kill(engine.actor)
 
     def _no_engine(self) -> JudgeError:
         return self._error or JudgeMisconfigured(
             "The Ray cluster has no GPU for the judge.", hint="look at `ray status`; `engines=1` judges without Ray"
         )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).partition("\n")[0]
 
 
 def _reason(error: BaseException) -> str:

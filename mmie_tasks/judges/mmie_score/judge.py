@@ -17,15 +17,18 @@ from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, J
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import is_repository
-from mmie_tasks.judges.mmie_score.cluster import INSTALL, EnginePool, choose_session, engine_limit, idle_gpus
+from mmie_tasks.judges.mmie_score.cluster import EnginePool, choose_session
 from mmie_tasks.judges.mmie_score.devices import (
+    INSTALL_RAY,
     AttentionOption,
     DtypeOption,
     Placement,
     choose_attention,
     choose_device,
     choose_dtype,
+    engine_limit,
     exact_fp32,
+    idle_gpus,
     parse_bytes,
 )
 
@@ -106,6 +109,7 @@ class MmieScoreJudge:
         self._open_lock = threading.RLock()
         self._loaded: LoadedJudge | None = None
         self._pool: EnginePool | None = None
+        self._has_counted_idle = False
         self._before_loading: Callable[[], object] = lambda: None
 
     @property
@@ -232,8 +236,9 @@ class MmieScoreJudge:
         logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
         if device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
-        if idle := idle_gpus(self.device, self._environment):
-            logger.warning(f"While MMIE-Score judges, {idle} GPUs of this machine are idle. hint: {INSTALL} uses all")
+        if not self._has_counted_idle and (idle := idle_gpus(self.device, self._environment)):
+            logger.warning(f"{idle} GPUs of this machine are idle while MMIE-Score judges. hint: {INSTALL_RAY}")
+        self._has_counted_idle = True
 
     def before_loading(self, callback: Callable[[], object]) -> None:
         """Register a function that is called right before the weights are loaded."""

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from support.internvl_golden import CHECKPOINT, cases
-from support.ray_engines import NODE, ScriptedEngine, computed, engines_started, three_nodes
+from support.ray_engines import NODE, TESTS, ScriptedEngine, computed, engines_started, three_nodes
 from support.transformers_5 import needs_transformers_5
 
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, JudgeUnavailable, RequestBroken
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import cluster as cluster_module
-from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession
+from mmie_tasks.judges.mmie_score import devices
+from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession, RemoteEngine, choose_session
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.registry import create
 
@@ -28,6 +35,10 @@ pytestmark = [
 ]
 
 MakePool = Callable[..., EnginePool]
+STORE = "object_store_memory"
+
+
+# Those without the cluster are first: it is the Ray session of this process until the end of the module.
 
 
 @pytest.fixture(scope="module")
@@ -36,34 +47,44 @@ def cluster() -> Iterator[object]:
         yield nodes
 
 
+def scripted_pool(
+    folder: Path,
+    *,
+    limit: int | None = None,
+    max_in_flight: int = 8,
+    deadline_s: float = 60,
+    expects: str | None = "scripted",
+    **options: object,
+) -> EnginePool:
+    """A pool of scripted engines that write into a folder."""
+    return EnginePool(
+        RaySession({}, local_gpus=0),
+        {"folder": str(folder), **options},
+        signature=expects,
+        limit=limit,
+        max_in_flight=max_in_flight,
+        deadline_s=deadline_s,
+        engine_class=ScriptedEngine,
+    )
+
+
 @pytest.fixture
 def make_pool(cluster, tmp_path: Path) -> Iterator[MakePool]:  # noqa: ARG001 - is connected to
     """Makes pools of scripted engines that write into `tmp_path`."""
-    pools: list[EnginePool] = []
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(closing(scripted_pool(tmp_path, **options)))
 
-    def make(
-        *,
-        limit: int | None = None,
-        max_in_flight: int = 8,
-        deadline_s: float = 60,
-        expects: str | None = "scripted",
-        **options: object,
-    ) -> EnginePool:
-        pool = EnginePool(
-            RaySession({}, local_gpus=0),
-            {"folder": str(tmp_path), **options},
-            signature=expects,
-            limit=limit,
-            max_in_flight=max_in_flight,
-            deadline_s=deadline_s,
-            engine_class=ScriptedEngine,
-        )
-        pools.append(pool)
-        return pool
 
-    yield make
-    for pool in pools:
-        pool.close()
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("three_engines")
+
+
+@pytest.fixture(scope="module")
+def three_engines(cluster, shared_folder: Path) -> Iterator[EnginePool]:  # noqa: ARG001 - is connected to
+    """A pool for several tests, as starting engines takes seconds."""
+    with closing(scripted_pool(shared_folder)) as pool:
+        yield pool
 
 
 def requests(texts: Sequence[str]) -> list[JudgeRequest]:
@@ -91,26 +112,176 @@ def all_computed(folder: Path) -> list[str]:
     return [text for texts in computed(folder).values() for text in texts]
 
 
-def test_every_gpu_computes_and_the_load_is_balanced(make_pool: MakePool, tmp_path: Path) -> None:
-    texts = [f"{number} cost={number % 10 + 1}" for number in range(240)]  # replies of 1 to 10 units
-    pool = make_pool(limit=3)
-    ask(pool, [f"{number} cost=30" for number in range(24)])  # until all engines have started
-    for path in tmp_path.glob("*.requests"):
+def forget(folder: Path) -> None:
+    """Forget what engines have computed."""
+    for path in folder.glob("*.requests"):
         path.unlink()
-    assert replies(ask(pool, texts)) == texts
-    loads = [sum(int(text.partition("=")[2]) for text in done) for done in computed(tmp_path).values()]
+
+
+def free(resource: str, at_least: float = 0) -> float:
+    """What is free of a resource of the cluster, after a few seconds at most."""
+    import ray
+
+    deadline_s = time.monotonic() + 5
+    while (amount := ray.available_resources().get(resource, 0)) < at_least and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    return amount
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "problem"),
+    [
+        pytest.param({"engines": "0"}, {}, "neither a number of engines nor `auto`", id="none"),
+        pytest.param({"engines": "all"}, {}, "neither a number of engines nor `auto`", id="a word"),
+        pytest.param({"engines": "2", "device": "cuda:1"}, {}, "cannot run on `device=cuda:1` alone", id="one GPU"),
+        pytest.param({"engines": "2"}, {"WORLD_SIZE": "8"}, "is for one process, and this is one of", id="launcher"),
+        pytest.param({"deadline_s": "0"}, {}, "`deadline_s=0.0` leaves nothing to compute", id="no time"),
+    ],
+)
+def test_engines_that_cannot_run_here_are_refused(
+    options: dict[str, str], environment: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(JudgeMisconfigured, match=problem):
+        create("mmie_score", options, environment)
+
+
+def test_several_engines_without_ray_have_a_hint_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    with pytest.raises(JudgeMisconfigured, match=r"pip install 'mmie-tasks\[ray\]'"):
+        create("mmie_score", {"engines": "4"}, {})
+    create("mmie_score", {"engines": "1"}, {})
+
+
+@pytest.mark.parametrize(
+    ("limit", "device", "environment", "gpus", "expected"),
+    [
+        pytest.param(None, "auto", {}, 8, 8, id="several GPUs"),
+        pytest.param(None, "cuda", {}, 8, 8, id="several GPUs by name"),
+        pytest.param(None, "auto", {}, 1, None, id="one GPU"),
+        pytest.param(None, "auto", {}, 0, None, id="no GPU"),
+        pytest.param(None, "cuda:3", {}, 8, None, id="a certain GPU"),
+        pytest.param(None, "cpu", {}, 8, None, id="a CPU"),
+        pytest.param(None, "auto", {"WORLD_SIZE": "8"}, 8, None, id="one of several processes"),
+        pytest.param(1, "auto", {}, 8, None, id="one engine"),
+        pytest.param(4, "auto", {}, 1, 1, id="more engines than GPUs"),
+    ],
+)
+def test_ray_is_used_where_a_single_process_has_several_gpus(
+    limit: int | None,
+    device: str,
+    environment: dict[str, str],
+    gpus: int,
+    expected: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    session = choose_session(limit, device, {"TMPDIR": str(tmp_path), **environment})
+    assert (session and session.gpus()) == expected
+
+
+def test_engines_without_any_gpu_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(JudgeMisconfigured, match="neither this machine nor a Ray cluster has a GPU"):
+        choose_session(2, "auto", {"TMPDIR": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("environment", "idle"),
+    [
+        pytest.param({}, 7, id="one process"),
+        pytest.param({"LOCAL_WORLD_SIZE": "6", "LOCAL_RANK": "0"}, 2, id="six processes"),
+        pytest.param({"LOCAL_WORLD_SIZE": "8", "LOCAL_RANK": "0"}, 0, id="a process for each GPU"),
+        pytest.param({"LOCAL_WORLD_SIZE": "6", "LOCAL_RANK": "1"}, 0, id="another process has said so"),
+    ],
+)
+def test_gpus_that_are_idle_without_ray_are_counted(
+    environment: dict[str, str], idle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    assert devices.idle_gpus("auto", environment) == 0  # Ray is installed
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    assert devices.idle_gpus("auto", environment) == idle
+    assert devices.idle_gpus("cuda:0", environment) == 0
+
+
+@needs_transformers_5
+def test_idle_gpus_are_named_once_with_the_way_to_use_them(
+    monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
+    assert isinstance(judge, MmieScoreJudge)
+    judge.check()
+    judge.check()
+    [warning] = warnings
+    assert "7 GPUs of this machine are idle while MMIE-Score judges. hint: `pip install 'mmie-tasks[ray]'`" in warning
+
+
+def test_ray_on_this_machine_outlives_the_thread_that_started_it_and_ends_with_the_pool(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "LOGURU_LEVEL": "WARNING"}
+    command = [sys.executable, str(TESTS / "support" / "local_engines.py"), str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr, done.returncode) == ("40 replies, connected: False\n", "", 0)
+    [process] = computed(tmp_path)
+    assert not Path("/proc", process).exists()
+
+
+def test_the_address_of_a_cluster_that_has_ended_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:9\n")
+    assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
+
+
+def test_an_address_of_the_user_that_does_not_answer_is_an_error() -> None:
+    with pytest.raises(
+        JudgeMisconfigured, match=r"`RAY_ADDRESS` is `127\.0\.0\.1:9`, and no Ray cluster answers there"
+    ):
+        RaySession({"RAY_ADDRESS": "127.0.0.1:9"}, local_gpus=3).gpus()
+
+
+def test_every_gpu_computes_and_the_load_is_balanced(three_engines: EnginePool, shared_folder: Path) -> None:
+    texts = [f"{number} cost={number % 10 + 1}" for number in range(240)]  # replies of 1 to 10 units
+    ask(three_engines, [f"{number} cost=30" for number in range(24)])  # until all engines have started
+    forget(shared_folder)
+    assert replies(ask(three_engines, texts)) == texts
+    loads = [sum(int(text.partition("=")[2]) for text in done) for done in computed(shared_folder).values()]
     assert len(loads) == 3
     assert sum(loads) == 240 * 5.5
     assert max(loads) / min(loads) < 1.1
 
 
-def test_no_engine_holds_more_than_its_share(make_pool: MakePool, tmp_path: Path) -> None:
-    ask(make_pool(max_in_flight=1000, rows=1000), [f"{number} cost=100" for number in range(30)])
-    assert max(len(texts) for texts in computed(tmp_path).values()) == 10
+def test_no_engine_holds_more_than_its_share(three_engines: EnginePool, shared_folder: Path) -> None:
+    forget(shared_folder)
+    ask(three_engines, [f"{number} cost=20" for number in range(18)])
+    assert sorted(len(texts) for texts in computed(shared_folder).values()) == [6, 6, 6]
 
 
-def test_the_longest_requests_go_first(make_pool: MakePool, tmp_path: Path) -> None:
-    pool = make_pool(limit=1, max_in_flight=1)
+def test_errors_of_single_requests_are_their_outcomes(three_engines: EnginePool) -> None:
+    outcomes = ask(three_engines, ["good", "unavailable"])
+    assert isinstance(outcomes[1], JudgeUnavailable)
+    assert str(outcomes[1]) == "not now"
+
+
+def test_a_caller_that_stops_early_ends_the_engines(three_engines: EnginePool, shared_folder: Path) -> None:
+    forget(shared_folder)
+    outcomes = three_engines.ask(requests([f"{number} cost=10" for number in range(200)]), [1] * 200)
+    for _ in range(5):
+        next(outcomes)
+    outcomes.close()
+    time.sleep(0.3)
+    number = len(all_computed(shared_folder))
+    time.sleep(0.5)
+    assert len(all_computed(shared_folder)) == number < 100
+    assert free("GPU", at_least=3) == 3
+
+
+def test_the_longest_requests_go_first_and_without_a_signature_the_first_engine_has_it(
+    make_pool: MakePool, tmp_path: Path
+) -> None:
+    pool = make_pool(limit=1, max_in_flight=1, expects=None)
+    assert pool.signature() == "scripted"
     list(pool.ask(requests(["short", "longest", "middle"]), [1, 9, 5]))
     assert all_computed(tmp_path) == ["longest", "middle", "short"]
 
@@ -161,9 +332,9 @@ def test_a_request_that_ends_three_engines_is_unavailable(make_pool: MakePool, t
 def test_a_hung_engine_is_replaced(make_pool: MakePool, tmp_path: Path, warnings: list[str]) -> None:
     texts = [f"{number} cost=2" for number in range(30)]
     texts[15] += " hang"
-    assert replies(ask(make_pool(limit=1, deadline_s=1.5), texts)) == texts
+    assert replies(ask(make_pool(limit=1, deadline_s=1), texts)) == texts
     assert engines_started(tmp_path) == 2
-    assert "no reply for 1.5 s" in "".join(warnings)
+    assert "no reply for 1 s" in "".join(warnings)
 
 
 def test_a_caller_that_takes_its_time_is_no_deadline(make_pool: MakePool, tmp_path: Path) -> None:
@@ -173,16 +344,24 @@ def test_a_caller_that_takes_its_time_is_no_deadline(make_pool: MakePool, tmp_pa
     assert engines_started(tmp_path) == 1
 
 
-def test_an_exception_in_an_engine_is_the_outcome_after_three_engines(make_pool: MakePool) -> None:
+def test_an_exception_in_an_engine_ends_it_and_not_the_run(
+    make_pool: MakePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "_MAX_LOSSES", 1)
     outcomes = ask(make_pool(limit=1, max_in_flight=1), ["good", "raise", "good again"])
-    assert "CUDA error" in str(outcomes[1])
+    assert "RuntimeError: CUDA error" in str(outcomes[1])
     assert replies(outcomes) == ["good", "good again"]
 
 
-def test_errors_of_single_requests_are_their_outcomes(make_pool: MakePool) -> None:
-    outcomes = ask(make_pool(limit=1), ["good", "unavailable"])
-    assert isinstance(outcomes[1], JudgeUnavailable)
-    assert str(outcomes[1]) == "not now"
+def test_engines_that_die_at_once_are_not_replaced_for_ever(
+    make_pool: MakePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "_MAX_REPLACED", 0)
+    outcomes = ask(make_pool(signature="exit"), ["one", "two"])
+    for outcome in outcomes.values():
+        assert isinstance(outcome, JudgeUnavailable)
+        assert "was lost" in str(outcome)
+    assert engines_started(tmp_path) == 3
 
 
 def test_an_engine_with_another_signature_is_refused(make_pool: MakePool, tmp_path: Path, warnings: list[str]) -> None:
@@ -209,23 +388,6 @@ def test_an_engine_that_cannot_load_is_refused_with_its_reason(make_pool: MakePo
     assert outcomes[0].message == "There is no memory for one request."
 
 
-def test_engines_that_die_at_once_are_replaced_a_few_times_only(
-    make_pool: MakePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster_module, "_MAX_REPLACED", 1)
-    outcomes = ask(make_pool(signature="exit"), ["one", "two"])
-    for outcome in outcomes.values():
-        assert isinstance(outcome, JudgeUnavailable)
-        assert "was lost" in str(outcome)
-    assert engines_started(tmp_path) == 6
-
-
-def test_without_a_signature_of_the_driver_the_first_engine_has_it(make_pool: MakePool) -> None:
-    pool = make_pool(expects=None)
-    assert pool.signature() == "scripted"
-    assert replies(ask(pool, ["one"])) == ["one"]
-
-
 def test_an_image_travels_once_and_is_dropped_after_its_last_request(
     make_pool: MakePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,7 +401,7 @@ def test_an_image_travels_once_and_is_dropped_after_its_last_request(
     put: list[bytes] = []
     ray_put = ray.put
     monkeypatch.setattr(ray, "put", lambda content: put.append(content) or ray_put(content))
-    free_bytes = _free_bytes()
+    free_bytes = free(STORE)
     missing = tmp_path / "missing.png"
     parts: list[tuple[str | Path, ...]] = [("a cost=20", paths[0], paths[1], paths[0]), ("b cost=20", paths[1])]
     parts += [("c die", paths[1], paths[2]), ("d", missing), ("e cost=20", paths[2])]
@@ -254,29 +416,7 @@ def test_an_image_travels_once_and_is_dropped_after_its_last_request(
     assert isinstance(outcomes[3], RequestBroken)
     assert str(missing) in str(outcomes[3])
     assert sorted(put) == contents
-    assert _free_bytes(at_least=free_bytes) == free_bytes
-
-
-def _free_bytes(at_least: float = 0) -> float:
-    """Memory of the object stores that is free, after two seconds at most."""
-    import ray
-
-    deadline_s = time.monotonic() + 2
-    while (free := ray.available_resources()["object_store_memory"]) < at_least and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    return free
-
-
-def test_a_caller_that_stops_early_ends_the_engines(make_pool: MakePool, tmp_path: Path) -> None:
-    outcomes = make_pool().ask(requests([f"{number} cost=10" for number in range(200)]), [1] * 200)
-    for _ in range(5):
-        next(outcomes)
-    outcomes.close()
-    time.sleep(0.3)
-    number = len(all_computed(tmp_path))
-    time.sleep(0.5)
-    assert len(all_computed(tmp_path)) == number < 100
-    assert _gpus_free() == 3
+    assert free(STORE, at_least=free_bytes) == free_bytes
 
 
 @needs_transformers_5
@@ -291,6 +431,8 @@ def test_engines_on_ray_reply_as_one_in_this_process_and_fill_the_same_cache(clu
     freed: list[str] = []
     judge.before_loading(lambda: freed.append("freed"))
     assert judge.signature == alone.signature
+    judge.check()
+    assert judge.ray_gpus() == 2
     cached = CachedJudge(judge, CacheFile(tmp_path / "cache.sqlite3"))
     outcomes = dict(cached.ask(asked))
     expected = dict(alone.ask(asked))
@@ -304,10 +446,32 @@ def test_engines_on_ray_reply_as_one_in_this_process_and_fill_the_same_cache(clu
     assert judge.signature == alone.signature
 
 
-def _gpus_free() -> float:
-    import ray
+@needs_transformers_5
+def test_an_engine_computes_images_of_another_machine_and_names_their_paths_there() -> None:
+    case = next(case for case in cases() if case.images)
+    elsewhere = {image: Path("/elsewhere", image.name) for image in case.images}
+    parts = tuple(elsewhere.get(part, part) if isinstance(part, Path) else part for part in case.parts)
+    asked = JudgeRequest(parts=parts, max_tokens=case.max_new_tokens)
+    contents = [image.read_bytes() for image in case.images]
+    outcomes = asyncio.run(_together(RemoteEngine(model=str(CHECKPOINT), device="cpu"), asked, contents, [b"text"]))
+    assert outcomes[0].text == case.response
+    assert isinstance(outcomes[1], RequestBroken)
+    assert f"/elsewhere/{case.images[0].name}" in str(outcomes[1])
 
-    deadline_s = time.monotonic() + 5
-    while (free := ray.available_resources().get("GPU", 0)) < 3 and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    return free
+
+async def _together(engine: RemoteEngine, asked: JudgeRequest, *contents: list[bytes]) -> list[object]:
+    """Outcomes of requests with these images, and exceptions, asked at the same time."""
+    calls = [engine.judge(asked, 1000, *images) for images in contents]
+    with closing(engine):
+        return await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), timeout=60)
+
+
+@needs_transformers_5
+def test_an_exception_of_an_engine_reaches_everything_in_flight_and_later_requests() -> None:
+    async def ask_thrice() -> list[object]:
+        engine = RemoteEngine(model=str(CHECKPOINT), device="cpu", max_memory="1MiB")
+        first = await _together(engine, JudgeRequest(parts=("Why?",), max_tokens=5), [], [])
+        return [*first, *await _together(engine, JudgeRequest(parts=("Why?",), max_tokens=5), [])]
+
+    outcomes = asyncio.run(ask_thrice())
+    assert [type(outcome) for outcome in outcomes] == [JudgeMisconfigured] * 3

@@ -1,0 +1,40 @@
+"""A scripted engine on a Ray cluster of this machine, in a process of its own: `python local_engines.py FOLDER`.
+
+The thread that connects ends before the engine is used. Prints the number of replies, and whether Ray is connected.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest
+from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession
+from support.ray_engines import ScriptedEngine
+
+
+def main(folder: str) -> None:
+    session = RaySession({"TMPDIR": folder}, local_gpus=1)
+    pool = EnginePool(
+        session,
+        {"folder": folder},
+        signature=None,
+        limit=None,
+        max_in_flight=4,
+        deadline_s=60,
+        engine_class=ScriptedEngine,
+    )
+    thread = threading.Thread(target=pool.signature)
+    thread.start()
+    thread.join()
+    requests = [JudgeRequest(parts=(f"{number} cost=5",), max_tokens=1) for number in range(40)]
+    replies = [outcome for _, outcome in pool.ask(requests, [1] * 40) if isinstance(outcome, JudgeReply)]
+    pool.close()
+
+    import ray
+
+    print(f"{len(replies)} replies, connected: {ray.is_initialized()}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
