@@ -16,14 +16,14 @@ from mmie_tasks.judges.mmie_score.engine.triton_kernel import DECODING_BLOCK, PR
 
 SIZES = {"heads": 32, "kv_heads": 32, "head_dim": 96, "padded_dim": 128, "page_tokens": 256}
 STATES = ("query_ptr", "key_ptr", "value_ptr", "output_ptr")
-NAMES = [parameter.name for parameter in _attend.params]
 
 
 def shared_bytes(capability: int, dtype: str, block: dict[str, int]) -> int:
-    constants = SIZES | {name: size for name, size in block.items() if name in NAMES}
-    types = {name: "*i32" if name.endswith("_ptr") else "i32" for name in NAMES}
+    names = [parameter.name for parameter in _attend.params]
+    constants = SIZES | {name: size for name, size in block.items() if name in names}
+    types = {name: "*i32" if name.endswith("_ptr") else "i32" for name in names}
     types |= dict.fromkeys(STATES, f"*{dtype}") | {"log2_scale": "fp32"} | dict.fromkeys(constants, "constexpr")
-    aligned = {(NAMES.index(name),): [["tt.divisibility", 16]] for name in STATES}
+    aligned = {(names.index(name),): [["tt.divisibility", 16]] for name in STATES}
     options = {name: block[name] for name in ("num_warps", "num_stages")} | {"enable_fp_fusion": True}
     source = ASTSource(_attend, types, constexprs=constants, attrs=aligned)
     compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
