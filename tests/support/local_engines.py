@@ -9,7 +9,8 @@ import sys
 import threading
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
-from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession
+from mmie_tasks.judges.mmie_score.cluster import EnginePool
+from mmie_tasks.judges.mmie_score.ray_session import RaySession
 from support.ray_engines import ScriptedEngine
 
 

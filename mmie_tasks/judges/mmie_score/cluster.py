@@ -7,18 +7,14 @@ others. `RemoteEngine` runs in an actor of Ray. Ray is imported when a pool conn
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import socket
-import sys
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,7 +31,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     image_bytes,
 )
-from mmie_tasks.judges.mmie_score.devices import is_only_process, ray_is_installed
+from mmie_tasks.judges.mmie_score.ray_session import Node, RaySession, reason_of
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.inputs import RequestQueue
@@ -49,7 +45,7 @@ _MAX_LOSSES = 3  # a request that is in flight when this many engines are lost i
 _MAX_REPLACED = 2  # engines of a node that were lost before their first reply and are replaced
 _LOOK_AGAIN_S = 2.0  # for nodes that have joined or were lost
 _WAIT_S = 1.0
-_CONNECT_S = 5.0
+_PATIENCE_S = 60.0  # for engines to start, before a warning
 _SAME_EVERYWHERE = "install the same versions of torch and mmie-tasks, and use the same checkpoint, on every machine"
 
 
@@ -138,158 +134,6 @@ def image_paths(request: JudgeRequest) -> list[Path]:
     return list(dict.fromkeys(part for part in request.parts if isinstance(part, Path)))
 
 
-def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
-    """The session whose GPUs judge; None: this process judges by itself.
-
-    Args:
-        limit: The user's number of engines. Without one, a run's only process uses Ray where it has several GPUs.
-        device: The judge's option.
-        environment: Of this process.
-
-    Raises:
-        JudgeMisconfigured: Ray cannot be used, or has no GPU.
-    """
-    import torch
-
-    suits = device in ("auto", "cuda") and is_only_process(environment) and ray_is_installed()
-    if limit == 1 or (limit is None and not suits):
-        return None
-    # With `device=cpu`, which is for tests, each engine still takes what Ray counts as a GPU.
-    session = RaySession(environment, local_gpus=limit or 0 if device == "cpu" else torch.cuda.device_count())
-    gpus = session.gpus()
-    if gpus > 1 or (gpus and limit):
-        return session
-    session.close()
-    if limit:
-        message = f"`engines={limit}` was requested, and neither this machine nor a Ray cluster has a GPU."
-        raise JudgeMisconfigured(message, hint="look at `nvidia-smi` and `ray status`, or leave `engines=` out")
-    return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A machine of a Ray cluster that is alive.
-
-    Attributes:
-        id: Ray's id.
-        name: Its host name.
-        gpus: Number of its GPUs, at least 1.
-    """
-
-    id: str
-    name: str
-    gpus: int
-
-
-class RaySession:
-    """The Ray session that judges: that of this process, of a running cluster, or of a cluster of this machine.
-
-    Args:
-        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the process's environment.
-        local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
-    """
-
-    def __init__(self, environment: Mapping[str, str], local_gpus: int) -> None:
-        address = environment.get("RAY_ADDRESS", "")
-        self._address = address if ":" in address else ""
-        folder = environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp"  # noqa: S108 - as Ray does
-        self._address_file = Path(folder, "ray", "ray_current_cluster")
-        self._local_gpus = local_gpus
-        self._closing: threading.Event | None = None
-        self._thread = threading.Thread()
-
-    def gpus(self) -> int:
-        """Number of GPUs; a cluster of this machine is not started for it.
-
-        Raises:
-            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached.
-        """
-        return sum(node.gpus for node in self.nodes()) if self._connect(start=False) else self._local_gpus
-
-    def nodes(self) -> list[Node]:
-        """The machines with GPUs.
-
-        Raises:
-            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached, or Ray cannot be started.
-        """
-        import ray
-
-        listed = ray.nodes() if self._connect(start=True) else ()
-        nodes = [
-            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"].get("GPU", 0)))
-            for node in listed
-            if node["Alive"]
-        ]
-        return [node for node in nodes if node.gpus]
-
-    def close(self) -> None:
-        """Disconnect and end a cluster of this machine; a session that the process had before stays."""
-        if self._closing is not None:
-            self._closing.set()
-            self._thread.join()
-            self._closing = None
-
-    def _connect(self, *, start: bool) -> bool:
-        """Connect, in a thread that lasts until `close`: Ray's processes end with the thread that started them.
-
-        The thread is a daemon, because at the end of a process Ray disconnects while daemons are still there.
-        """
-        if "ray" in sys.modules and sys.modules["ray"].is_initialized():
-            return True
-        if not (self._find_address() or (start and self._local_gpus)):
-            return False
-        self._closing, connected = threading.Event(), threading.Event()
-        errors: list[JudgeMisconfigured] = []
-
-        def hold_session(closing: threading.Event) -> None:
-            import ray
-
-            try:
-                self._init()
-            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-                message = f"Ray cannot be used ({self._address or 'on this machine'}): {_reason(error)}."
-                errors.append(JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray"))
-            finally:
-                connected.set()
-            closing.wait()
-            ray.shutdown()
-
-        self._thread = threading.Thread(target=hold_session, args=(self._closing,), name="ray-session", daemon=True)
-        self._thread.start()
-        connected.wait()
-        if errors:
-            self.close()
-            raise errors[0]
-        return True
-
-    def _find_address(self) -> str:
-        """The address of a running cluster, checked at once: Ray would try for minutes; empty without one."""
-        address = self._address
-        if not address and self._address_file.exists():
-            address = self._address_file.read_text().strip()
-        host, _, port = address.rpartition("/")[2].rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
-        except (OSError, ValueError) as error:
-            if self._address:
-                message = f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
-                raise JudgeMisconfigured(message, hint="start it, or unset `RAY_ADDRESS`") from error
-            return ""  # the file is of a cluster that has ended
-        return address
-
-    def _init(self) -> None:
-        import ray
-
-        init = partial(ray.init, log_to_driver=False, logging_level=logging.CRITICAL)
-        if address := self._find_address():
-            init(address=address)
-            return
-        for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
-            os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
-        # Ray would start an idle process for each CPU.
-        init(address="local", num_gpus=self._local_gpus, num_cpus=0, include_dashboard=False)
-
-
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Engine:
     """An engine, as the pool sees it."""
@@ -368,7 +212,7 @@ class EnginePool:
         max_in_flight: The most requests handed out to an engine: those that it computes at once and those that it
             prepares.
         deadline_s: How long an engine with requests may go without a reply before it is replaced.
-        before_start: Called before engines are started.
+        before_start: Called before the engines get requests, and so load their weights.
         engine_class: The class of the engines.
     """
 
@@ -388,7 +232,7 @@ class EnginePool:
         self._signature, self._limit = signature, limit
         self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
         self._before_start = before_start
-        self._is_open = False
+        self._is_open = self._has_waited = False
         self._engines: list[_Engine] = []
         self._refused: Counter[str] = Counter()  # engines by node
         self._lost_early: Counter[str] = Counter()  # engines that were lost before their first reply, by node
@@ -419,6 +263,9 @@ class EnginePool:
         """
         if not requests:
             return
+        if not self._is_open:
+            self._before_start()
+            self._is_open = True
         work = _Work(requests, lengths)
         with ExitStack() as stack:
             stack.callback(self.close)
@@ -439,16 +286,14 @@ class EnginePool:
         self._engines.clear()
         self._refused.clear()
         self._lost_early.clear()
-        self._looked_s, self._error, self._is_open = -_LOOK_AGAIN_S, None, False
+        self._looked_s, self._error = -_LOOK_AGAIN_S, None
+        self._is_open = self._has_waited = False
         self._session.close()
 
     def _look_for_nodes(self) -> None:
         """Start an engine for each GPU that has none."""
         if time.monotonic() < self._looked_s + _LOOK_AGAIN_S:
             return
-        if not self._is_open:
-            self._before_start()
-            self._is_open = True
         self._looked_s = time.monotonic()
         started: Counter[str] = Counter()
         for node in self._session.nodes():
@@ -461,6 +306,14 @@ class EnginePool:
         if started:
             machines = ", ".join(f"{number} on {name}" for name, number in started.items())
             logger.info(f"MMIE-Score: Ray starts engines: {machines}.")
+        pending_s = min((self._looked_s - engine.progress_s for engine in self._engines), default=0)
+        if pending_s > _PATIENCE_S and all(engine.signature is not None for engine in self._engines):
+            if not self._has_waited:
+                logger.warning(
+                    f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold the GPUs of Ray, "
+                    "such as a tested model that used Ray.\n\nhint: look at `ray status`; `engines=1` needs no Ray"
+                )
+            self._has_waited = True
 
     def _start(self, node: Node) -> _Engine:
         import ray
@@ -542,7 +395,7 @@ class EnginePool:
         if isinstance(cause, MmieTasksError):
             error = cause if isinstance(cause, JudgeError) else JudgeMisconfigured(cause.message, hint=cause.hint)
             return self._refuse(engine, error, work)
-        return self._lose(engine, _reason(failure), work)
+        return self._lose(engine, reason_of(failure), work)
 
     def _end_hung(self, engine: _Engine, work: _Work) -> list[tuple[int, Outcome]]:
         limit_s = self._deadline_s if engine.replies else max(self._deadline_s, LOADING_LIMIT_S)
@@ -582,9 +435,3 @@ class EnginePool:
         return self._error or JudgeMisconfigured(
             "The Ray cluster has no GPU for the judge.", hint="look at `ray status`; `engines=1` judges without Ray"
         )
-
-
-def _reason(error: BaseException) -> str:
-    """The cause that ends a message of Ray, such as the last line of a traceback; its first sentence."""
-    last_line = (str(error).strip() or type(error).__name__).rpartition("\n")[2]
-    return last_line.strip().partition(". ")[0].rstrip(".")

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -42,7 +41,6 @@ _SDPA_COST = (
 )
 _SDPA_HINT = "use torch 2.12 or newer, or install Triton (`pip install triton`)"
 
-INSTALL_RAY = "`pip install 'mmie-tasks[ray]'`"
 GIB = 2**30
 CUDA_RESERVE_BYTES = 5 * GIB // 2  # cuBLAS, captured graphs, what the allocator cannot use
 CPU_RESERVE_BYTES = GIB
@@ -136,53 +134,6 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
         "each process judges on its own.",
         hint=f"start at most {count} process(es), or put several on one GPU with `device=cuda:0` and `max_memory=`",
     )
-
-
-def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The number of engines that a user allows; None for ``auto``.
-
-    Args:
-        option: ``auto``, or a number. More than 1 needs Ray.
-        device: The judge's option.
-        environment: With ``WORLD_SIZE``, if this is one of several processes.
-
-    Raises:
-        JudgeMisconfigured: It is not a number, or so many engines cannot run here.
-    """
-    if option == "auto":
-        return None
-    limit = int(option) if option.isascii() and option.isdecimal() else 0
-    problem, hint = "", "`engines=auto`, or leave it out"
-    if limit < 1:
-        problem = "is neither a number of engines nor `auto`"
-    elif limit > 1 and not ray_is_installed():
-        problem, hint = "needs Ray, which is not installed", INSTALL_RAY
-    elif limit > 1 and device.startswith("cuda:"):
-        problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
-    elif limit > 1 and not is_only_process(environment):
-        problem = "is for one process, and this is one of several, each of which judges on its own GPU"
-    if problem:
-        raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
-    return limit
-
-
-def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
-    """How many GPUs of this machine are left idle because Ray is not installed."""
-    import torch
-
-    if device not in ("auto", "cuda") or ray_is_installed() or environment.get("LOCAL_RANK", "0") != "0":
-        return 0
-    return max(0, torch.cuda.device_count() - int(environment.get("LOCAL_WORLD_SIZE") or 1))
-
-
-def ray_is_installed() -> bool:
-    """Whether Ray can be imported."""
-    return find_spec("ray") is not None
-
-
-def is_only_process(environment: Mapping[str, str]) -> bool:
-    """Whether no launcher has started other processes of this run, by ``WORLD_SIZE``."""
-    return environment.get("WORLD_SIZE", "1") in ("", "1")
 
 
 def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:

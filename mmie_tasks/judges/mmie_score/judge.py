@@ -17,20 +17,18 @@ from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, J
 from mmie_tasks.judges.mmie_score import prompt
 from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import is_repository
-from mmie_tasks.judges.mmie_score.cluster import EnginePool, choose_session
+from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import (
-    INSTALL_RAY,
     AttentionOption,
     DtypeOption,
     Placement,
     choose_attention,
     choose_device,
     choose_dtype,
-    engine_limit,
     exact_fp32,
-    idle_gpus,
     parse_bytes,
 )
+from mmie_tasks.judges.mmie_score.ray_session import INSTALL_RAY, choose_session, engine_limit, idle_gpus
 
 if TYPE_CHECKING:
     from mmie_tasks.hub.asset import Asset

@@ -20,13 +20,21 @@ from support.internvl_golden import CHECKPOINT, cases
 from support.ray_engines import NODE, TESTS, ScriptedEngine, computed, engines_started, three_nodes
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.base import JudgeMisconfigured, JudgeReply, JudgeRequest, JudgeUnavailable, RequestBroken
+from mmie_tasks.judges.base import (
+    JudgeMisconfigured,
+    JudgeReply,
+    JudgeRequest,
+    JudgeUnavailable,
+    Outcome,
+    RequestBroken,
+)
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.cache_store import CacheFile
 from mmie_tasks.judges.mmie_score import cluster as cluster_module
-from mmie_tasks.judges.mmie_score import devices
-from mmie_tasks.judges.mmie_score.cluster import EnginePool, RaySession, RemoteEngine, choose_session
+from mmie_tasks.judges.mmie_score import ray_session
+from mmie_tasks.judges.mmie_score.cluster import EnginePool, RemoteEngine
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
+from mmie_tasks.judges.mmie_score.ray_session import RaySession, choose_session
 from mmie_tasks.judges.registry import create
 
 pytestmark = [
@@ -54,6 +62,7 @@ def scripted_pool(
     max_in_flight: int = 8,
     deadline_s: float = 60,
     expects: str | None = "scripted",
+    before_start: Callable[[], object] = lambda: None,
     **options: object,
 ) -> EnginePool:
     """A pool of scripted engines that write into a folder."""
@@ -64,6 +73,7 @@ def scripted_pool(
         limit=limit,
         max_in_flight=max_in_flight,
         deadline_s=deadline_s,
+        before_start=before_start,
         engine_class=ScriptedEngine,
     )
 
@@ -146,7 +156,7 @@ def test_engines_that_cannot_run_here_are_refused(
 
 
 def test_several_engines_without_ray_have_a_hint_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
     with pytest.raises(JudgeMisconfigured, match=r"pip install 'mmie-tasks\[ray\]'"):
         create("mmie_score", {"engines": "4"}, {})
     create("mmie_score", {"engines": "1"}, {})
@@ -180,35 +190,49 @@ def test_ray_is_used_where_a_single_process_has_several_gpus(
     assert (session and session.gpus()) == expected
 
 
+@pytest.mark.parametrize(
+    ("gpus", "environment", "looks"), [(0, {}, False), (1, {}, True), (0, {"RAY_ADDRESS": "h:1"}, True)]
+)
+def test_a_cluster_is_looked_for_only_from_a_machine_with_a_gpu_or_by_its_address(
+    gpus: int, environment: dict[str, str], looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(RaySession, "gpus", lambda _: 16)
+    assert (choose_session(None, "auto", environment) is not None) == looks
+
+
 def test_engines_without_any_gpu_are_refused(tmp_path: Path) -> None:
     with pytest.raises(JudgeMisconfigured, match="neither this machine nor a Ray cluster has a GPU"):
         choose_session(2, "auto", {"TMPDIR": str(tmp_path)})
+
+
+def processes(count: int, *, rank: int) -> dict[str, str]:
+    """The environment that a launcher gives one of several processes on a machine."""
+    return {"WORLD_SIZE": str(count), "LOCAL_WORLD_SIZE": str(count), "LOCAL_RANK": str(rank)}
 
 
 @pytest.mark.parametrize(
     ("environment", "idle"),
     [
         pytest.param({}, 7, id="one process"),
-        pytest.param({"LOCAL_WORLD_SIZE": "6", "LOCAL_RANK": "0"}, 2, id="six processes"),
-        pytest.param({"LOCAL_WORLD_SIZE": "8", "LOCAL_RANK": "0"}, 0, id="a process for each GPU"),
-        pytest.param({"LOCAL_WORLD_SIZE": "6", "LOCAL_RANK": "1"}, 0, id="another process has said so"),
+        pytest.param(processes(6, rank=0), 2, id="six processes"),
+        pytest.param(processes(8, rank=0), 0, id="a process for each GPU"),
+        pytest.param(processes(6, rank=1), 0, id="another process has said so"),
     ],
 )
-def test_gpus_that_are_idle_without_ray_are_counted(
-    environment: dict[str, str], idle: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_gpus_are_counted(environment: dict[str, str], idle: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
-    assert devices.idle_gpus("auto", environment) == 0  # Ray is installed
-    monkeypatch.setattr(devices, "find_spec", lambda _: None)
-    assert devices.idle_gpus("auto", environment) == idle
-    assert devices.idle_gpus("cuda:0", environment) == 0
+    assert ray_session.idle_gpus("auto", environment) == (idle if environment else 0)  # one process uses all by Ray
+    monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
+    assert ray_session.idle_gpus("auto", environment) == idle
+    assert ray_session.idle_gpus("cuda:0", environment) == 0
 
 
 @needs_transformers_5
 def test_idle_gpus_are_named_once_with_the_way_to_use_them(
     monkeypatch: pytest.MonkeyPatch, warnings: list[str]
 ) -> None:
-    monkeypatch.setattr(devices, "find_spec", lambda _: None)
+    monkeypatch.setattr(ray_session, "find_spec", lambda _: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     judge = create("mmie_score", {"model": str(CHECKPOINT)}, {})
@@ -280,10 +304,26 @@ def test_a_caller_that_stops_early_ends_the_engines(three_engines: EnginePool, s
 def test_the_longest_requests_go_first_and_without_a_signature_the_first_engine_has_it(
     make_pool: MakePool, tmp_path: Path
 ) -> None:
-    pool = make_pool(limit=1, max_in_flight=1, expects=None)
+    computed_before: list[list[str]] = []  # the tested model is freed
+    pool = make_pool(
+        limit=1, max_in_flight=1, expects=None, before_start=lambda: computed_before.append(all_computed(tmp_path))
+    )
     assert pool.signature() == "scripted"
+    assert computed_before == []  # a signature is read while the tested model still generates
     list(pool.ask(requests(["short", "longest", "middle"]), [1, 9, 5]))
     assert all_computed(tmp_path) == ["longest", "middle", "short"]
+    assert computed_before == [[]]
+
+
+def test_engines_that_do_not_start_are_named_once(
+    make_pool: MakePool, monkeypatch: pytest.MonkeyPatch, warnings: list[str]
+) -> None:
+    monkeypatch.setattr(cluster_module, "_LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(cluster_module, "_WAIT_S", 0.05)
+    monkeypatch.setattr(cluster_module, "_PATIENCE_S", 0.1)
+    assert replies(ask(make_pool(limit=1), ["one"])) == ["one"]
+    [warning] = warnings
+    assert "no engine has started for 0.1 s. Other work may hold the GPUs of Ray" in warning
 
 
 def test_a_node_that_is_lost_and_one_that_joins_cost_no_reply(
@@ -419,26 +459,37 @@ def test_an_image_travels_once_and_is_dropped_after_its_last_request(
     assert free(STORE, at_least=free_bytes) == free_bytes
 
 
-@needs_transformers_5
-def test_engines_on_ray_reply_as_one_in_this_process_and_fill_the_same_cache(cluster, tmp_path: Path) -> None:  # noqa: ARG001
-    def judge_with(engines: str) -> MmieScoreJudge:
-        judge = create("mmie_score", {"model": str(CHECKPOINT), "device": "cpu", "engines": engines}, {})
-        assert isinstance(judge, MmieScoreJudge)
-        return judge
+def judge_with(engines: str) -> MmieScoreJudge:
+    judge = create("mmie_score", {"model": str(CHECKPOINT), "device": "cpu", "engines": engines}, {})
+    assert isinstance(judge, MmieScoreJudge)
+    return judge
 
-    asked = [JudgeRequest(parts=case.parts, max_tokens=case.max_new_tokens) for case in cases()]
-    alone, judge = judge_with("1"), judge_with("2")
+
+@needs_transformers_5
+def test_three_engines_of_which_one_is_lost_reply_as_one_in_this_process_and_fill_the_same_cache(
+    cluster, tmp_path: Path, warnings: list[str]
+) -> None:
+    asked = [
+        JudgeRequest(parts=(*case.parts, f" {number}"), max_tokens=case.max_new_tokens)
+        for number in range(4)
+        for case in cases()
+    ]
+    alone, judge = judge_with("1"), judge_with("3")
     freed: list[str] = []
     judge.before_loading(lambda: freed.append("freed"))
     assert judge.signature == alone.signature
     judge.check()
-    assert judge.ray_gpus() == 2
+    assert judge.ray_gpus() == 3
     cached = CachedJudge(judge, CacheFile(tmp_path / "cache.sqlite3"))
-    outcomes = dict(cached.ask(asked))
-    expected = dict(alone.ask(asked))
-    for index, reply in expected.items():
+    outcomes: dict[int, Outcome] = {}
+    for index, outcome in cached.ask(asked):
+        outcomes[index] = outcome
+        if len(outcomes) == 12:
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+    cluster.add_node(**NODE)
+    assert sum("was lost" in warning for warning in warnings) == 1
+    for index, reply in alone.ask(asked):
         assert replace(outcomes[index], digits=None) == replace(reply, digits=None)
-    assert replies(outcomes) == [case.response for case in cases()]
     assert freed == ["freed"]
     judge.close()
     assert replies(dict(cached.ask(asked))) == replies(outcomes)

@@ -1,0 +1,239 @@
+"""The Ray session that judges, and how many engines a user allows: on which GPUs MMIE-Score is computed.
+
+Ray is imported when a session connects.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+from mmie_tasks.judges.base import JudgeMisconfigured
+
+INSTALL_RAY = "`pip install 'mmie-tasks[ray]'`, for a run of one process"
+_CONNECT_S = 5.0
+
+
+def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
+    """The number of engines that a user allows; None for ``auto``.
+
+    Args:
+        option: ``auto``, or a number. More than 1 needs Ray.
+        device: The judge's option.
+        environment: With ``WORLD_SIZE``, if this is one of several processes.
+
+    Raises:
+        JudgeMisconfigured: It is not a number, or so many engines cannot run here.
+    """
+    if option == "auto":
+        return None
+    limit = int(option) if option.isascii() and option.isdecimal() else 0
+    problem, hint = "", "`engines=auto`, or leave it out"
+    if limit < 1:
+        problem = "is neither a number of engines nor `auto`"
+    elif limit > 1 and not ray_is_installed():
+        problem, hint = "needs Ray, which is not installed", INSTALL_RAY
+    elif limit > 1 and device.startswith("cuda:"):
+        problem, hint = f"cannot run on `device={device}` alone", "leave `device=` out"
+    elif limit > 1 and not is_only_process(environment):
+        problem = "is for one process, and this is one of several, each of which judges on its own GPU"
+    if problem:
+        raise JudgeMisconfigured(f"`engines={option}` {problem}.", hint=hint)
+    return limit
+
+
+def idle_gpus(device: str, environment: Mapping[str, str]) -> int:
+    """How many GPUs of this machine are left idle: Ray is not installed, or this is one of several processes."""
+    import torch
+
+    uses_ray = ray_is_installed() and is_only_process(environment)
+    if device not in ("auto", "cuda") or uses_ray or environment.get("LOCAL_RANK", "0") != "0":
+        return 0
+    return max(0, torch.cuda.device_count() - int(environment.get("LOCAL_WORLD_SIZE") or 1))
+
+
+def ray_is_installed() -> bool:
+    """Whether Ray can be imported."""
+    return find_spec("ray") is not None
+
+
+def is_only_process(environment: Mapping[str, str]) -> bool:
+    """Whether no launcher has started other processes of this run, by ``WORLD_SIZE``."""
+    return environment.get("WORLD_SIZE", "1") in ("", "1")
+
+
+def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
+    """The session whose GPUs judge; None: this process judges by itself.
+
+    Args:
+        limit: The user's number of engines. Without one, a run's only process uses Ray where it has several GPUs, and
+            looks for a cluster only if this machine has a GPU or the process names a cluster.
+        device: The judge's option.
+        environment: Of this process.
+
+    Raises:
+        JudgeMisconfigured: Ray cannot be used, or has no GPU.
+    """
+    import torch
+
+    # With `device=cpu`, which is for tests, each engine still takes what Ray counts as a GPU.
+    session = RaySession(environment, local_gpus=limit or 0 if device == "cpu" else torch.cuda.device_count())
+    suits = device in ("auto", "cuda") and is_only_process(environment) and ray_is_installed() and session.is_likely
+    if limit == 1 or (limit is None and not suits):
+        return None
+    gpus = session.gpus()
+    if gpus > 1 or (gpus and limit):
+        return session
+    session.close()
+    if limit:
+        message = f"`engines={limit}` was requested, and neither this machine nor a Ray cluster has a GPU."
+        raise JudgeMisconfigured(message, hint="look at `nvidia-smi` and `ray status`, or leave `engines=` out")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine of a Ray cluster that is alive.
+
+    Attributes:
+        id: Ray's id.
+        name: Its host name.
+        gpus: Number of its GPUs, at least 1.
+    """
+
+    id: str
+    name: str
+    gpus: int
+
+
+class RaySession:
+    """The Ray session that judges: that of this process, of a running cluster, or of a cluster of this machine.
+
+    Args:
+        environment: ``RAY_ADDRESS``, and where ``ray start`` writes the address; Ray reads the process's environment.
+        local_gpus: GPUs of the cluster that is started if there is no other; 0 starts none.
+    """
+
+    def __init__(self, environment: Mapping[str, str], local_gpus: int) -> None:
+        address = environment.get("RAY_ADDRESS", "")
+        self._address = address if ":" in address else ""
+        folder = environment.get("RAY_TMPDIR") or environment.get("TMPDIR") or "/tmp"  # noqa: S108 - as Ray does
+        self._address_file = Path(folder, "ray", "ray_current_cluster")
+        self._local_gpus = local_gpus
+        self._closing: threading.Event | None = None
+        self._thread = threading.Thread()
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether there may be GPUs: on this machine, at ``RAY_ADDRESS``, or in this process's session."""
+        return bool(self._local_gpus or self._address or _has_session())
+
+    def gpus(self) -> int:
+        """Number of GPUs; a cluster of this machine is not started for it.
+
+        Raises:
+            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached.
+        """
+        return sum(node.gpus for node in self.nodes()) if self._connect(start=False) else self._local_gpus
+
+    def nodes(self) -> list[Node]:
+        """The machines with GPUs.
+
+        Raises:
+            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached, or Ray cannot be started.
+        """
+        import ray
+
+        listed = ray.nodes() if self._connect(start=True) else ()
+        nodes = [
+            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"].get("GPU", 0)))
+            for node in listed
+            if node["Alive"]
+        ]
+        return [node for node in nodes if node.gpus]
+
+    def close(self) -> None:
+        """Disconnect and end a cluster of this machine; a session that the process had before stays."""
+        if self._closing is not None:
+            self._closing.set()
+            self._thread.join()
+            self._closing = None
+
+    def _connect(self, *, start: bool) -> bool:
+        """Connect, in a thread that lasts until `close`: Ray's processes end with the thread that started them.
+
+        The thread is a daemon, because at the end of a process Ray disconnects while daemons are still there.
+        """
+        if _has_session():
+            return True
+        if not (self._find_address() or (start and self._local_gpus)):
+            return False
+        self._closing, connected = threading.Event(), threading.Event()
+        errors: list[JudgeMisconfigured] = []
+
+        def hold_session(closing: threading.Event) -> None:
+            import ray
+
+            try:
+                self._init()
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+                message = f"Ray cannot be used ({self._address or 'on this machine'}): {reason_of(error)}."
+                errors.append(JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray"))
+            finally:
+                connected.set()
+            closing.wait()
+            ray.shutdown()
+
+        self._thread = threading.Thread(target=hold_session, args=(self._closing,), name="ray-session", daemon=True)
+        self._thread.start()
+        connected.wait()
+        if errors:
+            self.close()
+            raise errors[0]
+        return True
+
+    def _find_address(self) -> str:
+        """The address of a running cluster, checked at once: Ray would try for minutes; empty without one."""
+        address = self._address
+        if not address and self._address_file.exists():
+            address = self._address_file.read_text().strip()
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            if self._address:
+                message = f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
+                raise JudgeMisconfigured(message, hint="start it, or unset `RAY_ADDRESS`") from error
+            return ""  # the file is of a cluster that has ended
+        return address
+
+    def _init(self) -> None:
+        import ray
+
+        init = partial(ray.init, log_to_driver=False, logging_level=logging.CRITICAL)
+        if address := self._find_address():
+            init(address=address)
+            return
+        for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):
+            os.environ.setdefault(name, "0")  # the second: Ray prints no advice about actors without GPUs
+        # Ray would start an idle process for each CPU.
+        init(address="local", num_gpus=self._local_gpus, num_cpus=0, include_dashboard=False)
+
+
+def _has_session() -> bool:
+    """Whether this process is connected to Ray, which is not imported for it."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
+def reason_of(error: BaseException) -> str:
+    """The cause that ends a message of Ray, such as the last line of a traceback; its first sentence."""
+    last_line = (str(error).strip() or type(error).__name__).rpartition("\n")[2]
+    return last_line.strip().partition(". ")[0].rstrip(".")
