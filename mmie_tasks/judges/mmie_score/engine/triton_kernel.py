@@ -24,8 +24,17 @@ DECODING_BLOCK = {"block_keys": _BLOCK_KEYS, "block_queries": 16, "num_warps": 4
 in it: with blocks of another size a row would have other bits."""
 
 
-@triton.jit
-def _add_keys(queries, keys, values, is_visible, log2_scale, largest, total, summed):  # type: ignore[no-untyped-def]
+@triton.jit  # type: ignore[untyped-decorator]
+def _add_keys(
+    queries: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    is_visible: tl.tensor,
+    log2_scale: tl.tensor,
+    largest: tl.tensor,
+    total: tl.tensor,
+    summed: tl.tensor,
+) -> tl.tuple:
     """One step of a running softmax: the largest score, the sum of the weights, the weighted sum of the values."""
     scores = tl.dot(queries, tl.trans(keys)) * log2_scale
     scores = tl.where(is_visible, scores, -float("inf"))
@@ -40,16 +49,16 @@ def _add_keys(queries, keys, values, is_visible, log2_scale, largest, total, sum
 # Triton compiles variants for integers and addresses that are multiples of 16. These depend on the number of rows in
 # the step, on which no bit and no compilation may depend.
 @triton.jit(do_not_specialize=["starts_ptr", "lengths_ptr", "table_ptr", "table_width"])  # type: ignore[untyped-decorator]
-def _attend(  # type: ignore[no-untyped-def]
-    query_ptr,
-    key_ptr,
-    value_ptr,
-    output_ptr,
-    starts_ptr,
-    lengths_ptr,
-    table_ptr,
-    table_width,
-    log2_scale,
+def _attend(
+    query_ptr: tl.tensor,
+    key_ptr: tl.tensor,
+    value_ptr: tl.tensor,
+    output_ptr: tl.tensor,
+    starts_ptr: tl.tensor,
+    lengths_ptr: tl.tensor,
+    table_ptr: tl.tensor,
+    table_width: tl.tensor,
+    log2_scale: tl.tensor,
     heads: tl.constexpr,
     kv_heads: tl.constexpr,
     head_dim: tl.constexpr,
@@ -57,7 +66,7 @@ def _attend(  # type: ignore[no-untyped-def]
     page_tokens: tl.constexpr,
     block_queries: tl.constexpr,
     block_keys: tl.constexpr,
-):
+) -> None:
     """One block of queries of one row and head. The last query of a row sees every key of the row."""
     block, row, head = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     first_query = tl.load(starts_ptr + row)
