@@ -1,7 +1,7 @@
 """The robust reader: the score that the judge states, or unscored; never another score."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.golden import vectors
 
@@ -313,5 +313,6 @@ def test_any_text_has_points_on_the_scale_or_a_reason(reply):
 
 @given(st.lists(st.sampled_from(FEEDBACK_PIECES), max_size=12).map("".join), st.sampled_from("0123456"))
 def test_feedback_never_moves_the_points(feedback, points):
+    assume("Score#" not in feedback)  # an empty "### Score", then "### Score### Score", a topic: two readings
     reply = f"### Feedback\n{feedback}\n### Score\n{points}"
     assert read_robust(reply) == Scored(float(points), points)
