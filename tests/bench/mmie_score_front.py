@@ -2,7 +2,8 @@
 
 The front is what CPUs do while GPUs judge: decode images, cut them into tiles, tokenise texts. Made-up requests in
 MMIE's proportions, at the real tile size, become inputs of the model; no model is computed. Measured with one thread,
-with all threads of one process, and with several processes, one for each GPU of a machine. Beside it: what GPUs need.
+with all threads of one process, and with several processes, one for each GPU of a machine. Then the requests go with
+their images through Ray to engines that only reply: the work of a run's own process. Beside it: what GPUs need.
 The images are PNG files of noise, which take longer to decode than photographs.
 """
 
@@ -28,12 +29,15 @@ from PIL import __version__ as pillow_version
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from support.judge_workload import REAL_TILE_PX, SIZES, requests
 from support.random_checkpoint import TINY_SHAPE, write
+from support.ray_engines import ScriptedEngine
 
-from mmie_tasks.judges.base import JudgeRequest
+from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestList
+from mmie_tasks.judges.mmie_score.ray_session import RaySession
 from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
@@ -108,6 +112,28 @@ def measure_processes(folder: Path, judge_requests: Sequence[JudgeRequest], coun
     print_rate(f"{name}, all threads", len(judge_requests), seconds, sum(share.cpu_s for share in prepared_shares))
 
 
+def measure_handing_out(root: Path, judge_requests: Sequence[JudgeRequest], engines: int) -> None:
+    """Requests with their images through Ray to engines that reply at once: what the process of the run does."""
+    work = root / "engines"
+    work.mkdir()
+    pool = EnginePool(
+        RaySession({"TMPDIR": str(work)}, local_gpus=engines),
+        {"folder": str(work), "rows": 1000},
+        signature=None,
+        limit=None,
+        max_in_flight=88,
+        deadline_s=60,
+        engine_class=ScriptedEngine,
+    )
+    with closing(pool):
+        list(pool.ask(judge_requests, [1] * len(judge_requests)))  # until the engines have started
+        began, cpu_began = time.perf_counter(), time.process_time()
+        outcomes = list(pool.ask(judge_requests, [1] * len(judge_requests)))
+        seconds, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    assert all(isinstance(outcome, JudgeReply) for _, outcome in outcomes), outcomes[0]
+    print_rate(f"handed out to {engines} engines", len(judge_requests), seconds, cpu_s)
+
+
 def print_rate(name: str, samples: int, seconds: float, cpu_s: float) -> None:
     cpu_s /= samples
     print(
@@ -159,6 +185,8 @@ def main() -> None:
         measure_lengths(builder, judge_requests)
         for count in sorted({1, min(chosen.processes, chosen.samples)}):
             measure_processes(folder, judge_requests, count)
+        os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])  # of the engines' processes
+        measure_handing_out(Path(name), judge_requests, 2)
     print(f"  needed: {GPU_RATE:.1f} samples/s for a GPU, {GPUS * GPU_RATE:.0f} for {GPUS}")
 
 

@@ -68,7 +68,7 @@ PARTS: Mapping[str, Part] = {
             "captured": "the decoding step is captured as a CUDA graph",
             "order": "requests in another order",
             "graphs": "without CUDA graphs",
-            "half": "half of the requests, as in a resumed run",
+            "half": "each half of the requests, as two engines or a resumed run have them",
             "rows": "half as many rows",
             "sdpa": "sdpa in place of the paged kernel",
         },
