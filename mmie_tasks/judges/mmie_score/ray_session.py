@@ -19,7 +19,8 @@ from pathlib import Path
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 INSTALL_RAY = "`pip install 'mmie-tasks[ray]'`, for a run of one process"
-_CONNECT_S = 5.0
+_CONNECT_S = 5.0  # to see whether anything answers at an address
+_START_S = 120.0  # for Ray to connect or to start, before an error; its own limit is ten minutes
 
 
 def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
@@ -177,7 +178,7 @@ class RaySession:
         if not (self._find_address() or (start and self._local_gpus)):
             return False
         self._closing, connected = threading.Event(), threading.Event()
-        errors: list[JudgeMisconfigured] = []
+        problems: list[str] = []
 
         def hold_session(closing: threading.Event) -> None:
             import ray
@@ -185,8 +186,7 @@ class RaySession:
             try:
                 self._init()
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-                message = f"Ray cannot be used ({self._address or 'on this machine'}): {reason_of(error)}."
-                errors.append(JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray"))
+                problems.append(reason_of(error))
             finally:
                 connected.set()
             closing.wait()
@@ -194,10 +194,13 @@ class RaySession:
 
         self._thread = threading.Thread(target=hold_session, args=(self._closing,), name="ray-session", daemon=True)
         self._thread.start()
-        connected.wait()
-        if errors:
-            self.close()
-            raise errors[0]
+        if not connected.wait(_START_S):
+            problems.append(f"no answer for {_START_S:g} s")
+        if problems:
+            self._closing.set()  # the thread disconnects, should it connect after all
+            self._closing = None
+            message = f"Ray cannot be used ({self._address or 'on this machine'}): {problems[0]}."
+            raise JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray")
         return True
 
     def _find_address(self) -> str:

@@ -258,6 +258,16 @@ def test_the_address_of_a_cluster_that_has_ended_is_ignored(tmp_path: Path) -> N
     assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
 
 
+def test_a_ray_that_does_not_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_session, "_START_S", 0.1)
+    monkeypatch.setattr(RaySession, "_init", lambda _: time.sleep(0.5))
+    session = RaySession({}, local_gpus=2)
+    with pytest.raises(JudgeMisconfigured, match=r"cannot be used \(on this machine\): no answer for 0\.1 s"):
+        session.nodes()
+    session._thread.join(timeout=10)
+    assert not session._thread.is_alive()
+
+
 def test_an_address_of_the_user_that_does_not_answer_is_an_error() -> None:
     with pytest.raises(
         JudgeMisconfigured, match=r"`RAY_ADDRESS` is `127\.0\.0\.1:9`, and no Ray cluster answers there"
