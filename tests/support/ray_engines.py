@@ -20,7 +20,7 @@ NODE = {"num_cpus": 0, "num_gpus": 1, "object_store_memory": 80_000_000}
 
 @contextmanager
 def three_nodes() -> Iterator[Any]:
-    """A cluster of three nodes with one GPU each, which are none, and this process connected to it."""
+    """A cluster of three nodes that claim one GPU each, and this process connected to it."""
     import ray
     from ray.cluster_utils import Cluster
 

@@ -1,4 +1,4 @@
-"""MMIE-Score on a Ray cluster: three nodes on this machine, each with a GPU that is none."""
+"""MMIE-Score on a Ray cluster: three nodes on this machine, each of which claims a GPU."""
 
 from __future__ import annotations
 
