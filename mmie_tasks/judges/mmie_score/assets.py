@@ -123,6 +123,8 @@ def _describe_memory(checkpoint: Checkpoint, judge: MmieScoreJudge) -> str:
         JudgeMisconfigured: None fits, or there is no such device.
     """
     gpus = judge.ray_gpus()
+    if gpus and not judge.has_device():
+        return f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory is not checked"
     engines = f"; {gpus} engines, on the GPUs of Ray" if gpus else "; one engine, in the process of the run"
     placement = judge.placement(checkpoint)
     limit = judge.max_memory_bytes or device_bytes(placement.device)

@@ -31,7 +31,7 @@ from mmie_tasks.judges.base import (
     RequestBroken,
     image_bytes,
 )
-from mmie_tasks.judges.mmie_score.ray_session import Node, RaySession, reason_of
+from mmie_tasks.judges.mmie_score.ray_session import WITHOUT_RAY, Node, RaySession, reason_of
 
 if TYPE_CHECKING:
     from mmie_tasks.judges.mmie_score.inputs import RequestQueue
@@ -243,12 +243,15 @@ class EnginePool:
         """The signature of the engines; waits for the first one if no other was given.
 
         Raises:
-            JudgeError: No engine can be used.
+            JudgeMisconfigured: No engine can be used.
         """
         while self._signature is None:
             self._look_for_nodes()
             if not self._engines:
-                raise self._no_engine()
+                error = self._no_engine()
+                if isinstance(error, JudgeMisconfigured):
+                    raise error
+                raise JudgeMisconfigured(f"No engine can be used: {error}.", hint=WITHOUT_RAY)
             self._collect(_Work((), ()))
         return self._signature
 
@@ -311,7 +314,7 @@ class EnginePool:
             if not self._has_waited:
                 logger.warning(
                     f"MMIE-Score: no engine has started for {_PATIENCE_S:g} s. Other work may hold the GPUs of Ray, "
-                    "such as a tested model that used Ray.\n\nhint: look at `ray status`; `engines=1` needs no Ray"
+                    f"such as a tested model that used Ray.\n\nhint: {WITHOUT_RAY}"
                 )
             self._has_waited = True
 
@@ -432,6 +435,4 @@ class EnginePool:
             ray.kill(engine.actor)
 
     def _no_engine(self) -> JudgeError:
-        return self._error or JudgeMisconfigured(
-            "The Ray cluster has no GPU for the judge.", hint="look at `ray status`; `engines=1` judges without Ray"
-        )
+        return self._error or JudgeMisconfigured("The Ray cluster has no GPU for the judge.", hint=WITHOUT_RAY)

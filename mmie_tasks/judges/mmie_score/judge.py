@@ -119,7 +119,7 @@ class MmieScoreJudge:
             DataMissing: The checkpoint could not be downloaded.
         """
         with self._open_lock:
-            if not self._has_device() and (pool := self._open_pool()) is not None:
+            if not self.has_device() and (pool := self._open_pool()) is not None:
                 return pool.signature()
             placement = self._placement
             return (
@@ -135,7 +135,8 @@ class MmieScoreJudge:
     def _placement(self) -> Placement:
         return self.placement(self._checkpoint)
 
-    def _has_device(self) -> bool:
+    def has_device(self) -> bool:
+        """Whether this process has the device: not on a machine without GPUs whose engines are elsewhere."""
         import torch
 
         return self.device == "cpu" or torch.cuda.is_available()
@@ -148,7 +149,7 @@ class MmieScoreJudge:
                 self._pool = EnginePool(
                     session,
                     self._engine_options(),
-                    signature=self.signature if self._has_device() else None,
+                    signature=self.signature if self.has_device() else None,
                     limit=self.engine_limit,
                     max_in_flight=self.max_rows + _PREPARED_REQUESTS,
                     deadline_s=self.deadline_s,

@@ -19,6 +19,7 @@ from pathlib import Path
 from mmie_tasks.judges.base import JudgeMisconfigured
 
 INSTALL_RAY = "`pip install 'mmie-tasks[ray]'`, for a run of one process"
+WITHOUT_RAY = "look at `ray status`; `engines=1` judges without Ray"
 _CONNECT_S = 5.0  # to see whether anything answers at an address
 _START_S = 120.0  # for Ray to connect or to start, before an error; its own limit is ten minutes
 
@@ -175,7 +176,7 @@ class RaySession:
         """
         if _has_session():
             return True
-        if not (self._find_address() or (start and self._local_gpus)):
+        if not (address := self._find_address()) and not (start and self._local_gpus):
             return False
         self._closing, connected = threading.Event(), threading.Event()
         problems: list[str] = []
@@ -184,7 +185,7 @@ class RaySession:
             import ray
 
             try:
-                self._init()
+                self._init(address)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 problems.append(reason_of(error))
             finally:
@@ -199,30 +200,33 @@ class RaySession:
         if problems:
             self._closing.set()  # the thread disconnects, should it connect after all
             self._closing = None
-            message = f"Ray cannot be used ({self._address or 'on this machine'}): {problems[0]}."
-            raise JudgeMisconfigured(message, hint="look at `ray status`; `engines=1` needs no Ray")
+            message = f"Ray cannot be used ({address or 'on this machine'}): {problems[0]}."
+            raise JudgeMisconfigured(message, hint=WITHOUT_RAY)
         return True
 
     def _find_address(self) -> str:
-        """The address of a running cluster, checked at once: Ray would try for minutes; empty without one."""
+        """The address of a running cluster; empty without one.
+
+        It is tried at once, because Ray would try for minutes. A cluster of another user of this machine is not joined.
+        """
         address = self._address
-        if not address and self._address_file.exists():
-            address = self._address_file.read_text().strip()
-        host, _, port = address.rpartition("/")[2].rpartition(":")
         try:
+            if not address and self._address_file.stat().st_uid == os.getuid():
+                address = self._address_file.read_text().strip()
+            host, _, port = address.rpartition("/")[2].rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
         except (OSError, ValueError) as error:
             if self._address:
                 message = f"`RAY_ADDRESS` is `{address}`, and no Ray cluster answers there: {error}."
                 raise JudgeMisconfigured(message, hint="start it, or unset `RAY_ADDRESS`") from error
-            return ""  # the file is of a cluster that has ended
+            return ""  # there is no file, or it is of a cluster that has ended
         return address
 
-    def _init(self) -> None:
+    def _init(self, address: str) -> None:
         import ray
 
         init = partial(ray.init, log_to_driver=False, logging_level=logging.CRITICAL)
-        if address := self._find_address():
+        if address:
             init(address=address)
             return
         for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"):

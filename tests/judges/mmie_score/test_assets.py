@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from support.golden import GOLDEN
 from support.transformers_5 import needs_transformers_5
 
@@ -37,6 +38,15 @@ def test_a_good_checkpoint_is_described_and_its_message_is_not_shown(tmp_path: P
     texts = [f"{finding.message}{finding.hint}" for finding in findings.values()]
     assert not any(message in text for text in texts)
     assert "; attention sdpa: paged kernels need a GPU, and this is `cpu`" in findings["memory"].message
+
+
+def test_on_a_machine_without_a_gpu_the_memory_of_its_cpu_is_not_that_of_rays_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MmieScoreJudge, "ray_gpus", lambda _: 16)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    memory = findings_of(tmp_path, model=str(TINY), device="auto", max_memory="1MiB")["memory"]
+    assert (memory.status, memory.message[:36]) == ("ok", "16 engines, on the GPUs of Ray; this")
 
 
 def test_a_checkpoint_that_cannot_be_loaded_is_a_problem(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -258,10 +259,20 @@ def test_the_address_of_a_cluster_that_has_ended_is_ignored(tmp_path: Path) -> N
     assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
 
 
-def test_a_ray_that_does_not_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_of_another_user_is_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray" / "ray_current_cluster").write_text(f"127.0.0.1:{server.getsockname()[1]}\n")
+        monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+        assert RaySession({"TMPDIR": str(tmp_path)}, local_gpus=3).gpus() == 3
+
+
+def test_a_ray_that_does_not_answer_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ray_session, "_START_S", 0.1)
-    monkeypatch.setattr(RaySession, "_init", lambda _: time.sleep(0.5))
-    session = RaySession({}, local_gpus=2)
+    monkeypatch.setattr(RaySession, "_init", lambda *_: time.sleep(0.5))
+    session = RaySession({"TMPDIR": str(tmp_path)}, local_gpus=2)
     with pytest.raises(JudgeMisconfigured, match=r"cannot be used \(on this machine\): no answer for 0\.1 s"):
         session.nodes()
     session._thread.join(timeout=10)
@@ -412,6 +423,8 @@ def test_engines_that_die_at_once_are_not_replaced_for_ever(
         assert isinstance(outcome, JudgeUnavailable)
         assert "was lost" in str(outcome)
     assert engines_started(tmp_path) == 3
+    with pytest.raises(JudgeMisconfigured, match=r"No engine can be used: the engine on .* was lost"):
+        make_pool(signature="exit", expects=None).signature()
 
 
 def test_an_engine_with_another_signature_is_refused(make_pool: MakePool, tmp_path: Path, warnings: list[str]) -> None:
