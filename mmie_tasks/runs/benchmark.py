@@ -229,6 +229,8 @@ class Benchmark:
         provenance: For one sample: task version, readers and data revision.
         signature: For one sample: everything that can move the score. Raises a `MmieTasksError`.
         add_answer_folder: Adds a folder to search for images that answers refer to.
+        picture_limit: For one sample: how many pictures of an answer the judge can see; 0 if its answers are texts.
+            None: the benchmark has no pictures in answers.
         datasets: Names of its datasets, if its sample ids are ``<dataset>/<id>``. Saved answers
             with bare ids in a folder of such a name belong to that dataset.
         export: Runs ``mmie-tasks export NAME ARGUMENTS``; returns what to print. Raises a
@@ -255,5 +257,6 @@ class Benchmark:
     provenance: Callable[[Doc], str]
     signature: Callable[[Doc], str] | None = None
     add_answer_folder: Callable[[Path], None] | None = None
+    picture_limit: Callable[[Doc], int] | None = None
     datasets: tuple[str, ...] = ()
     export: Callable[[Sequence[str], Environment], str] | None = None

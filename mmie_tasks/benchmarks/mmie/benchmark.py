@@ -193,5 +193,6 @@ BENCHMARK = Benchmark(
     provenance=task.provenance,
     signature=task.signature,
     add_answer_folder=request.add_answer_folder,
+    picture_limit=task.picture_limit,
     export=export.run,
 )

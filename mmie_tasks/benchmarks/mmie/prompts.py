@@ -43,7 +43,9 @@ MAX_TOKENS = 1024
 IMAGE = "<image>"
 """The placeholder of an image in the official text."""
 
-_LAST_IMAGE = 2  # the highest number that an image has when the answer ends (D9)
+IMAGES_AT_END = 3
+"""Images of question and answer together at which the answer ends (D9)."""
+
 _MOST_IMAGES = 4  # images of a sample that is judged (D12)
 _CONTROL = re.compile(  # more than text for the judge's template or tokenizer
     r"<(?:image|IMG_CONTEXT|/?(?:img|quad|ref|box|s)|unk|\|\w{1,40}\|)>"
@@ -144,7 +146,7 @@ class _Images:
 
     @property
     def full(self) -> bool:
-        return len(self.present) > _LAST_IMAGE
+        return len(self.present) >= IMAGES_AT_END
 
 
 def _answer(answer: Sequence[Segment], images: _Images) -> tuple[list[_Part], list[Segment]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie import data, metrics
+from mmie_tasks.benchmarks.mmie import data, metrics, prompts
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS, digit_offset, read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
@@ -124,6 +124,16 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
     """The images of the question, opened, in order."""
     return [_open(doc, part) for part in _question(doc) if isinstance(part, Path)]
+
+
+def picture_limit(doc: Doc) -> int:
+    """How many pictures of an answer the judge can see; 0 for multi-step reasoning, whose answers are texts.
+
+    The answer ends with the third image of question and answer together (rules D9 and D5 in `prompts`).
+    """
+    sample = Sample.from_doc(doc)
+    in_question = sum(isinstance(part, Path) for part in requests.question_parts(sample))
+    return 0 if sample.category == "MSR" else max(0, prompts.IMAGES_AT_END - in_question)
 
 
 def doc_to_target(doc: Doc) -> str:

@@ -1,0 +1,1 @@
+"""Text-to-image models: servers and pipelines that draw the pictures of an answer."""
