@@ -14,7 +14,7 @@ answer goes to the judge without it, and the reason is counted under `DrawingErr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -114,7 +114,7 @@ class Drawer(Protocol):
         """
         ...
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Picture | DrawingError]]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Generator[tuple[int, Picture | DrawingError], None, None]:
         """Yield one outcome per request, in any order, with the request's index.
 
         An outcome is yielded as soon as it is there. Closing the iterator early stops the drawing.
