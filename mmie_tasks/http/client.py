@@ -13,22 +13,27 @@ import re
 import string
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
 import openai
+from loguru import logger
 
-from mmie_tasks.http.rate_limit import quota_reset_s, retry_after_s
-from mmie_tasks.http.retries import Failure, FailureKind
+from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.http.access import Access, public_address
+from mmie_tasks.http.rate_limit import Health, Limiter, Pace, quota_reset_s, retry_after_s
+from mmie_tasks.http.retries import Endpoint, Failure, FailureKind, ReplyT, RequestT, Success
 
 if TYPE_CHECKING:  # the HTTP library of older SDKs is `httpx`
     from httpx2 import Request, Response
 
 MAX_BODY_BYTES = 4 * 2**20
-"""Of a response, after decompression: more is not read. A long reply has some 100 KiB."""
+"""Default limit of a response, after decompression. A long reply has some 100 KiB."""
 
 _CONNECT_S = 10.0
 _NO_KEY = "EMPTY"  # the SDK needs a text; servers without keys do not read it
@@ -65,30 +70,76 @@ class UnusableBody(Exception):
 ATTEMPT_ERRORS = (openai.OpenAIError, asyncio.TimeoutError, UnusableBody, OSError)
 
 
-class Access(Protocol):
-    """How a client reaches its server.
+Attempt: TypeAlias = Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
 
-    Attributes:
-        api_type: ``azure`` for Azure's addresses and header, else ``openai``.
-        api_version: Azure's API version.
-        api_key: None for a server without keys.
-        timeout_s: Seconds that one attempt may take.
+
+def async_client(access: Access, url: str, max_body_bytes: int = MAX_BODY_BYTES) -> openai.AsyncOpenAI:
+    """An asynchronous client of one server. Open and close it in the loop that uses it.
+
+    Args:
+        access: How the server is reached.
+        url: Its address.
+        max_body_bytes: Of a response, after decompression: more is not read.
+    """
+    kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
+    return kind(**_options(access, url), http_client=_BoundedClient(urlsplit(url).query, max_body_bytes))
+
+
+@asynccontextmanager
+async def open_endpoints(
+    access: Access,
+    attempt_with: Callable[[openai.AsyncOpenAI, str], Attempt[RequestT, ReplyT]],
+    *,
+    pace: Pace,
+    max_concurrency: int,
+    max_body_bytes: int = MAX_BODY_BYTES,
+) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
+    """Open a client for each server, for `send_all`.
+
+    Args:
+        access: The servers.
+        attempt_with: Returns the function that sends a request once, by the client and the address for messages.
+        pace: Waiting times between attempts.
+        max_concurrency: Most requests in flight to each server.
+        max_body_bytes: As for `async_client`.
+    """
+    endpoints = []
+    async with AsyncExitStack() as stack:
+        for url in access.base_urls:
+            client = await stack.enter_async_context(async_client(access, url, max_body_bytes))
+            address = public_address(url)
+            endpoints.append(
+                Endpoint(
+                    address=address,
+                    limiter=Limiter(ceiling=max_concurrency, no_growth_s=pace.no_growth_s, clock=time.monotonic),
+                    health=Health(pace=pace, clock=time.monotonic),
+                    send=attempt_with(client, address),
+                )
+            )
+        yield endpoints
+
+
+def check_servers(access: Access, problem_of: Callable[[str], Coroutine[Any, Any, MmieTasksError | None]]) -> None:
+    """Check all servers at once. One that works is enough; the log warns about the others.
+
+    Args:
+        access: The servers.
+        problem_of: Why the server at an address cannot be used; None if it can.
+
+    Raises:
+        MmieTasksError: The problem of the first server, if none can be used.
     """
 
-    @property
-    def api_type(self) -> str: ...  # noqa: D102
-    @property
-    def api_version(self) -> str: ...  # noqa: D102
-    @property
-    def api_key(self) -> str | None: ...  # noqa: D102
-    @property
-    def timeout_s(self) -> float: ...  # noqa: D102
+    async def results() -> list[MmieTasksError | None]:
+        return await asyncio.gather(*(problem_of(url) for url in access.base_urls))
 
-
-def async_client(access: Access, url: str) -> openai.AsyncOpenAI:
-    """An asynchronous client of one server. Open and close it in the loop that uses it."""
-    kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
-    return kind(**_options(access, url), http_client=_BoundedClient(urlsplit(url).query))
+    with ThreadPoolExecutor(max_workers=1) as pool:  # in a notebook, a loop is running in this thread
+        outcomes = pool.submit(lambda: asyncio.run(results())).result()
+    problems = [problem for problem in outcomes if problem is not None]
+    if len(problems) == len(outcomes):
+        raise problems[0]
+    for problem in problems:
+        logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
 
 
 def blocking_client(access: Access, url: str) -> openai.OpenAI:
@@ -119,15 +170,17 @@ def _options(access: Access, url: str) -> dict[str, Any]:
 
 
 class _BoundedClient(openai.DefaultAsyncHttpxClient):
-    """The SDK's HTTP client, which also adds a query and reads no body beyond `MAX_BODY_BYTES`.
+    """The SDK's HTTP client, which also adds a query and reads no body beyond a limit.
 
     Args:
         url_query: Of the server's address.
+        max_body_bytes: The limit.
     """
 
-    def __init__(self, url_query: str) -> None:
+    def __init__(self, url_query: str, max_body_bytes: int) -> None:
         super().__init__(follow_redirects=not url_query)
         self._url_query = url_query
+        self._max_body_bytes = max_body_bytes
 
     async def send(self, request: Request, **options: Any) -> Response:  # noqa: ANN401
         """Send a request, and read the response.
@@ -139,7 +192,7 @@ class _BoundedClient(openai.DefaultAsyncHttpxClient):
         _add_query(self._url_query, request)
         response = await super().send(request, **{**options, "stream": True})
         try:
-            body = await _read_body(response)
+            body = await _read_body(response, self._max_body_bytes)
         except UnusableBody:
             if not response.is_error:
                 raise
@@ -167,7 +220,7 @@ def _add_query(url_query: str, request: Request) -> None:
         request.extensions["target"] = target + separator + quote(url_query, safe=string.punctuation).encode("ascii")
 
 
-async def _read_body(response: Response) -> bytes:
+async def _read_body(response: Response, max_bytes: int) -> bytes:
     """The decompressed body of a response; no more of it is in memory than is allowed."""
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding not in ("identity", "gzip", "deflate"):
@@ -177,11 +230,11 @@ async def _read_body(response: Response) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_raw():
         try:
-            body += inflater.decompress(chunk, MAX_BODY_BYTES + 1 - len(body)) if inflater else chunk
+            body += inflater.decompress(chunk, max_bytes + 1 - len(body)) if inflater else chunk
         except zlib.error as error:
             raise UnusableBody("the server sent a body that cannot be decompressed") from error
-        if len(body) > MAX_BODY_BYTES:
-            raise UnusableBody(f"the server sent more than {MAX_BODY_BYTES // 2**20} MiB")
+        if len(body) > max_bytes:
+            raise UnusableBody(f"the server sent more than {max_bytes // 2**20} MiB")
     if inflater and not inflater.eof:
         raise UnusableBody("the server sent a compressed body that is cut off")
     return bytes(body)
@@ -286,6 +339,12 @@ def json_object(json_value: object) -> Mapping[str, object]:
 def json_list(json_value: object) -> list[object]:
     """A JSON array; an empty one for any other JSON."""
     return json_value if isinstance(json_value, list) else []
+
+
+def model_names(json_value: object) -> list[str]:
+    """The names in a server's list of models; none if it is another JSON."""
+    names = (json_object(entry).get("id") for entry in json_list(json_object(json_value).get("data")))
+    return [name for name in names if isinstance(name, str)]
 
 
 def json_count(json_value: object) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from loguru import logger
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import ServerError, UnusableBody, read_server_error
 from mmie_tasks.judges.base import (
     JudgeError,
@@ -42,7 +43,7 @@ from mmie_tasks.judges.openai.batch_store import (
 )
 from mmie_tasks.judges.openai.check import check
 from mmie_tasks.judges.openai.models import Adaptations, Dialect, dialect_of
-from mmie_tasks.judges.openai.settings import Settings, public_address
+from mmie_tasks.judges.openai.settings import Settings
 from mmie_tasks.judges.openai.wire import NoText, chat_body, next_dialect, read_completion, top_logprobs_of
 
 DISCOUNT = 0.5
@@ -66,14 +67,14 @@ class BatchJudge:
     """
 
     def __init__(self, settings: Settings, *, limits: Limits | None = None, pace: BatchPace | None = None) -> None:
-        if settings.api_type == "azure":
+        if settings.access.api_type == "azure":
             raise SettingWrong(
                 "`batch=true` is not supported at Azure, where batches are another service.",
                 hint="leave `batch=true` out",
             )
-        if len(settings.base_urls) > 1:
+        if len(settings.access.base_urls) > 1:
             raise SettingWrong(
-                f"`batch=true` was given with {len(settings.base_urls)} base URLs.",
+                f"`batch=true` was given with {len(settings.access.base_urls)} base URLs.",
                 hint="give one: a batch runs on one server",
             )
         if settings.max_cost_usd is not None:
@@ -189,7 +190,7 @@ class BatchRun:
         self._provider = provider
         self._store = SubmissionStore(
             settings.cache_dir / "judge" / "batches",
-            server=public_address(settings.base_urls[0]),
+            server=public_address(settings.access.base_urls[0]),
             signature=settings.signature,
         )
         self._price = settings.price.times(DISCOUNT) if settings.price else None
@@ -388,7 +389,7 @@ class BatchRun:
                 return JudgeUnavailable(f"{unusable}; {_AGAIN}")
             except NoText as refused:
                 return JudgeRefused(str(refused))
-        error = read_server_error(line.status or 0, line.body, self._settings.secrets)
+        error = read_server_error(line.status or 0, line.body, self._settings.access.secrets)
         dialect = next_dialect(entry.dialect, error)
         if dialect is not None and (dialect == self._dialect or dialect not in self._tried_dialects):
             self._dialect = dialect

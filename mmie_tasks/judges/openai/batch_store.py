@@ -21,6 +21,7 @@ from loguru import logger
 from pydantic import TypeAdapter
 
 from mmie_tasks.core.files import atomic_write, file_lock
+from mmie_tasks.http.access import public_address
 from mmie_tasks.http.client import (
     ATTEMPT_ERRORS,
     ServerError,
@@ -35,7 +36,7 @@ from mmie_tasks.http.client import (
 )
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.judges.base import JudgeRequest, JudgeUnavailable, RequestBroken
-from mmie_tasks.judges.openai.settings import Settings, public_address
+from mmie_tasks.judges.openai.settings import Settings
 
 RETENTION_S = 30 * 24 * 3600.0
 """After this time a provider has deleted the files of a batch, and its record is useless."""
@@ -385,10 +386,10 @@ class Provider:
     """
 
     def __init__(self, settings: Settings, pace: BatchPace) -> None:
-        self.address = public_address(settings.base_urls[0])
+        self.address = public_address(settings.access.base_urls[0])
         self._settings = settings
         self._pace = pace
-        self._client = blocking_client(settings, settings.base_urls[0])
+        self._client = blocking_client(settings.access, settings.access.base_urls[0])
 
     def close(self) -> None:
         """Close the connections."""
@@ -445,7 +446,7 @@ class Provider:
                 if rejected.error.status in (404, 405, 501):
                     return None
                 raise
-            batches = [read_batch(entry, self._settings.secrets) for entry in json_list(page.get("data"))]
+            batches = [read_batch(entry, self._settings.access.secrets) for entry in json_list(page.get("data"))]
             for batch in batches:
                 if batch.metadata.get(NONCE) == submission.nonce:
                     return batch
@@ -455,7 +456,7 @@ class Provider:
         return None
 
     def _read(self, content: bytes) -> Batch:
-        return read_batch(parse_json(content), self._settings.secrets)
+        return read_batch(parse_json(content), self._settings.access.secrets)
 
     def _retry(
         self, call: Callable[[], _T], patience_s: float, find_result: Callable[[], _T | None] = lambda: None
@@ -474,7 +475,7 @@ class Provider:
             try:
                 return call()
             except ATTEMPT_ERRORS as error:
-                failure = failure_of(error, self._settings.secrets)
+                failure = failure_of(error, self._settings.access.secrets)
             if failure.error is not None and (
                 attempts >= _DENIED_ATTEMPTS
                 if failure.error.status in _DENIED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from difflib import get_close_matches
@@ -11,12 +10,13 @@ from difflib import get_close_matches
 import openai
 from loguru import logger
 
-from mmie_tasks.http.client import ATTEMPT_ERRORS, ServerError, async_client, json_list, json_object, parse_json
+from mmie_tasks.http.access import public_address
+from mmie_tasks.http.client import ATTEMPT_ERRORS, ServerError, async_client, check_servers, model_names, parse_json
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
 from mmie_tasks.judges.openai.models import Adaptations, retirement_notice
-from mmie_tasks.judges.openai.settings import Settings, public_address
+from mmie_tasks.judges.openai.settings import Settings
 from mmie_tasks.judges.openai.wire import ChatServer
 
 _TIMEOUT_S = 30.0
@@ -46,25 +46,16 @@ def check(
     notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
     if notice is not None:
         logger.warning(f"The judge {notice}. hint: choose another one with `model=`")
-
-    async def results() -> list[JudgeMisconfigured | None]:
-        shared = (pace or Pace(), adaptations or Adaptations())
-        return await asyncio.gather(*(_problem(settings, url, *shared) for url in settings.base_urls))
-
-    with ThreadPoolExecutor(max_workers=1) as pool:  # in a notebook, a loop is running in this thread
-        outcomes = pool.submit(lambda: asyncio.run(results())).result()
-    problems = [problem for problem in outcomes if problem is not None]
-    if len(problems) == len(outcomes):
-        raise problems[0]
-    for problem in problems:
-        logger.warning(f"{problem.message} The other servers are used. hint: {problem.hint}")
+    shared = (pace or Pace(), adaptations or Adaptations())
+    check_servers(settings.access, lambda url: _problem(settings, url, *shared))
 
 
 async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adaptations) -> JudgeMisconfigured | None:
     """Why a server cannot be used; None if it can."""
     address = public_address(url)
-    settings = replace(settings, max_tokens=None, timeout_s=min(_TIMEOUT_S, settings.timeout_s))
-    async with async_client(settings, url) as client:
+    access = replace(settings.access, timeout_s=min(_TIMEOUT_S, settings.access.timeout_s))
+    settings = replace(settings, max_tokens=None, access=access)
+    async with async_client(access, url) as client:
         server = ChatServer(settings, client, address, adaptations)
         for wait_s in (*pace.check_s, None):
             match await server.attempt(_PING):
@@ -104,7 +95,7 @@ def _hint(error: ServerError, settings: Settings) -> str:
     if error.is_quota or error.status == 402:
         return "the account has no credit left: top it up, or use another account's key"
     if error.status in (401, 403):
-        names = ", ".join(f"`{name}`" for name in settings.key_variables)
+        names = ", ".join(f"`{name}`" for name in settings.access.key_variables)
         return f"correct the key; the first of these that is set is used: {names}"
     if error.status in (404, 405):
         return "correct `base_url=`; most end in `/v1`"
@@ -117,8 +108,6 @@ async def _models(client: openai.AsyncOpenAI) -> list[str]:
     """The models that a server lists; none if it has no list that this key may read."""
     try:
         response = await asyncio.wait_for(client.models.with_raw_response.list(), _LIST_TIMEOUT_S)
-        page = parse_json(response.content)
+        return model_names(parse_json(response.content))
     except ATTEMPT_ERRORS:
         return []
-    names = (json_object(entry).get("id") for entry in json_list(json_object(page).get("data")))
-    return [name for name in names if isinstance(name, str)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from time import monotonic
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
-from mmie_tasks.http.rate_limit import Health, Limiter, Pace
+from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Endpoint, ReplyStore, SendPolicy, Undelivered, send_all
 from mmie_tasks.http.traffic import Budget, Traffic
 from mmie_tasks.judges.base import (
@@ -22,7 +21,7 @@ from mmie_tasks.judges.base import (
     RequestCounts,
 )
 from mmie_tasks.judges.openai.models import Adaptations
-from mmie_tasks.judges.openai.settings import Settings, public_address
+from mmie_tasks.judges.openai.settings import Settings
 
 _ERRORS: Mapping[str, type[JudgeError]] = {
     "unavailable": JudgeUnavailable,
@@ -95,11 +94,11 @@ class OpenAIJudge:
         from mmie_tasks.http.client import redact
 
         policy = SendPolicy(
-            service=f"The judge `{self.settings.model}`",
+            service=self.settings.access.service,
             budget=self._budget,
             pace=self._pace,
             patience_s=self.settings.patience_s,
-            redact=lambda text: redact(text, self.settings.secrets),
+            redact=lambda text: redact(text, self.settings.access.secrets),
             traffic=self._traffic,
         )
         errors: dict[Undelivered, JudgeError] = {}
@@ -109,27 +108,17 @@ class OpenAIJudge:
             else:
                 yield index, result
 
-    @asynccontextmanager
-    async def _connect(self) -> AsyncIterator[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
-        from mmie_tasks.http.client import async_client
+    def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[JudgeRequest, JudgeReply | JudgeError]]]:
+        from mmie_tasks.http.client import open_endpoints
         from mmie_tasks.judges.openai.wire import ChatServer
 
-        settings, pace = self.settings, self._pace
-        endpoints = []
-        async with AsyncExitStack() as stack:
-            for url in settings.base_urls:
-                client = await stack.enter_async_context(async_client(settings, url))
-                limiter = Limiter(ceiling=settings.max_concurrency, no_growth_s=pace.no_growth_s, clock=monotonic)
-                address = public_address(url)
-                endpoints.append(
-                    Endpoint(
-                        address=address,
-                        limiter=limiter,
-                        health=Health(pace=pace, clock=monotonic),
-                        send=ChatServer(settings, client, address, self._adaptations).attempt,
-                    )
-                )
-            yield endpoints
+        settings = self.settings
+        return open_endpoints(
+            settings.access,
+            lambda client, address: ChatServer(settings, client, address, self._adaptations).attempt,
+            pace=self._pace,
+            max_concurrency=settings.max_concurrency,
+        )
 
 
 def judge_error_of(undelivered: Undelivered, settings: Settings) -> JudgeError:

@@ -6,21 +6,19 @@ Variables for judges alone take precedence over those that also configure the te
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
+from typing import Annotated
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.http.access import Access, ApiType, cost_share_usd, first_of, read_base_urls, read_key
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import Judge, JudgeMisconfigured
 from mmie_tasks.judges.openai.models import Price, dialect_of, price_of
-
-ApiType: TypeAlias = Literal["openai", "azure"]
 
 _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
     "openai": ("JUDGE_API_KEY", "OPENAI_API_KEY"),
@@ -32,9 +30,6 @@ _URL_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
 }
 _AZURE_VERSION_VARIABLES = ("API_VERSION", "AZURE_API_VERSION", "OPENAI_API_VERSION")
 _AZURE_VERSION = "2024-10-21"
-_DEFAULT_URL = "https://api.openai.com/v1"
-_PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
-_SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
 
 
 def open_judge(
@@ -64,7 +59,7 @@ def open_judge(
     Args:
         environment: Holds the API key, and settings that no option gives.
         model: The judge's model, ``gpt-4o-2024-11-20``; at Azure, the deployment.
-        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;``.
+        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by ``;`` or blanks.
         api_type: ``openai`` or ``azure``.
         api_version: Azure's API version.
         api_key_env: Name of the environment variable that holds the key.
@@ -82,37 +77,38 @@ def open_judge(
     Raises:
         SettingWrong: An option or variable has an invalid value, or one is missing.
     """
-    model = model or _first_of(environment, registry.model_variables("openai"))
+    model = model or first_of(environment, registry.model_variables("openai"))
     if model is None:
         raise SettingWrong("The judge `openai` does not know which model to use.", hint="`model=`")
     # Other values of the variable (`async_openai`, `bedrock`) are for other tasks.
     service: ApiType = "azure" if (api_type or environment.get("API_TYPE")) == "azure" else "openai"
     key_variables = _KEY_VARIABLES[service] if api_key_env is None else (api_key_env,)
-    version = api_version or _first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
+    version = api_version or first_of(environment, _AZURE_VERSION_VARIABLES) or _AZURE_VERSION
     token_price = _price(price, model)
     if max_cost is not None and token_price is None:
         raise SettingWrong(
             f"The judge option `max_cost` is set, and the price of `{model}` is not known.",
             hint="add `price=IN/OUT` in US dollars per million tokens, as in `price=2.5/10`",
         )
-    # Every process of a run sends its own requests.
-    world_size = environment.get("WORLD_SIZE", "")
-    processes = max(1, int(world_size) if world_size.isdecimal() else 1)
-    settings = Settings(
-        model=model,
-        base_urls=_base_urls(base_url, service, environment),
+    access = Access(
+        service=f"The judge `{model}`",
+        base_urls=read_base_urls("judge", base_url or first_of(environment, _URL_VARIABLES[service]), service),
         api_type=service,
         api_version=version,
-        api_key=_api_key(api_key_env, key_variables, environment),
+        api_key=read_key("judge", api_key_env, key_variables, environment),
         key_variables=key_variables,
         timeout_s=timeout,
+    )
+    settings = Settings(
+        model=model,
+        access=access,
         max_concurrency=max_concurrency,
         temperature=temperature,
         max_tokens=max_tokens,
         detail=detail,
         logprobs=logprobs,
         price=token_price,
-        max_cost_usd=None if max_cost is None else max_cost / processes,
+        max_cost_usd=cost_share_usd(max_cost, environment),
         patience_s=patience,
         cache_dir=cache_dir(environment),
     )
@@ -130,9 +126,7 @@ class Settings:
     """The options of `open_judge`, completed from the environment.
 
     Attributes:
-        base_urls: Servers that all serve this model; without ``/chat/completions``. A query is sent with every request.
-        api_key: None if no variable holds one.
-        key_variables: The environment variables that may hold the key, in order of precedence.
+        access: Its servers.
         temperature: None for the server's default.
         price: US dollars per million tokens; None if unknown.
         max_cost_usd: US dollars that this process may spend.
@@ -140,12 +134,7 @@ class Settings:
     """
 
     model: str
-    base_urls: tuple[str, ...] = field(repr=False)  # an address may hold a password
-    api_type: ApiType
-    api_version: str
-    api_key: str | None = field(repr=False)
-    key_variables: tuple[str, ...]
-    timeout_s: float
+    access: Access
     max_concurrency: int
     temperature: float | None
     max_tokens: int | None
@@ -172,96 +161,13 @@ class Settings:
             parts.append(f"detail:{self.detail}")
         if dialect.headroom:
             parts.append(f"reasoning:+{dialect.headroom}")
-        hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
-        if foreign_hosts := sorted(host for host in hosts if not f".{host}".endswith(_PROVIDER_DOMAINS)):
+        if foreign_hosts := self.access.foreign_hosts:
             parts.append(f"host:{'+'.join(foreign_hosts)}")
         return "|".join(parts)
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What no message may contain: the key, and passwords and queries of addresses."""
-        parts = [urlsplit(url) for url in self.base_urls]
-        pairs = (pair for part in parts for pair in parse_qsl(part.query))
-        values = (value for _, value in pairs if len(value) >= _SECRET_CHARACTERS)
-        texts = (self.api_key, *(part.password for part in parts), *(p.query for p in parts))
-        return tuple(secret for secret in (*texts, *values) if secret)
-
-    @property
-    def needs_key(self) -> bool:
-        """Whether a server is certain to require a key."""
-        hosts = [urlsplit(url).hostname or "" for url in self.base_urls]
-        return self.api_type == "azure" or any(host.endswith("openai.com") for host in hosts)
-
     def missing_key(self) -> JudgeMisconfigured | None:
         """The error if a key is required and no variable holds one."""
-        if self.api_key is not None or not self.needs_key:
-            return None
-        names = ", ".join(f"`{name}`" for name in self.key_variables)
-        return JudgeMisconfigured(
-            f"The judge `{self.model}` at {public_address(self.base_urls[0])} needs a key, and none is set in {names}.",
-            hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
-        )
-
-
-def public_address(url: str) -> str:
-    """An address for messages: without user, password and query.
-
-    >>> public_address("https://me:word@host:8000/v1?key=1")
-    'https://host:8000/v1'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _api_key(option: str | None, variables: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The first key in the variables; one that the option names must be set."""
-    api_key = _first_of(environment, variables)
-    if option is not None and api_key is None:
-        # The option may be the key itself: only what looks like a variable's name is repeated.
-        named = f"`{option}`" if re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option) else "a variable"
-        raise SettingWrong(
-            f"The judge option `api_key_env` names {named} that is not set or empty.",
-            hint="give the name of the environment variable that holds the key, and export it",
-        )
-    if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
-        names = ", ".join(f"`{name}`" for name in variables)
-        raise SettingWrong(
-            "The judge's key has characters that cannot be sent, such as typographic quotes.",
-            hint=f"copy it again into the variable: {names}",
-        )
-    return api_key
-
-
-def _base_urls(option: str | None, api_type: ApiType, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The addresses of the servers, without duplicates."""
-    text = option or _first_of(environment, _URL_VARIABLES[api_type])
-    if text is None and api_type == "azure":
-        raise SettingWrong(
-            "The judge is at Azure, but its address is not set.",
-            hint="`base_url=https://NAME.openai.azure.com`, or set `AZURE_OPENAI_ENDPOINT`",
-        )
-    urls = [url for url in (text or _DEFAULT_URL).split(";") if url.strip()] or [""]
-    return tuple(dict.fromkeys(_base_url(url, api_type) for url in urls))
-
-
-def _base_url(text: str, api_type: ApiType) -> str:
-    url = text.strip()
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - raises if it is not a number
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_address = False
-    if not is_address:
-        address = url.rpartition("@")[2].partition("?")[0]
-        raise SettingWrong(
-            f"The judge's base URL `{address}` is no address of a server.",
-            hint="write it as `http://HOST:PORT/v1`; several are separated by `;`",
-        )
-    path, query = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/"), parts.query
-    if api_type == "azure" and "/openai" in path:  # a deployment's, with the API version as query
-        path, query = path.partition("/openai")[0], ""
-    return parts._replace(path=path, query=query, fragment="").geturl()
+        return self.access.missing_key(JudgeMisconfigured)
 
 
 def _price(option: str | None, model: str) -> Price | None:
@@ -274,8 +180,3 @@ def _price(option: str | None, model: str) -> Price | None:
             f"The judge option `price` is `{option}`.", hint="US dollars per million tokens, in and out: `price=2.5/10`"
         )
     return Price(input_usd=float(numbers[1]), output_usd=float(numbers[2]))
-
-
-def _first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
-    """The first of the variables that is set and not empty."""
-    return next((text for name in names if (text := environment.get(name, "").strip())), None)

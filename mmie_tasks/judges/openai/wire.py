@@ -140,7 +140,7 @@ class ChatServer:
         except RequestBroken as error:
             return Failure(kind="invalid", reason=str(error))
         except ATTEMPT_ERRORS as error:
-            return failure_of(error, self._settings.secrets)
+            return failure_of(error, self._settings.access.secrets)
 
     async def _complete(self, request: JudgeRequest, dialect: Dialect) -> Success[JudgeReply | JudgeError] | Failure:
         settings = self._settings
@@ -153,7 +153,7 @@ class ChatServer:
             self._client.chat.completions.with_raw_response.create(
                 **chat_body(request, settings, dialect)  # type: ignore[call-overload]
             ),
-            settings.timeout_s,
+            settings.access.timeout_s,
         )
         pause_s = quota_reset_s(response.headers)
         reply: JudgeReply | JudgeError

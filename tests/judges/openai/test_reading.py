@@ -11,9 +11,9 @@ from mmie_tasks.judges.openai import open_judge
 
 def test_with_only_a_key_the_providers_own_server_is_used():
     settings = settings_of({"OPENAI_API_KEY": "sk-1"})
-    assert settings.base_urls == ("https://api.openai.com/v1",)
+    assert settings.access.base_urls == ("https://api.openai.com/v1",)
     assert settings.signature == "judge:openai|model:m|t:0"
-    assert settings.needs_key
+    assert settings.access.needs_key
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_with_only_a_key_the_providers_own_server_is_used():
 def test_the_judges_own_variables_come_before_the_shared_ones(field, names):
     environment = {name: f"http://h/{index}" for index, name in enumerate(names)}
     for index, name in enumerate(names):
-        setting = getattr(settings_of(environment), field)
+        setting = getattr(settings_of(environment) if field == "model" else settings_of(environment).access, field)
         assert setting == (f"http://h/{index}" if field != "base_urls" else (f"http://h/{index}",))
         environment[name] = " "
 
@@ -42,13 +42,13 @@ def test_azure_has_variables_of_its_own():
         "OPENAI_API_VERSION": "2025-01-01",
     }
     settings = settings_of(environment)
-    assert (settings.api_key, settings.api_version) == ("k", "2025-01-01")
-    assert settings.base_urls == ("https://x.openai.azure.com",)
-    assert settings_of(environment, api_type="openai").api_key == "sk-not-this"
+    assert (settings.access.api_key, settings.access.api_version) == ("k", "2025-01-01")
+    assert settings.access.base_urls == ("https://x.openai.azure.com",)
+    assert settings_of(environment, api_type="openai").access.api_key == "sk-not-this"
 
 
 def test_api_types_of_other_tasks_are_ignored():
-    assert settings_of({"API_TYPE": "async_openai"}).api_type == "openai"
+    assert settings_of({"API_TYPE": "async_openai"}).access.api_type == "openai"
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,12 @@ def test_api_types_of_other_tasks_are_ignored():
     ],
 )
 def test_an_address_may_be_written_in_several_ways(text, urls):
-    assert settings_of(base_url=text).base_urls == urls
+    assert settings_of(base_url=text).access.base_urls == urls
 
 
 def test_an_option_wins_over_the_environment():
     settings = settings_of({"MODEL_VERSION": "a", "K": "k", "OPENAI_API_KEY": "o"}, model="b", api_key_env="K")
-    assert (settings.model, settings.api_key) == ("b", "k")
+    assert (settings.model, settings.access.api_key) == ("b", "k")
 
 
 @pytest.mark.parametrize(

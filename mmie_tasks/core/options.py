@@ -1,0 +1,173 @@
+"""Components that are chosen by name, with options as text: judges and drawers.
+
+A component's factory is a callable with keyword parameters. The parameters are its options, and their annotations the
+types. A parameter ``environment`` is not an option: it receives the environment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from mmie_tasks.core.errors import SettingWrong
+
+ENVIRONMENT = "environment"
+
+_SECRETS = ("api_key", "key", "token", "password", "secret")
+_OPTION_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+ComponentT = TypeVar("ComponentT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A component by name, with its options as the user typed them.
+
+    Attributes:
+        name: Of the component; may be unknown.
+        options: Name to value, as text.
+        source: Where the choice was made, for messages.
+    """
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+
+def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Choice:
+    """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.
+
+    Args:
+        text: As the user typed it.
+        source: Where it comes from, for messages.
+        kind: ``judge`` or ``drawer``, for messages.
+        first: The option that a first part without ``=`` is the value of.
+
+    Raises:
+        SettingWrong: The text has another form; the message does not repeat it: it may hold an API key.
+
+    >>> parse_choice("openai:gpt-4o,timeout=60", "here", "judge").options
+    {'model': 'gpt-4o', 'timeout': '60'}
+    """
+    name, _, rest = text.strip().partition(":")
+    pairs = [pair.strip() for pair in rest.split(",") if pair.strip()]
+    if pairs and "=" not in pairs[0]:
+        pairs[0] = f"{first}={pairs[0]}"
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (name and key and equals) or key in options:
+            raise SettingWrong(
+                f"{source} names a {kind} in an invalid form, at option {len(options) + 1}.",
+                hint="`NAME`, `NAME:MODEL` or `NAME:k=v,k=v`, each option once",
+            )
+        options[key] = value
+    return Choice(name=name, options=options, source=source)
+
+
+def import_factory(path: str) -> Callable[..., Any]:
+    """Import a factory of this package, given as ``module:function``."""
+    module, _, function = path.partition(":")
+    factory: Callable[..., Any] = getattr(import_module(module), function)
+    return factory
+
+
+def create(
+    kind: str,
+    choice: Choice,
+    factory: Callable[..., ComponentT],
+    environment: Mapping[str, str],
+    ignored: tuple[str, ...] = (),
+) -> ComponentT:
+    """Call the factory of a chosen component with its options.
+
+    Raises:
+        SettingWrong: An option is missing, or as `parse_options`.
+    """
+    arguments = parse_options(kind, choice, factory, ignored)
+    parameters = inspect.signature(factory).parameters
+    if ENVIRONMENT in parameters:
+        arguments[ENVIRONMENT] = environment
+    missing = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.kind in _OPTION_KINDS and parameter.default is inspect.Parameter.empty and key not in arguments
+    ]
+    if missing:
+        needed = ",".join(f"{key}=..." for key in missing)
+        raise SettingWrong(f"The {kind} `{choice.name}` needs `{needed}`.", hint=f"`{choice.name}:{needed}`")
+    return factory(**arguments)
+
+
+def parse_options(
+    kind: str, choice: Choice, factory: Callable[..., object], ignored: tuple[str, ...] = ()
+) -> dict[str, object]:
+    """The options of a chosen component in their declared types.
+
+    Args:
+        kind: ``judge`` or ``drawer``, for messages.
+        choice: The component and its options.
+        factory: Declares the options.
+        ignored: Further valid options, which are left out.
+
+    Raises:
+        SettingWrong: No such option, a value of another type or range, or an API key, which would
+            be written into logs and results; the message does not repeat the key.
+    """
+    if secret := next((key for key in _SECRETS if key in choice.options), None):
+        raise SettingWrong(
+            f"A {kind} takes no `{secret}=`: its options are written into logs and results.",
+            hint="`export OPENAI_API_KEY=...`, or name your variable with `api_key_env=NAME`",
+        )
+    types = option_types(factory)
+    valid = (*types, *ignored)
+    if unknown := [key for key in choice.options if key not in valid]:
+        raise SettingWrong(
+            f"The {kind} `{choice.name}` has no option `{unknown[0]}`.",
+            hint=f"its options: {listed(valid, unknown[0])}",
+        )
+    subject = f"The {kind} `{choice.name}`"
+    return {key: _parsed(subject, key, text, types[key]) for key, text in choice.options.items() if key in types}
+
+
+def option_types(factory: Callable[..., object]) -> dict[str, object]:
+    """The options that a factory declares, and their types; text where none is declared."""
+    function = factory.__init__ if inspect.isclass(factory) else factory
+    annotations = dict(getattr(function, "__annotations__", {}))
+    for key in ("return", ENVIRONMENT):  # may be importable by type checkers only
+        annotations.pop(key, None)
+    namespace = getattr(inspect.unwrap(function), "__globals__", {})
+    hints = typing.get_type_hints(SimpleNamespace(__annotations__=annotations), namespace, include_extras=True)
+    return {
+        key: hints.get(key, str)
+        for key, parameter in inspect.signature(factory).parameters.items()
+        if key != ENVIRONMENT and parameter.kind in _OPTION_KINDS
+    }
+
+
+def _parsed(subject: str, key: str, text: str, hint: Any) -> object:  # noqa: ANN401 - a type
+    if text.lower() == "none" and type(None) in typing.get_args(hint):
+        return None
+    try:
+        return TypeAdapter(hint).validate_python(text)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
+        raise SettingWrong(
+            f"{subject} cannot use the option `{key}={text}`. {problem}.",
+            hint=f"`{key}=` with such a value, or leave it out",
+        ) from None
+
+
+def listed(valid_names: Iterable[str], name: str) -> str:
+    """The valid names, those most similar to a misspelt one first."""
+    ordered = sorted(valid_names)
+    similar = difflib.get_close_matches(name, ordered)
+    return ", ".join(f"`{n}`" for n in (*similar, *(n for n in ordered if n not in similar)))

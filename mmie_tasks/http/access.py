@@ -1,0 +1,173 @@
+"""How servers are reached: addresses and keys, from options and the environment, and what of them is secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+from mmie_tasks.core.errors import SettingWrong
+
+ApiType: TypeAlias = Literal["openai", "azure"]
+
+_DEFAULT_URL = "https://api.openai.com/v1"
+_PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
+_ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
+_SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
+
+ErrorT_co = TypeVar("ErrorT_co", covariant=True)
+
+
+class ErrorWithHint(Protocol[ErrorT_co]):
+    """A class of errors such as `MmieTasksError`."""
+
+    def __call__(self, message: str, *, hint: str) -> ErrorT_co: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Servers of one model, and how a client reaches them.
+
+    Attributes:
+        service: The subject of messages: ``The judge `gpt-4o```.
+        base_urls: Servers that all serve the model; without a route. A query is sent with every request.
+        api_type: ``azure`` for Azure's addresses and header, else ``openai``.
+        api_version: Azure's API version.
+        api_key: None if no variable holds one.
+        key_variables: The environment variables that may hold the key, in order of precedence.
+        timeout_s: Seconds that one attempt may take.
+    """
+
+    service: str
+    base_urls: tuple[str, ...] = field(repr=False)  # an address may hold a password
+    api_type: ApiType = "openai"
+    api_version: str = ""
+    api_key: str | None = field(repr=False)
+    key_variables: tuple[str, ...]
+    timeout_s: float
+
+    @property
+    def foreign_hosts(self) -> list[str]:
+        """Hosts that are not the provider's own, where any model may have a provider's model's name. Without ports."""
+        hosts = {urlsplit(url).hostname or "" for url in self.base_urls}
+        return sorted(host for host in hosts if not f".{host}".endswith(_PROVIDER_DOMAINS))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no message may contain: the key, and passwords and queries of addresses."""
+        parts = [urlsplit(url) for url in self.base_urls]
+        pairs = (pair for part in parts for pair in parse_qsl(part.query))
+        values = (value for _, value in pairs if len(value) >= _SECRET_CHARACTERS)
+        texts = (self.api_key, *(part.password for part in parts), *(p.query for p in parts))
+        return tuple(secret for secret in (*texts, *values) if secret)
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a server is certain to require a key."""
+        hosts = [urlsplit(url).hostname or "" for url in self.base_urls]
+        return self.api_type == "azure" or any(host.endswith("openai.com") for host in hosts)
+
+    def missing_key(self, error: ErrorWithHint[ErrorT_co]) -> ErrorT_co | None:
+        """An error of this class if a key is required and no variable holds one."""
+        if self.api_key is not None or not self.needs_key:
+            return None
+        names = ", ".join(f"`{name}`" for name in self.key_variables)
+        return error(
+            f"{self.service} at {public_address(self.base_urls[0])} needs a key, and none is set in {names}.",
+            hint=f"`export {self.key_variables[-1]}=...`, or set `base_url=` to your own server",
+        )
+
+
+def public_address(url: str) -> str:
+    """An address for messages: without user, password and query.
+
+    >>> public_address("https://me:word@host:8000/v1?key=1")
+    'https://host:8000/v1'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def read_key(kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """The first key in the variables; None if none is set.
+
+    Args:
+        kind: ``judge`` or ``drawer``, for messages.
+        option: The value of ``api_key_env``; the variable that it names must be set.
+        variables: Names, in order of precedence; only that of the option if there is one.
+        environment: Holds the variables.
+
+    Raises:
+        SettingWrong: The option's variable is not set, or the key cannot be sent. The key is not repeated.
+    """
+    api_key = first_of(environment, variables)
+    if option is not None and api_key is None:
+        # The option may be the key itself: only what looks like a variable's name is repeated.
+        named = f"`{option}`" if re.fullmatch(r"[A-Z][A-Z_]+[A-Z0-9_]*", option) else "a variable"
+        raise SettingWrong(
+            f"The {kind} option `api_key_env` names {named} that is not set or empty.",
+            hint="give the name of the environment variable that holds the key, and export it",
+        )
+    if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+        names = ", ".join(f"`{name}`" for name in variables)
+        raise SettingWrong(
+            f"The {kind}'s key has characters that cannot be sent, such as typographic quotes.",
+            hint=f"copy it again into the variable: {names}",
+        )
+    return api_key
+
+
+def read_base_urls(kind: str, text: str | None, api_type: ApiType = "openai") -> tuple[str, ...]:
+    """The addresses of servers, without duplicates; OpenAI's own if there is none.
+
+    Args:
+        kind: ``judge`` or ``drawer``, for messages.
+        text: Addresses separated by blanks or ``;``, with or without the route of a request.
+        api_type: Of the servers.
+
+    Raises:
+        SettingWrong: One is no address, or there is none and the servers are at Azure.
+
+    >>> read_base_urls("judge", "http://a/v1/ http://b/v1/chat/completions")
+    ('http://a/v1', 'http://b/v1')
+    """
+    if text is None and api_type == "azure":
+        raise SettingWrong(
+            f"The {kind} is at Azure, but its address is not set.",
+            hint="`base_url=https://NAME.openai.azure.com`, or set `AZURE_OPENAI_ENDPOINT`",
+        )
+    urls = (text or _DEFAULT_URL).replace(";", " ").split() or [""]
+    return tuple(dict.fromkeys(_base_url(kind, url, api_type) for url in urls))
+
+
+def _base_url(kind: str, url: str, api_type: ApiType) -> str:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - raises if it is not a number
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_address = False
+    if not is_address:
+        address = url.rpartition("@")[2].partition("?")[0]
+        raise SettingWrong(
+            f"The {kind}'s base URL `{address}` is no address of a server.",
+            hint="write it as `http://HOST:PORT/v1`; several are separated by blanks",
+        )
+    path, query = _ROUTES.sub("", parts.path), parts.query
+    if api_type == "azure" and "/openai" in path:  # a deployment's, with the API version as query
+        path, query = path.partition("/openai")[0], ""
+    return parts._replace(path=path, query=query, fragment="").geturl()
+
+
+def first_of(environment: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """The first of the variables that is set and not empty."""
+    return next((text for name in names if (text := environment.get(name, "").strip())), None)
+
+
+def cost_share_usd(max_cost_usd: float | None, environment: Mapping[str, str]) -> float | None:
+    """What one process may spend of the limit of a run, in US dollars: every process sends its own requests."""
+    world_size = environment.get("WORLD_SIZE", "")
+    processes = max(1, int(world_size) if world_size.isdecimal() else 1)
+    return None if max_cost_usd is None else max_cost_usd / processes
