@@ -127,6 +127,7 @@ class JudgeServer:
         models: Sequence[str] | Sent | None = ("judge-model",),
         check: Sent | None = PASSED,
         sends_headers: Mapping[str, str] | None = None,
+        route: str = "/chat/completions",
     ) -> None:
         self.port = port
         self.delay_s = delay_s
@@ -136,6 +137,7 @@ class JudgeServer:
         self.models = models
         self.check = check
         self.sends_headers = dict(sends_headers or {})
+        self.route = route
         self.ready: Callable[[], bool] = lambda: True  # nothing is answered while it is not
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
@@ -265,7 +267,7 @@ class JudgeServer:
             listed = [{"id": model, "object": "model"} for model in self.models]
             page = json.dumps({"object": "list", "data": listed}).encode()
             return Sent(content=page) if allowed else _wrong(given)
-        if method != "POST" or not route.endswith("/chat/completions"):
+        if method != "POST" or not route.endswith(self.route):
             return error(404, message=f"no route {method} {path}")
         if self.check is not None and CHECK in content:
             self.checks += 1
