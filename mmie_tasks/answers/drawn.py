@@ -14,6 +14,10 @@ from pathlib import Path
 
 from mmie_tasks.answers.segments import replace_surrogates
 
+_MAX_CHARACTERS = 500  # of a signature
+_NAME_CHARACTERS = 80  # of a reason and of what is unused
+_MAX_COUNT = 10**6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawingFacts:
@@ -50,11 +54,11 @@ class DrawnAnswer:
     """An answer of ``--model interleaved``.
 
     Attributes:
-        answer: The object with the parts under ``content``, or the writer's answer as it was.
+        answer: Texts and pictures in order, or the writer's answer as it was.
         facts: How it was put together.
     """
 
-    answer: object
+    answer: str | tuple[str | DrawnPicture, ...]
     facts: DrawingFacts
 
 
@@ -82,6 +86,8 @@ def write_undrawn_answer(answer: str, facts: DrawingFacts) -> str:
 def read_drawn_answer(text: str) -> DrawnAnswer | None:
     """Read an answer of ``--model interleaved``; None for any other text.
 
+    The pictures are counted again.
+
     >>> read_drawn_answer(write_undrawn_answer("42", DrawingFacts(signature="step-1"))).answer
     '42'
     >>> read_drawn_answer('{"answer": "42"}') is None
@@ -95,19 +101,32 @@ def read_drawn_answer(text: str) -> DrawnAnswer | None:
         return None
     match value:
         case {"content": list() as content, "drawing": {"signature": str(signature), **rest}} if len(value) == 2:
-            answer: object = {"content": content}
+            parts = tuple(map(_part, content))
+            answer: str | tuple[str | DrawnPicture, ...] = tuple(part for part in parts if part is not None)
+            if len(answer) < len(parts):
+                return None
         case {"answer": str(answer), "drawing": {"signature": str(signature), **rest}} if len(value) == 2:
             pass
         case _:
             return None
-    drawn = rest.get("drawn")
+    one_line = " ".join(replace_surrogates(signature).replace("|", " ").split())
     facts = DrawingFacts(
-        signature=signature.replace("|", " "),
-        drawn=drawn if type(drawn) is int else 0,
+        signature=one_line[:_MAX_CHARACTERS],
+        drawn=0 if isinstance(answer, str) else sum(isinstance(part, DrawnPicture) for part in answer),
         failed=_counts(rest.get("failed")),
         unused=_counts(rest.get("unused")),
     )
     return DrawnAnswer(answer=answer, facts=facts)
+
+
+def _part(value: object) -> str | DrawnPicture | None:
+    """A part as `write_drawn_answer` writes it; None for any other value."""
+    match value:
+        case {"type": "text", "text": str(text), **rest} if not rest:
+            return text
+        case {"type": "image", "path": str(path), "prompt": str(prompt), **rest} if not rest and path.strip():
+            return DrawnPicture(path=Path(path), prompt=prompt)
+    return None
 
 
 def _written(answer: Mapping[str, object]) -> str:
@@ -115,5 +134,7 @@ def _written(answer: Mapping[str, object]) -> str:
 
 
 def _counts(value: object) -> dict[str, int]:
+    """Counts by name, of a file that may have been edited: cut to lengths and numbers that a log can take."""
     counts = value if isinstance(value, dict) else {}
-    return {str(name): count for name, count in counts.items() if type(count) is int and count > 0}
+    names = {replace_surrogates(str(name))[:_NAME_CHARACTERS]: count for name, count in counts.items()}
+    return {name: min(count, _MAX_COUNT) for name, count in names.items() if type(count) is int and count > 0}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import read_drawn_answer, write_undrawn_answer
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import (
     ANSWER_FIELDS,
@@ -245,6 +246,9 @@ def _with_absolute_images(answer: Answer, folder: Path) -> Answer:
     A file of answers is moved together with its images, and a run that reads it has another
     working directory.
     """
+    if isinstance(answer, str) and (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
+        absolute = str(_with_absolute_images(drawn.answer, folder))
+        return answer if absolute == drawn.answer else write_undrawn_answer(absolute, drawn.facts)
     if isinstance(answer, tuple):
         rounds = (_with_absolute_images(text, folder) for text in answer)
         return tuple(text for text in rounds if isinstance(text, str))

@@ -73,11 +73,13 @@ class ResolvedSegment:
         text: As the model wrote it, without its thinking; None if absent.
         image: How the model refers to the image; None if absent.
         file: The image's file, or why it cannot be used; None if there is no image.
+        prompt: The words that the image was drawn to; None if they are not known.
     """
 
     text: str | None = None
     image: str | None = None
     file: ImageFile | None = None
+    prompt: str | None = None
 
 
 def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row: int) -> tuple[ResolvedSegment, ...]:
@@ -96,7 +98,7 @@ def resolve_images(answer: ParsedAnswer, resolver: ImageResolver, task: str, row
         if segment.image is not None and file is not None and not file.path:
             row_images = resolver.row_images(segment.image, row)
         if not row_images:
-            segments.append(ResolvedSegment(segment.text, segment.image, file))
+            segments.append(ResolvedSegment(segment.text, segment.image, file, segment.prompt))
         elif segment.text is not None:
             segments.append(ResolvedSegment(segment.text))
         references = map(str, row_images)

@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import DrawnAnswer, read_drawn_answer
 from mmie_tasks.answers.objects import answer_of_object
 from mmie_tasks.answers.saved import failure_of
 from mmie_tasks.answers.segments import (
@@ -79,6 +80,8 @@ def parse_answer(results: Sequence[object], is_folder: Callable[[str], bool] | N
     if len(rounds) == 1 and isinstance(texts := rounds[0], list) and texts:
         # A list of texts in the place of one result; a tuple may be a text and its image.
         rounds = list(texts) if all(isinstance(text, str) for text in texts) else rounds
+    if len(rounds) == 1 and isinstance(text := rounds[0], str) and (drawn := read_drawn_answer(text)):
+        return _parse_drawn(drawn, is_folder)
     if reason := failure_of(rounds):
         return ParsedAnswer(shape="sentinel", failure=reason)
     answers = [_parse_round(result, is_folder or _is_folder) for result in rounds]
@@ -90,6 +93,17 @@ def parse_answer(results: Sequence[object], is_folder: Callable[[str], bool] | N
     joined = _joined("rounds", answers)
     failed = Counter(f"round: {answer.failure}" for answer in answers if answer.failure)
     return replace(joined, unread={**joined.unread, **failed})
+
+
+def _parse_drawn(drawn: DrawnAnswer, is_folder: Callable[[str], bool] | None) -> ParsedAnswer:
+    """Parse an answer of ``--model interleaved``; one that nothing was drawn to as the writer's text alone."""
+    if isinstance(drawn.answer, str):
+        return replace(parse_answer([drawn.answer], is_folder), drawing=drawn.facts)
+    segments = tuple(
+        Segment(text=part) if isinstance(part, str) else Segment(image=str(part.path), prompt=part.prompt)
+        for part in drawn.answer
+    )
+    return replace(_finish(ParsedAnswer(segments=segments, shape="content"), "json"), drawing=drawn.facts)
 
 
 def _joined(shape: str, answers: Sequence[ParsedAnswer]) -> ParsedAnswer:
@@ -153,6 +167,7 @@ def _finish(answer: ParsedAnswer, notation: str) -> ParsedAnswer:
         Segment(
             text=segment.text and replace_surrogates(segment.text),
             image=segment.image and replace_surrogates(segment.image),
+            prompt=segment.prompt and replace_surrogates(segment.prompt),
         )
         for segment in segments
     )

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.objects import answer_of_object
 from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.core.errors import AnswersUnusable
@@ -51,7 +52,7 @@ def failure_of(answer: object) -> str | None:
     """Why this is no answer of the tested model; None if it is one.
 
     Only the beginning counts: an answer may quote such a text. Of several rounds, the first that
-    failed gives the reason.
+    failed gives the reason. Of ``--model interleaved``, the writer's answer counts.
 
     >>> failure_of("[LMMS_EVAL_REQUEST_FAILED after 3 retries] 503")
     'the request to the tested model failed'
@@ -63,6 +64,8 @@ def failure_of(answer: object) -> str | None:
         return next((reason for text in rounds if (reason := failure_of(text))), None)
     if not isinstance(answer, str):
         return None
+    if (drawn := read_drawn_answer(answer)) and isinstance(drawn.answer, str):
+        return failure_of(drawn.answer)
     start = answer.lstrip()
     return next((reason for text, reason in _FAILURES if start.startswith(text)), None)
 
@@ -255,6 +258,8 @@ def as_answer(value: object) -> Answer:
         if all(_is_part(part) for part in value):
             value = {"content": value}
     text = replace_surrogates(json.dumps(value, ensure_ascii=False))
+    if read_drawn_answer(text):
+        return text
     answer = answer_of_object(value) if isinstance(value, Mapping) else None
     return f"{NOT_TEXT} {text}" if answer is None or answer.shape == "part" else text
 

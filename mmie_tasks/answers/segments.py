@@ -16,8 +16,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmie_tasks.hub.images import image_suffix
+
+if TYPE_CHECKING:
+    from mmie_tasks.answers.drawn import DrawingFacts
 
 IMAGE_SUFFIXES = (*(".png", ".jpg", ".jpeg", ".webp", ".gif"), *(".bmp", ".tif", ".tiff", ".avif", ".jfif"))
 
@@ -61,10 +65,12 @@ class Segment:
         text: As the model wrote it; None if absent.
         image: How the model refers to the image: a path, a URL, a data URI; None if absent. Never
             the empty text.
+        prompt: The words that the image was drawn to, of an answer of ``--model interleaved``; else None.
     """
 
     text: str | None = None
     image: str | None = None
+    prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,7 @@ class ParsedAnswer:
         unfilled_placeholders: How many placeholders got no image and stayed in the text.
         unread: How many texts and images of the answer are not in the segments, by their key or
             the type of their part. Thinking and messages of other roles are not among them.
+        drawing: How an answer of ``--model interleaved`` was put together; None for other answers.
     """
 
     segments: tuple[Segment, ...] = ()
@@ -89,6 +96,7 @@ class ParsedAnswer:
     thinking_removed: bool = False
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+    drawing: DrawingFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,6 +207,9 @@ HARMLESS_KEYS = frozenset({"pkg", "replayed"})
 """Keys that move no score: a release that moves one raises the task's version, and a replayed reply
 is the reply of the recorded judge."""
 
+TESTED_KEYS = frozenset({"answers"})
+"""Keys that describe the tested model, in which runs may differ as in the model itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureDifference:
@@ -256,7 +259,8 @@ def signature_differences(a: Iterable[str], b: Iterable[str]) -> tuple[Signature
     differences = []
     for key in keys:
         of_a, of_b = (tuple(sorted({s.get(key, "none") for s in signatures})) for signatures in (a_values, b_values))
-        if key not in HARMLESS_KEYS and (of_a != of_b or len(of_a) > 1):
+        is_mixed = len(of_a) > 1 or len(of_b) > 1
+        if key not in HARMLESS_KEYS and (is_mixed or (of_a != of_b and key not in TESTED_KEYS)):
             differences.append(SignatureDifference(key=key, a=of_a, b=of_b))
     return tuple(differences)
 

@@ -247,8 +247,9 @@ def _left_out(count: int, noun: str) -> list[Json]:
 
 def _image_json(segment: LoggedSegment, title: str, find_image: FindImage) -> Json:
     file = segment.image or ""
+    prompt = {"prompt": cut(segment.prompt, MAX_TEXT)} if segment.prompt else {}
     if segment.problem:
         reference = f": {file[:MAX_LABEL]}" if file else ""
-        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", MAX_LABEL)}
+        return {"image": None, "alt": title, "note": cut(f"{segment.problem}{reference}", MAX_LABEL), **prompt}
     shown = find_image(file)
-    return {"image": shown.address, "alt": f"{title}: {file_name(file)}", "note": shown.note}
+    return {"image": shown.address, "alt": f"{title}: {file_name(file)}", "note": shown.note, **prompt}

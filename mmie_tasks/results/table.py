@@ -25,10 +25,10 @@ from mmie_tasks.results.calibrate.correction import (
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
 from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
-from mmie_tasks.runs.benchmark import Benchmark, Metric, ScoreKind
+from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun
 from mmie_tasks.runs.metric_values import metric_value, metrics_of
-from mmie_tasks.runs.summary import marks_of
+from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
 Format: TypeAlias = Literal["md", "csv", "latex"]
 
@@ -48,6 +48,7 @@ class Column:
         metric: The metric.
         kind: Official, robust or expected.
         is_corrected: Whether the score is corrected with people's scores.
+        is_drawn: Whether it is of runs whose pictures ``--model interleaved`` drew; they do not stand beside others.
     """
 
     task: str
@@ -55,16 +56,23 @@ class Column:
     metric: Metric
     kind: ScoreKind
     is_corrected: bool = False
+    is_drawn: bool = False
 
     @property
     def title(self) -> str:
         """``MMIE``, ``MMIE SA``, ``MMIE robust``, ``MMIE, corrected by people``; for a part its task: ``mmie_sa``."""
+        drawn = ", drawn by our reconstruction" if self.is_drawn else ""
         is_whole = self.task == self.benchmark.name
         is_task_itself = not is_whole and self.metric.kind == "headline"
         words = [self.benchmark.title if is_whole else self.task]
         words += [] if is_task_itself else [self.metric.name]
         words += [] if self.kind == "official" else [self.kind]
-        return " ".join(filter(None, words)) + (", corrected by people" if self.is_corrected else "")
+        return " ".join(filter(None, words)) + drawn + (", corrected by people" if self.is_corrected else "")
+
+    def published_percent(self, row: PublishedRow) -> float | None:
+        """The published score that belongs into this column, if any."""
+        is_plain = self.kind == "official" and not self.is_corrected and not self.is_drawn
+        return row.scores.get(self.metric.name) if is_plain and self.task == self.benchmark.name else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +240,8 @@ def score_table(
     judged = [task for run_ in runs for task in run_.tasks.values() if task.benchmark.judge is not None]
     labels = labels_by_benchmark(people, judged)
     columns = _columns(runs, groups, [kind for kind, is_wanted in wanted.items() if is_wanted], labels.keys())
+    drawn = {c.task for c in columns if c.is_drawn}
+    columns = tuple(c for c in columns if c.is_drawn or c.task not in drawn or _has_cells(c, runs, published=published))
     rows = [_run_row(run_, columns, labels, grades) for run_ in runs]
     remarks = [f"{run_.name}: {note}" for run_ in runs for note in run_.notes]
     remarks += [
@@ -264,8 +274,17 @@ def _columns(
         task: {kind for run_ in of_task for kind in run_.score_kinds} for task, of_task in task_runs.items()
     }
     return tuple(
-        Column(task=task, benchmark=task_runs[task][0].benchmark, metric=metric, kind=kind, is_corrected=is_corrected)
+        Column(
+            task=task,
+            benchmark=task_runs[task][0].benchmark,
+            metric=metric,
+            kind=kind,
+            is_corrected=is_corrected,
+            is_drawn=is_drawn,
+        )
         for task, metrics in metrics_by_task.items()
+        for is_drawn in (False, True)
+        if not is_drawn or any(map(drawn_answers_of, task_runs[task]))
         for metric in metrics
         if metric.kind in groups or "all" in groups or ("paper" in groups and (metric is metrics[0] or metric.in_table))
         for kind in kinds
@@ -276,12 +295,21 @@ def _columns(
     )
 
 
+def _has_cells(column: Column, runs: Sequence[Run], *, published: bool) -> bool:
+    """Whether a run or a published row may have a score in a column."""
+    rows = column.benchmark.published_rows if published else ()
+    return any(column.published_percent(row) is not None for row in rows) or any(
+        column.is_drawn == bool(drawn_answers_of(run_.tasks[column.task])) for run_ in runs if column.task in run_.tasks
+    )
+
+
 def _run_row(run_: Run, columns: Sequence[Column], labels: Mapping[str, Sequence[Label]], grades: StoredGrades) -> Row:
     marks = {task: marks_of(task_run) for task, task_run in run_.tasks.items()}
+    drawn = {task for task, task_run in run_.tasks.items() if drawn_answers_of(task_run)}
 
     def cell(column: Column) -> Cell | None:
         task_run = run_.tasks.get(column.task)
-        if task_run is None:
+        if task_run is None or column.is_drawn != (column.task in drawn):
             return None
         if column.is_corrected:
             return _corrected_cell(task_run, labels[column.benchmark.name])
@@ -322,11 +350,8 @@ def _published_rows(columns: Sequence[Column]) -> list[Row]:
 
     def cell(model: str, column: Column) -> Cell | None:
         row = published[column.benchmark.name].get(model)
-        is_published = column.kind == "official" and column.task == column.benchmark.name and not column.is_corrected
-        if row is None or not is_published:
-            return None
-        percent = row.scores.get(column.metric.name)
-        return None if percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))
+        percent = column.published_percent(row) if row else None
+        return None if row is None or percent is None else Cell(percent=percent, notes=(f"published: {row.source}",))
 
     models = dict.fromkeys(model for rows in published.values() for model in rows)
     rows = [Row(model=m, is_published=True, cells=tuple(cell(m, column) for column in columns)) for m in models]
@@ -382,6 +407,7 @@ def as_json(scores: ScoreTable) -> dict[str, object]:
                     "task": column.task,
                     "metric": f"{column.kind}_{column.metric.name}" if column.metric.name else column.kind,
                     "corrected_by_people": column.is_corrected,
+                    "drawn_by_reconstruction": column.is_drawn,
                     "percent": cell.percent,
                     "interval": cell.interval,
                     "scored": cell.scored,

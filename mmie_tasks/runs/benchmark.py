@@ -53,11 +53,13 @@ class LoggedSegment:
             no image.
         problem: Why the image could not be used. `image` then holds the original reference, which
             must not be opened.
+        prompt: The words that the image was drawn to; empty if they are not known. Untrusted.
     """
 
     text: str = ""
     image: str | None = None
     problem: str = ""
+    prompt: str = ""
 
 
 Segments: TypeAlias = tuple[LoggedSegment, ...]
@@ -82,6 +84,7 @@ class LoggedSample:
         replies: The judge's replies, the latest last; empty if there is none. Of several judges those of all, in order.
         members: The judges of a panel, in order, with their verdicts; empty with a single judge.
         signature: Everything that can move the score.
+        pictures_not_drawn: Pictures that the answer asks for and that could not be drawn.
         facts: Further facts to display, name to value.
     """
 
@@ -98,6 +101,7 @@ class LoggedSample:
     replies: tuple[JudgeReply, ...] = ()
     members: tuple[MemberResult, ...] = ()
     signature: str = ""
+    pictures_not_drawn: int = 0
     facts: Mapping[str, str | float | bool] = field(default_factory=dict)
 
     @property

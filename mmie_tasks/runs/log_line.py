@@ -271,6 +271,7 @@ def segments(record: Record, name: str) -> tuple[LoggedSegment, ...] | None:
             text=optional_text(segment, "text"),
             image=optional_text(segment, "image") or None,
             problem=optional_text(segment, "problem"),
+            prompt=optional_text(segment, "prompt"),
         )
         for segment in value
     )

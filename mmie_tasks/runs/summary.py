@@ -178,7 +178,7 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
 
     Returns:
         Short phrases: ``8 of 20,103 samples (--limit 8)``, ``judge: gpt-4o, not the paper's``, ``other prompt words``,
-        ``3 unscored``.
+        ``3 unscored``, ``pictures drawn by our reconstruction (step-1), not by the paper's pipeline``.
     """
     fields = [signature_fields(signature) for signature in task_run.signatures]
     marks = [_part_of_samples(task_run)]
@@ -190,11 +190,26 @@ def marks_of(task_run: TaskRun) -> tuple[str, ...]:
         marks.append("other text in the judge's request")
     if any("min_coverage" in entry for entry in fields):
         marks.append("another floor of coverage")
+    marks += _drawing_marks(task_run)
     verdicts = [sample.official for sample in task_run.samples]
     unscored = sum(isinstance(verdict, Unscored) and verdict.reason != "left_out" for verdict in verdicts)
     marks.append(f"{unscored:,} unscored" if unscored else "")
     marks.append(f"{len(fields)} different signatures in one run" if len(fields) > 1 else "")
     return tuple(filter(None, marks))
+
+
+def drawn_answers_of(task_run: TaskRun) -> tuple[str, ...]:
+    """How the answers of ``--model interleaved`` were drawn: the values of ``answers`` in the signatures, else none."""
+    values = (signature_fields(signature).get("answers") for signature in task_run.signatures)
+    return tuple(dict.fromkeys(value for value in values if value is not None))
+
+
+def _drawing_marks(task_run: TaskRun) -> Iterator[str]:
+    protocols = dict.fromkeys(answers.partition(",")[0] for answers in drawn_answers_of(task_run))
+    if protocols:
+        yield f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's pipeline"
+    if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
+        yield f"{not_drawn:,} pictures not drawn"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:

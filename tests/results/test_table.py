@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.golden import vectors
 from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, write_run
-from support.report_runs import SKETCH, run, sample
+from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.stored_exams import write_exam
 
 from mmie_tasks.benchmarks.milebench import benchmark as milebench
@@ -25,7 +25,7 @@ from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.results.judge_exam.stored import StoredGrades
 from mmie_tasks.results.people import csv_text, read_label_files
-from mmie_tasks.results.table import as_csv, as_latex, as_markdown, score_table
+from mmie_tasks.results.table import as_csv, as_json, as_latex, as_markdown, score_table
 from mmie_tasks.results.table import run as run_table
 from mmie_tasks.runs.benchmark import PublishedRow
 from mmie_tasks.runs.log_files import Run
@@ -332,3 +332,40 @@ def test_a_table_of_scores_by_rule_names_no_judge(two_models: list[str]) -> None
     text = run_table([two_models[1], "--tasks", "milebench", "--format", "csv"], {})
     assert [row["judges"] for row in csv.DictReader(io.StringIO(text))] == [""]
     assert "udge" not in run_table([two_models[1], "--tasks", "milebench"], {})
+
+
+def drawn_run(name: str, signature: str = f"{SIGNATURE}|answers:step-1,images,model=flux") -> Run:
+    samples = [sample(str(number), number % 5, signature=signature) for number in range(10)]
+    return run(name, samples, benchmark=PUBLISHED)
+
+
+def test_runs_whose_pictures_we_drew_have_their_own_columns() -> None:
+    plain = of_benchmark(MODEL_A, benchmark=PUBLISHED)
+    text = as_markdown(table_of([plain, drawn_run("pair")], published=True))
+    rows = rows_of(text)
+    assert rows["model"] == ["Sketch", "Sketch, drawn by our reconstruction"]
+    assert [cell == "-" for cell in rows["model_a"]] == [False, True]
+    assert [cell == "-" for cell in rows["pair"]] == [True, False]
+    assert [cell == "-" for cell in rows["Someone's (published)"]] == [False, True]
+    assert "]: pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in text
+
+
+def test_columns_without_runs_are_there_only_for_published_scores() -> None:
+    title = "Sketch, drawn by our reconstruction"
+    for write in (as_markdown, as_csv, as_latex):
+        assert title in write(table_of([drawn_run("pair")]))
+    assert [c.title for c in table_of([drawn_run("pair")], robust=True).columns] == [
+        title,
+        "Sketch robust, drawn by our reconstruction",
+    ]
+    scores = table_of([drawn_run("pair")], robust=True, published=True)
+    assert [c.title for c in scores.columns] == ["Sketch", title, "Sketch robust, drawn by our reconstruction"]
+    written = as_json(scores)["rows"]
+    assert [[s["drawn_by_reconstruction"] for s in row["scores"]] for row in written] == [[True, True], [False]]
+
+
+def test_a_run_of_which_some_answers_were_drawn_stands_with_the_drawn_ones() -> None:
+    mixed = drawn_run("mixed")
+    samples = (*mixed.tasks["sketch"].samples, sample("plain"))
+    scores = table_of([of_benchmark(mixed, samples=samples)])
+    assert [c.is_drawn for c in scores.columns] == [True]

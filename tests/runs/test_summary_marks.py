@@ -50,6 +50,11 @@ def test_a_run_as_published_has_no_mark() -> None:
             PAPER.replace("assembly:official", "assembly:full"), "other text in the judge's request", id="assembly"
         ),
         pytest.param(f"{PAPER}|min_coverage:0.5", "another floor of coverage", id="floor"),
+        pytest.param(
+            f"{PAPER}|answers:step-1,images,model=flux",
+            "pictures drawn by our reconstruction (step-1), not by the paper's pipeline",
+            id="drawn pictures",
+        ),
     ],
 )
 def test_a_setting_that_the_paper_does_not_have_is_named(signature: str, mark: str) -> None:
@@ -66,6 +71,12 @@ def test_a_part_of_the_published_samples_is_named(limit: float | None, mark: str
 def test_samples_without_score_are_counted_but_not_those_that_the_official_script_leaves_out() -> None:
     verdicts: list[Verdict] = [Scored(3), Unscored("no_answer"), Unscored("left_out"), Unscored("unavailable")]
     assert marks_of(task_run(verdicts)) == ("2 unscored",)
+
+
+def test_pictures_that_could_not_be_drawn_are_counted() -> None:
+    run = task_run([Scored(3), Scored(4)])
+    samples = tuple(replace(sample, pictures_not_drawn=number) for number, sample in enumerate(run.samples, 1))
+    assert marks_of(replace(run, samples=samples)) == ("3 pictures not drawn",)
 
 
 def test_a_mixture_of_two_judges_is_named() -> None:

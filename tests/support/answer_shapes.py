@@ -136,6 +136,27 @@ SHAPES = [
     ),
     Shape('[{"type":"image","source":{"type":"base64","data":"AAAA"}}]', "json:parts", ["@" + DATA]),
     Shape('[{"text":"A <image>","images":["/o/a.png"]},{"text":"B"}]', "json:parts", ["A", f"@{A}", "B"]),
+    # of `--model interleaved`
+    Shape(
+        '{"content": [{"type": "text", "text": "A"}, {"type": "image", "path": "/o/a.png", "prompt": "a fox"}], '
+        '"drawing": {"signature": "step-1,images,model=flux", "drawn": 1, "failed": {"refused": 1}}}',
+        "json:content",
+        ["A", f"@{A}"],
+        description="of `--model interleaved`: with prompts and `drawing`, which are logged by themselves",
+    ),
+    Shape(
+        '{"answer": "42", "drawing": {"signature": "step-1,images,model=flux"}}',
+        "text",
+        ["42"],
+        description="of `--model interleaved`, without pictures: as the writer's answer alone",
+    ),
+    Shape(
+        '{"content": [{"type": "image", "path": "/o/a.png", "prompt": "a fox"}]}',
+        "json:content",
+        [f"@{A}"],
+        "`prompt` 1",
+        "a prompt without `drawing`",
+    ),
     # a text and a list of images
     Shape(
         '{"text": "1 <image> 2 <image>", "images": ["/o/a.png", "/o/b.png"]}',

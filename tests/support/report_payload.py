@@ -143,7 +143,7 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
         "cost_usd": 0.0021,
     }
     return {
-        "answer": [{"text": text}, {"image": PIXEL, "alt": text, "note": ""}],
+        "answer": [{"text": text}, {"image": PIXEL, "alt": text, "note": "", "prompt": f"prompt {text[:200]}"}],
         "official": verdict(official),
         "robust": verdict(robust),
         "expected": {"points": 4.31, "reading": "", "entropy_bits": 0.8} if signature == 0 else None,
@@ -156,7 +156,7 @@ def in_run(text: str, official: float | None, robust: float | None, signature: i
 
 def detail(index: int, official: float | None, robust: float | None, other: float | None) -> Json:
     text = HOSTILE[index % len(HOSTILE)]
-    missing = {"image": None, "alt": text, "note": "no such file"}
+    missing = {"image": None, "alt": text, "note": "no such file", "prompt": f"prompt of the missing {text}"}
     return {
         "question": [{"text": f"Question {index}: {text}"}, missing, {"text": "and then?"}],
         "gold": [{"text": "gold"}, {"image": "javascript:window.pwned=8", "alt": "", "note": ""}],

@@ -9,6 +9,7 @@ from mmie_tasks.benchmarks.mmie import assets, data, export, metrics, request, t
 from mmie_tasks.benchmarks.mmie.metrics import METRICS, SCALE
 from mmie_tasks.benchmarks.mmie.official import FULL_MARKS
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, Sample, Segment
+from mmie_tasks.core.tables import listed
 from mmie_tasks.core.verdict import Verdict
 from mmie_tasks.judging.requests import GradedRequest
 from mmie_tasks.runs import log_line
@@ -34,6 +35,7 @@ _FACTS = {
     "dropped": "dropped",
     "missing_images": "missing images",
     "bad_images": "bad images",
+    "drawn": "pictures drawn",
 }
 
 
@@ -53,6 +55,7 @@ def read_line(line: Line) -> LoggedSample:
         question=log_line.question(line, None) if question is None else question,
         gold=log_line.text_segments(target) if gold is None else gold,
         answer=answer or log_line.text_segments(log_line.answer(line)),
+        pictures_not_drawn=sum(_counts(record, "not_drawn").values()),
         facts=_facts(record),
     )
 
@@ -146,7 +149,16 @@ def _facts(record: Record) -> dict[str, str | float | bool]:
             shown[title] = fact
     if marks := ", ".join(mark for mark, count in log_line.mapping(facts, "typed").items() if count):
         shown["typed control marks"] = marks
+    for name, title in (("not_drawn", "pictures not drawn"), ("unused", "not used of the writer's answer")):
+        if counts := _counts(record, name):
+            shown[title] = listed(counts)
     return shown
+
+
+def _counts(record: Record, name: str) -> dict[str, int]:
+    """Counts above 0 in the facts of a record, by name; of a log that may have any content."""
+    counts = log_line.mapping(log_line.mapping(record, "facts"), name)
+    return {reason: count for reason, value in counts.items() if (count := int(log_line.number(value) or 0)) > 0}
 
 
 PUBLISHED_ROWS = tuple(

@@ -75,6 +75,9 @@ class RequestFacts:
         thinking: Thinking was removed from the answer.
         unfilled_placeholders: Placeholders of the answer without an image.
         unread: Texts and images of the answer that were not read, by key or type.
+        drawn: Pictures that ``--model interleaved`` drew; None for answers of other models.
+        not_drawn: Pictures that could not be drawn, by reason.
+        unused: What the writer wrote and the protocol could not use, by name.
     """
 
     dropped: bool = False
@@ -90,6 +93,9 @@ class RequestFacts:
     thinking: bool = False
     unfilled_placeholders: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+    drawn: int | None = None
+    not_drawn: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
 
 
 def graded_sample(sample: Sample, verdicts: Verdicts) -> LoggedSample:
@@ -163,8 +169,9 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
 
     Returns:
         ``dropped`` (samples that the official script leaves out), ``missing_images`` and ``bad_images`` (images),
-        ``truncated``, ``typed_controls`` and ``over_4096`` (samples), and ``parse_rate`` (percent of the replies
-        that points could be read from; absent without replies).
+        ``truncated``, ``typed_controls`` and ``over_4096`` (samples), ``pictures_drawn``, ``pictures_failed`` and
+        ``pictures_unused`` (of ``--model interleaved``; the last is what the protocol could not use), and
+        ``parse_rate`` (percent of the replies that points could be read from; absent without replies).
     """
     facts = [facts_of(record) for record in records]
     totals = {
@@ -174,6 +181,9 @@ def counts(records: Sequence[SampleRecord]) -> dict[str, float]:
         "truncated": sum(sample.truncated for sample in facts),
         "typed_controls": sum(any(sample.typed.values()) for sample in facts),
         "over_4096": sum((sample.judge_tokens or 0) > JUDGE_WINDOW for sample in facts),
+        "pictures_drawn": sum(sample.drawn or 0 for sample in facts),
+        "pictures_failed": sum(sum(sample.not_drawn.values()) for sample in facts),
+        "pictures_unused": sum(sum(sample.unused.values()) for sample in facts),
     }
     parsed = _parsed(records)
     rate = {"parse_rate": 100 * sum(parsed) / len(parsed)} if parsed else {}
@@ -188,6 +198,7 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
         f"answers: {shapes}; {sum(sample.answer_images for sample in facts):,} images in them; "
         f"{sum(sample.shown_images for sample in facts):,} images in the requests to the judge, with the questions'"
     )
+    yield from _drawing_notes(facts)
     totals = counts(records)
     typed = sum((Counter(sample.typed) for sample in facts), Counter[str]())
     unread = sum((Counter(sample.unread) for sample in facts), Counter[str]())
@@ -208,6 +219,19 @@ def notes(records: Sequence[SampleRecord]) -> Iterator[str]:
             f"WARNING: only {totals['parse_rate']:.2f} % of the replies could be read: the mean covers the samples "
             "with a readable score, which may differ from the others"
         )
+
+
+def _drawing_notes(facts: Sequence[RequestFacts]) -> Iterator[str]:
+    """Lines about the pictures of ``--model interleaved``; none for another model."""
+    of_model = [sample for sample in facts if sample.drawn is not None]
+    not_drawn = sum((Counter(sample.not_drawn) for sample in of_model), Counter[str]())
+    unused = sum((Counter(sample.unused) for sample in of_model), Counter[str]())
+    if of_model:
+        lacking = sum(bool(sample.not_drawn) for sample in of_model)
+        failed = f"; not drawn: {listed(not_drawn)}; answers judged without a picture they ask for: {lacking:,}"
+        yield f"pictures drawn: {sum(sample.drawn or 0 for sample in of_model):,}{failed if not_drawn else ''}"
+    if unused:
+        yield f"of the writer not used: {listed(unused)}"
 
 
 def _long(facts: Sequence[RequestFacts]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.images import ImageFile, ImageResolver, ResolvedSegment, check_image, resolve_images
 from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import NOT_TEXT
@@ -45,6 +46,7 @@ class BuiltRequest:
         detail: The reason for people.
         facts: Counts about the request and the answer.
         answer: The answer's segments as the log has them.
+        answer_signature: Protocol and drawer of an answer of ``--model interleaved``; None for other answers.
         cut_images: Existing images of the answer that the limit removed.
         cut_texts: Texts of the answer that the limit removed.
     """
@@ -54,6 +56,7 @@ class BuiltRequest:
     detail: str = ""
     facts: RequestFacts
     answer: Sequence[Mapping[str, object]] = ()
+    answer_signature: str | None = None
     cut_images: int = 0
     cut_texts: int = 0
 
@@ -139,12 +142,20 @@ def build_request(sample: Sample, results: Sequence[object], task: str) -> Built
         task: Name of the task.
     """
     answer = _parsed(results)
+    built = _built_for(sample, answer, task)
+    return replace(built, answer_signature=answer.drawing.signature) if answer.drawing else built
+
+
+def _built_for(sample: Sample, answer: ParsedAnswer, task: str) -> BuiltRequest:
     facts = RequestFacts(
         shape=answer.shape,
         thinking=answer.thinking_removed,
         unfilled_placeholders=answer.unfilled_placeholders,
         unread=answer.unread,
     )
+    if answer.drawing:
+        drawing = answer.drawing
+        facts = replace(facts, drawn=drawing.drawn, not_drawn=drawing.failed, unused=drawing.unused)
     if answer.failure:
         reason: UnscoredReason = "not_text" if answer.shape == "not text" else "no_answer"
         return BuiltRequest(reason=reason, detail=answer.failure, facts=facts)
@@ -176,6 +187,8 @@ def with_usage(facts: RequestFacts, reply: JudgeReply | None) -> RequestFacts:
 def _parsed(results: Sequence[object]) -> ParsedAnswer:
     """The answer; a saved one that is not text is parsed from its JSON."""
     match list(results):
+        case [str(text)] if (drawn := read_drawn_answer(text)) and isinstance(drawn.answer, str):
+            return replace(_parsed([drawn.answer]), drawing=drawn.facts)
         case [str(text)] if text.startswith(NOT_TEXT):
             content = text.removeprefix(NOT_TEXT).strip()
             if content == "[]":  # an answer without segments is judged, as official
@@ -287,4 +300,6 @@ def _logged(segment: ResolvedSegment) -> dict[str, object]:
         logged["image"] = str(path) if path else segment.image[:_LOGGED_CHARACTERS]
         if segment.file.problem:
             logged["problem"] = segment.file.problem
+    if segment.prompt is not None:
+        logged["prompt"] = segment.prompt
     return logged

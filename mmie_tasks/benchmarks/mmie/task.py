@@ -165,6 +165,8 @@ def process_results(doc: Doc, results: Sequence[object]) -> Mapping[str, object]
         shown_signature = signature(doc)
     except MmieTasksError as error:  # an unusable judge leaves samples unscored
         shown_signature = f"judge:unknown|why:{str(error).splitlines()[0]}|{provenance(doc)}"
+    if built.answer_signature is not None:
+        shown_signature += f"|answers:{built.answer_signature}"
     logged = {"signature": shown_signature, "answer": list(built.answer)}
     table = metrics.TABLE if doc["task"] in WHOLE_TASKS else metrics.CATEGORY_TABLE
 

@@ -47,9 +47,11 @@ function segment(piece, limit) {
   if ("text" in piece) return logText(piece.text, limit);
   const note = piece.note ? element("span", { class: "log-text", dir: "auto" }, piece.note) : "";
   const name = element("span", { class: "log-text faint", dir: "auto" }, piece.alt);
+  const prompt = piece.prompt ? element("figcaption", {}, "drawn to: ", logText(piece.prompt, limit)) : "";
   if (!piece.image || !IMAGE_DATA.test(piece.image)) {
-    return element("p", { class: "absent" }, note || "image not shown", " ", name);
+    const absent = element("p", { class: "absent" }, note || "image not shown", " ", name);
+    return prompt ? element("figure", { class: "picture" }, absent, prompt) : absent;
   }
   const image = element("img", { src: piece.image, alt: piece.alt || "image", loading: "lazy" });
-  return element("figure", { class: "picture" }, image, note);
+  return element("figure", { class: "picture" }, image, note, prompt);
 }

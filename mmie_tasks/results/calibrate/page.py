@@ -135,8 +135,8 @@ def _sample_json(answer: PlannedAnswer, images: Mapping[str, EmbeddedImage], pic
         pieces = segments_json(segments, owner, images.__getitem__, MAX_SEGMENTS)
         return [{**piece, "image": pictures.get(piece["image"])} if "alt" in piece else piece for piece in pieces]
 
-    # Where a model saved its pictures may tell its name.
-    nameless = [replace(segment, image=None) if segment.problem else segment for segment in answer.sample.answer]
+    # Where a model saved its pictures may tell its name. The judge sees no prompts of pictures, and people see none.
+    nameless = [replace(s, image=None if s.problem else s.image, prompt="") for s in answer.sample.answer]
     shown = part(nameless, "the answer")
     return {
         "id": plain(answer.id),

@@ -109,14 +109,31 @@ def test_the_record_has_everything_that_is_needed_to_score_again():
             "texts and images of answers that were not read: caption (2), audio (1)",
             id="unread",
         ),
+        pytest.param({"drawn": 0}, {}, "pictures drawn: 0", id="nothing drawn"),
+        pytest.param(
+            {"drawn": 25, "not_drawn": {"refused": 2, "late": 1}},
+            {"pictures_drawn": 25, "pictures_failed": 3},
+            "pictures drawn: 25; not drawn: refused (2), late (1); answers judged without a picture they ask for: 1",
+            id="not drawn",
+        ),
     ],
 )
 def test_what_occurs_in_requests_is_counted_and_has_a_line_and_zeros_have_none(facts, count, line):
     usual = records(10, shape="text")
     lines = list(notes([*usual, *records(**facts, shape="text")]))[1:]
     assert lines == ([line] if line else [])
-    zeros = dict.fromkeys(("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096"), 0)
+    names = ("dropped", "missing_images", "bad_images", "truncated", "typed_controls", "over_4096")
+    zeros = dict.fromkeys((*names, "pictures_drawn", "pictures_failed", "pictures_unused"), 0)
     assert counts([*usual, *records(**facts)]) == {**zeros, **count, "parse_rate": 100}
+
+
+def test_what_a_protocol_could_not_use_is_counted_and_named():
+    run = [*records(2, drawn=1, unused={"empty step": 1}), *records(drawn=0, unused={"pictures over the limit": 4})]
+    assert list(notes(run))[1:] == [
+        "pictures drawn: 2",
+        "of the writer not used: pictures over the limit (4), empty step (2)",
+    ]
+    assert counts(run)["pictures_unused"] == 6
 
 
 def test_the_shapes_of_answers_and_the_images_are_noted():

@@ -5,6 +5,7 @@ import pytest
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.results.alignment import (
     SignatureDifference,
+    mixed_keys,
     require_comparable,
     scored_signatures,
     signature_differences,
@@ -55,6 +56,17 @@ def test_a_key_that_moves_a_score_is_a_difference(old, new, key):
 def test_a_key_that_moves_no_score_is_no_difference(old, new):
     assert signature_differences([OPENAI], [changed(old, new)]) == ()
     assert signature_differences([OPENAI], [OPENAI, changed(old, new)]) == ()
+
+
+def test_runs_may_differ_in_who_drew_the_answers_but_one_run_may_not():
+    drawn, other = f"{OPENAI}|answers:step-1,images,model=a", f"{OPENAI}|answers:step-1,images,model=b"
+    assert signature_differences([OPENAI], [drawn]) == signature_differences([drawn], [other]) == ()
+    assert signature_differences([drawn], [drawn, other]) == (
+        SignatureDifference(
+            key="answers", a=("step-1,images,model=a",), b=("step-1,images,model=a", "step-1,images,model=b")
+        ),
+    )
+    assert mixed_keys([OPENAI, drawn]) == ("answers",)
 
 
 def test_a_mixture_of_judges_is_a_difference_even_from_the_same_mixture():

@@ -50,6 +50,16 @@ def test_an_image_problem_is_shown_with_its_reference_and_never_opened() -> None
     assert texts_of(detail_of(*row)["runs"][0]["answer"]) == ["outside: /etc/passwd"]
 
 
+def test_a_drawn_image_has_its_prompt_and_so_has_one_that_is_gone() -> None:
+    answer = (
+        LoggedSegment("Cut.", "a.png", prompt="scissors\x00"),
+        LoggedSegment(image="b", problem="missing", prompt="b"),
+    )
+    _, drawn, missing = detail_of(sample("1", answer=answer))["runs"][0]["answer"]
+    assert (drawn["image"], drawn["prompt"]) == (SEEN.address, "scissors␀")
+    assert (missing["note"], missing["prompt"]) == ("missing: b", "b")
+
+
 def test_images_after_the_sixth_are_replaced_by_their_count() -> None:
     many = [LoggedSegment(image=f"{index}.png") for index in range(9)]
     question = (*many[:8], LoggedSegment("between"), many[8])

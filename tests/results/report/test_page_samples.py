@@ -170,6 +170,15 @@ def test_a_missing_picture_is_shown_with_the_reason(opened: Open, hostile: Path)
     expect(sample.locator("img")).to_have_count(2)  # the answers', whose addresses are data
 
 
+def test_a_drawn_picture_has_its_prompt_below_it_as_text(opened: Open, hostile: Path) -> None:
+    page = opened(hostile, f"#mmie/{quote(IDS[1], safe='')}")
+    pictures = section(page).locator(".sample[open] figure.picture")
+    missing, drawn = pictures.first, pictures.filter(has=page.locator("img"))
+    expect(missing.locator(".absent + figcaption")).to_have_text(f"drawn to: prompt of the missing {made.HOSTILE[1]}")
+    expect(drawn.locator("img + figcaption")).to_have_text(f"drawn to: prompt {made.HOSTILE[1]}")
+    assert page.evaluate("window.pwned") is None
+
+
 def test_a_button_shows_all_of_a_long_answer(opened: Open, hostile: Path) -> None:
     page = opened(hostile, f"#mmie/{quote(IDS[0], safe='')}")
     answer = section(page).locator(".sample[open] .of-run").first.locator(".segments")

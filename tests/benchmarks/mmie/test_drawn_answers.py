@@ -1,0 +1,112 @@
+"""MMIE's record of answers of ``--model interleaved``: who drew them, what was drawn, and what could not be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from loguru import logger
+from support.mmie_data import conversations_folder, draw
+from support.mmie_judge import words
+
+from mmie_tasks.answers.drawn import DrawingFacts, DrawnPicture, write_drawn_answer, write_undrawn_answer
+from mmie_tasks.benchmarks.mmie import export, task
+from mmie_tasks.benchmarks.mmie.benchmark import read_line
+from mmie_tasks.results.commands import open_run
+from mmie_tasks.runs.summary import drawn_answers_of, marks_of
+
+FACTS = DrawingFacts(
+    signature="step-1,images,model=flux", drawn=1, failed={"refused": 2}, unused={"pictures over the limit": 1}
+)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
+    monkeypatch.setenv("MMIE_OTHER_PROMPTS", str(words(tmp_path / "words.json")))
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "openai:nobody,base_url=http://127.0.0.1:9/v1,cache=off,max_retries=0")
+
+
+@pytest.fixture
+def docs():
+    return task.process_docs(SimpleNamespace(config_name="all"))
+
+
+def record_of(doc, answer):
+    return json.loads(json.dumps(dict(task.process_results(doc, [answer]).items())["coverage"]))
+
+
+def drawn_answer():
+    path = draw(Path("a.png").absolute())
+    return write_drawn_answer(["Cut.", DrawnPicture(path=path, prompt="<b>scissors</b>")], FACTS)
+
+
+def test_the_record_has_the_prompts_and_what_was_not_drawn_or_not_used(docs):
+    record = record_of(docs[0], drawn_answer())
+    assert record["answer"] == [
+        {"text": "Cut.", "image": None},
+        {"text": None, "image": str(Path("a.png").absolute()), "prompt": "<b>scissors</b>"},
+    ]
+    facts = record["facts"]
+    assert (facts["drawn"], facts["not_drawn"], facts["unused"]) == (1, FACTS.failed, FACTS.unused)
+    sample = read_line({"coverage": record})
+    assert sample.answer[1].prompt == "<b>scissors</b>"
+    assert sample.pictures_not_drawn == 2
+    assert sample.facts["pictures drawn"] == 1
+    assert sample.facts["pictures not drawn"] == "refused (2)"
+    assert sample.facts["not used of the writer's answer"] == "pictures over the limit (1)"
+
+
+@pytest.mark.parametrize("text", ["42", "[PREDICTIONS_MISSING]", "[PREDICTIONS_NOT_TEXT] 3", "", "[ERROR] x"])
+def test_an_answer_without_pictures_is_judged_as_the_writers_text_alone(docs, text):
+    record = record_of(docs[2], write_undrawn_answer(text, DrawingFacts(signature="step-1,images,model=flux")))
+    alone = record_of(docs[2], text)
+    assert record.pop("signature") == f"{alone.pop('signature')}|answers:step-1,images,model=flux"
+    assert record["facts"].pop("drawn") == 0
+    assert alone["facts"].pop("drawn") is None
+    assert record == alone
+
+
+def test_every_answer_names_protocol_and_drawer_in_its_signature_even_if_no_judge_can_be_opened(docs, monkeypatch):
+    monkeypatch.setenv("MMIE_TASKS_JUDGE", "no_such_judge")
+    for answer in (drawn_answer(), write_undrawn_answer("[ERROR] x", FACTS)):
+        assert record_of(docs[0], answer)["signature"].endswith("|answers:step-1,images,model=flux")
+
+
+@pytest.fixture
+def run(docs):
+    """A run of two samples: a drawn answer, and a text."""
+    records = [record_of(docs[0], drawn_answer()), record_of(docs[2], write_undrawn_answer("42", FACTS))]
+    lines = [json.dumps({"doc_id": number, "coverage": record}) for number, record in enumerate(records)]
+    log = Path("run/20260101_120000_samples_mmie.jsonl")
+    log.parent.mkdir()
+    log.write_text("\n".join(lines), encoding="utf-8")
+    return str(log.parent)
+
+
+def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
+    export.run([run, "-o", "official"], {"MMIE_DATA": "data"})
+    drawn, text = json.loads(Path("official/data.json").read_text(encoding="utf-8"))
+    assert [set(part) for part in drawn["answer"]] == [{"text", "image"}] * 2
+    assert Path("official", drawn["answer"][1]["image"]).read_bytes() == Path("a.png").read_bytes()
+    assert text["answer"] == [{"text": "42", "image": None}]
+
+
+def test_a_leaderboard_row_of_drawn_answers_has_a_warning(run):
+    lines = []
+    sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
+    export.run([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
+    logger.remove(sink)
+    assert "pair: its pictures are drawn by our reconstruction, not by the pipeline of published rows.\n" in lines
+
+
+def test_a_run_with_drawn_answers_is_marked(run):
+    task_run = open_run(run).tasks["mmie"]
+    assert drawn_answers_of(task_run) == ("step-1,images,model=flux",)
+    marks = marks_of(task_run)
+    assert "pictures drawn by our reconstruction (step-1), not by the paper's pipeline" in marks
+    assert "4 pictures not drawn" in marks
