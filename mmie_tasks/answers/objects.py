@@ -3,7 +3,7 @@
 Objects that hold an answer:
 
 * a message: parts under ``content``, ``segments``, ``messages``, ``interleaved``, ``output`` or
-  ``steps``, or a text under one of `_TEXT_KEYS`; with its images under one of `_IMAGES_KEYS`
+  ``steps``, or a text under one of `_TEXT_KEYS`; with its images under one of `IMAGES_KEYS`
 * ``[part, ...]``: a list of parts only; the pair ``("...", [...])`` of a text and its images
 * a part: ``{"text", "image"}`` as in MMIE's ``data.json``; ``{"type": "text", "text"}`` and
   ``{"type": "image", "path"}`` in the spellings of OpenAI and Anthropic; a message; a string,
@@ -29,14 +29,14 @@ from mmie_tasks.answers.thinking import segments_without_thinking
 
 _WRAPPER_KEYS = ("content", "segments", "messages", "interleaved", "output", "steps")
 _TEXT_KEYS = ("text", "content", "response", "answer", "caption")
-_IMAGES_KEYS = ("images", "image_paths", "generated_images")
+IMAGES_KEYS = ("images", "image_paths", "generated_images")
 _THINKING_KEYS = ("thinking", "reasoning", "reasoning_content")
 _METADATA_KEYS = frozenset(("type", "role", "id", "status", "model", "detail", "format", "media_type", "mime_type"))
 _IMAGE_TYPES = frozenset(("image", "image_url", "input_image", "output_image", "image_generation_call"))
 _PART_TYPES = _IMAGE_TYPES | {"text", "output_text", "input_text", "refusal"}
 _THINKING_TYPES = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _OTHER_ROLES = ("user", "system", "developer", "tool", "human")  # compared with values of any type
-_IMAGES_TYPES = (list, tuple, str, Mapping, type(None))  # of the value of `_IMAGES_KEYS`
+_IMAGES_TYPES = (list, tuple, str, Mapping, type(None))  # of the value of `IMAGES_KEYS`
 _PAIR_KEYS = frozenset(("text", "image", "image_url"))
 _MAX_DEPTH = 8
 _MAX_COUNTED_DEPTH = 50
@@ -130,7 +130,7 @@ class _SegmentCollector:
             return True
         if any(self._add_message(part, key, depth) for key in _WRAPPER_KEYS if key in part):
             return True
-        if _is_chat(part) or any(key in part for key in _IMAGES_KEYS):
+        if _is_chat(part) or any(key in part for key in IMAGES_KEYS):
             return self._add_message(part, None, depth)
         return self._add_typed(part, kind) if isinstance(kind, str) else self._add_untyped(part)
 
@@ -139,7 +139,7 @@ class _SegmentCollector:
         parts = part[wrapper] if wrapper else ()
         if not isinstance(parts, (list, tuple)) or not _may_be_parts(parts, wrapper):
             return False
-        lists = [part[key] for key in _IMAGES_KEYS if key in part]
+        lists = [part[key] for key in IMAGES_KEYS if key in part]
         is_sure = wrapper or _is_chat(part)  # of an answer, whatever stands beside it
         if not (is_sure or all(isinstance(one, _IMAGES_TYPES) for one in lists)):
             return False
@@ -148,7 +148,7 @@ class _SegmentCollector:
         images = [v for one in lists for v in (one if isinstance(one, (list, tuple)) else [one])]
         text_key = "content" if _is_chat(part) else _text_key(part, other_than=wrapper)
         inner = _SegmentCollector()
-        inner._count_unread(part, wrapper, text_key, *_IMAGES_KEYS)
+        inner._count_unread(part, wrapper, text_key, *IMAGES_KEYS)
         for key, value in part.items():  # a text beside parts has its place in the object's order
             if key == wrapper and not inner.add_any(parts, depth + 1) and parts:
                 self.not_text = self.not_text or inner.not_text

@@ -33,6 +33,7 @@ _FAILURES = (
     ("[LMMS_EVAL_BUDGET_EXCEEDED]", "the token budget was used up"),
     ("[GENERATION_FAILED]", "generation failed"),
     ("[ERROR]", "the tested model reported an error"),
+    ("Error: can only concatenate str (not ", "the content of the server's reply was no text"),  # async_openai
 )
 
 ANSWER_FIELDS = ("answer", "prediction", "response", "output", "text")

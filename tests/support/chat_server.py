@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+Message = Mapping[str, object]
+
 
 class ChatServer:
-    """Replies with the same text to every request, and records them in `requests`."""
+    """Replies to every request with the same text, or with the message of a function, and records the requests.
 
-    def __init__(self, answer: str) -> None:
+    `usage` is that of every reply, if it has any.
+    """
+
+    def __init__(self, answer: str | Callable[[dict[str, Any]], Message]) -> None:
         self.answer = answer
+        self.usage: Mapping[str, int] | None = None
         self.status = 200
         self.requests: list[dict[str, Any]] = []
         handler = type("Handler", (_Handler,), {"chat": self})
@@ -23,7 +29,7 @@ class ChatServer:
 
 
 @contextmanager
-def chat_server(answer: str) -> Iterator[ChatServer]:
+def chat_server(answer: str | Callable[[dict[str, Any]], Message]) -> Iterator[ChatServer]:
     chat = ChatServer(answer)
     thread = threading.Thread(target=chat.server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -40,10 +46,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])
-        self.chat.requests.append(json.loads(self.rfile.read(length)))
-        message = {"role": "assistant", "content": self.chat.answer}
+        request = json.loads(self.rfile.read(length))
+        self.chat.requests.append(request)
+        answer = self.chat.answer
+        message = {"role": "assistant", **({"content": answer} if isinstance(answer, str) else answer(request))}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m"}
+        body = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "usage": self.chat.usage}
         data = json.dumps({**body, "choices": [choice]}).encode()
         self.send_response(self.chat.status)
         self.send_header("Content-Type", "application/json")

@@ -1,0 +1,136 @@
+"""Pictures in the replies of chat servers, for models of lmms-eval that read only the text of a reply.
+
+Servers of models that draw return pictures as parts of ``message.content`` (vLLM-Omni), in ``message.images``
+(OpenRouter), or as data URIs in the text. What the models of lmms-eval 0.7.3 make of the first two: the table in
+``tests/runner/test_chat_pictures.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from asyncio import to_thread
+from collections.abc import Awaitable, Mapping
+from operator import attrgetter
+from pathlib import Path
+
+from loguru import logger
+from pydantic import BaseModel
+
+from mmie_tasks.answers.images import ImageResolver
+from mmie_tasks.answers.objects import IMAGES_KEYS
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.segments import ParsedAnswer, replace_surrogates
+from mmie_tasks.core.errors import SettingWrong
+
+_MAX_HEAD_CHARACTERS = 300
+_MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the size of the picture, but for a long header
+
+
+def keep_chat_pictures(model: object, folder: Path, extra_body: Mapping[str, object] | None = None) -> bool:
+    """Let the chat client of a model write pictures to files and return them as an answer in text.
+
+    Of a reply with pictures, or whose content is no text, ``content`` becomes the JSON that `parse_answer` reads, with
+    the path of every file; everything else in the reply stays. Other replies stay as they are. A picture at a URL
+    stays a URL. Of one that is no picture, or too large, the beginning of its data URI stays, so that it is counted.
+    Any number of threads and event loops may use the client.
+
+    Args:
+        model: A model of lmms-eval. A client of the OpenAI SDK in ``client``, synchronous or not, is changed in place.
+        folder: For the pictures, each in a file that is named by the SHA-256 of its content; created here.
+        extra_body: Added to the ``extra_body`` of every request, whose own keys stay:
+            ``{"modalities": ["image", "text"]}``.
+
+    Returns:
+        Whether the model holds such a client. False also leaves `folder` alone.
+
+    Raises:
+        SettingWrong: `folder` cannot be created.
+    """
+    try:
+        completions = attrgetter("client.chat.completions")(model)
+        create = completions.create
+    except AttributeError:
+        return False
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise SettingWrong(
+            f"The folder `{folder}` for pictures cannot be created: {problem}.", hint="name one that can"
+        ) from error
+    resolver = ImageResolver((), folder.absolute())
+    added = extra_body or {}
+
+    @functools.wraps(create)
+    def create_and_keep(*args: object, extra_body: Mapping[str, object] | None = None, **options: object) -> object:
+        reply = create(*args, extra_body={**added, **(extra_body or {})} or None, **options)
+        return _keep_later(reply, resolver) if inspect.isawaitable(reply) else _keep(reply, resolver)
+
+    completions.create = create_and_keep
+    return True
+
+
+async def _keep_later(reply: Awaitable[object], resolver: ImageResolver) -> object:
+    return await to_thread(_keep, await reply, resolver)
+
+
+def _keep(reply: object, resolver: ImageResolver) -> object:
+    """The same reply; its messages hold texts."""
+    match reply:
+        case object(choices=[*choices]):
+            for choice in choices:
+                match choice:
+                    case object(message=BaseModel() as message):
+                        _make_text(message, resolver)
+    return reply
+
+
+def _make_text(message: BaseModel, resolver: ImageResolver) -> None:
+    """Make the content of a message a text, if it is none or the message has pictures."""
+    fields = message.model_dump(warnings=False)
+    content = fields.get("content")
+    lists = [key for key in IMAGES_KEYS if fields.get(key)]
+    if lists or not isinstance(content, (str, type(None))):
+        answer = parse_answer([fields])
+    else:
+        answer = parse_answer([content])
+        if not any(segment.image and _is_data_uri(segment.image) for segment in answer.segments):
+            return
+    for name, value in {"content": _written(answer, resolver), **dict.fromkeys(lists)}.items():
+        setattr(message, name, value)
+
+
+def _written(answer: ParsedAnswer, resolver: ImageResolver) -> str:
+    """The JSON that `parse_answer` reads as this answer, with the same counts."""
+    if answer.failure:
+        return f"[ERROR] The server's reply is no answer: {answer.failure}"
+    # An object without a text or an image would be no answer.
+    parts: list[Mapping[str, object]] = [] if answer.segments else [{"type": "text", "text": ""}]
+    for segment in answer.segments:
+        if segment.text is not None:
+            parts.append({"type": "text", "text": segment.text})
+        if segment.image is not None:
+            parts.append({"type": "image", "path": _file_of(segment.image, resolver)})
+    parts += [{"type": name, name: {"not_read": ["x"] * count}} for name, count in answer.unread.items()]
+    parts += [{"type": "thinking"}] * answer.thinking_removed
+    # Placeholders are counted where images are listed.
+    lists: Mapping[str, object] = {"images": []} if answer.unfilled_placeholders else {}
+    return replace_surrogates(json.dumps({"content": parts, **lists}, ensure_ascii=False))
+
+
+def _file_of(reference: str, resolver: ImageResolver) -> str:
+    """The file of a picture; another reference than a data URI as it is."""
+    if not _is_data_uri(reference):
+        return reference
+    file = resolver.resolve(reference)
+    if file.path:
+        return str(file.path)
+    logger.warning(f"A picture in a reply cannot be used: {file.detail}.")
+    head, comma, encoded = reference.partition(",")
+    return head[:_MAX_HEAD_CHARACTERS] + comma + encoded[:_MAX_BASE64_CHARACTERS]
+
+
+def _is_data_uri(reference: str) -> bool:
+    return reference[:5].lower() == "data:"

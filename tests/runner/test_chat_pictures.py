@@ -1,0 +1,432 @@
+"""Pictures in the replies of chat servers: what models of lmms-eval make of them, alone and with `chat_pictures`."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
+from lmms_eval.caching.response_cache import ResponseCache
+from lmms_eval.models import get_model
+from openai import OpenAI
+from PIL import Image
+from support.chat_server import ChatServer, chat_server
+
+from mmie_tasks.answers.images import ImageFile, ImageResolver
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.segments import ParsedAnswer
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.runner.chat_pictures import keep_chat_pictures
+
+Message = Mapping[str, object]
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+SENTINEL = "[LMMS_EVAL_REQUEST_FAILED after 1 retries] '{}' object has no attribute 'split'"
+NO_TEXT = 'Error: can only concatenate str (not "{}") to str'
+MODELS = [
+    pytest.param("openai", False, id="openai"),
+    pytest.param("openai", True, id="openai-simple"),
+    pytest.param("async_openai", False, id="async_openai"),
+]
+
+
+def png(colour: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (4, 3), (colour % 256, colour // 256, 9)).save(file, "PNG")
+    return file.getvalue()
+
+
+def data_uri(content: bytes, kind: str = "png") -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def image_part(url: str) -> Message:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def text_part(text: str) -> Message:
+    return {"type": "text", "text": text}
+
+
+A, B = data_uri(png(1)), data_uri(png(2))
+PARTS = {"content": [text_part("one"), image_part(A), text_part("two"), image_part(B)]}
+REPLIES: dict[str, Message] = {
+    "parts": PARTS,
+    "only texts in parts": {"content": [text_part("one"), text_part("two")]},
+    "null and images": {"content": None, "images": [image_part(A), image_part(B)]},
+    "text and images": {"content": "one <image> two", "images": [image_part(A), image_part(B)]},
+    "text with data URIs": {"content": f"one ![a]({A}) two ![b]({B})", "reasoning": "hm"},
+}
+
+
+@pytest.fixture
+def chat() -> Iterator[ChatServer]:
+    with chat_server(lambda _: PARTS) as server:
+        yield server
+
+
+def model_for(chat: ChatServer, name: str, simple: bool, **options: object) -> Any:
+    model = get_model(name, force_simple=simple)(
+        model="m", base_url=chat.url, api_key="none", max_retries=1, retry_backoff_s=0, **options
+    )
+    assert model.is_simple is simple
+    return model
+
+
+def ask(model: Any, count: int = 1) -> list[GenerationResult]:
+    """The model's outputs to `count` requests, whose texts are their numbers."""
+    model.task_dict = {"t": {"test": [{"text": str(i)} for i in range(count)]}}
+    requests = []
+    for i in range(count):
+        arguments: tuple[object, ...] = ("", messages_of, {"max_new_tokens": 8}, i, "t", "test")
+        if model.is_simple:
+            arguments = (str(i), {"max_new_tokens": 8}, lambda _: [], i, "t", "test")
+        requests.append(Instance("generate_until", arguments, i, {"task": "t", "doc_id": i, "repeats": 1}))
+    return list(model.generate_until(requests))
+
+
+def messages_of(doc: Mapping[str, str]) -> list[Message]:
+    return [{"role": "user", "content": [{"type": "text", "text": doc["text"]}]}]
+
+
+def number_in(request: Mapping[str, Any]) -> int:
+    return int(request["messages"][0]["content"][0]["text"])
+
+
+def arriving(output: GenerationResult) -> object:
+    """What the runner hands to ``process_results``, and writes to its log and its cache."""
+    result, _ = unwrap_generation_output(output)
+    assert json.loads(json.dumps(result)) == result
+    return result
+
+
+def contents(answer: ParsedAnswer) -> list[str | bytes]:
+    """The texts and the bytes of the pictures, in order."""
+    return [
+        Path(value).read_bytes() if value is segment.image else value
+        for segment in answer.segments
+        for value in (segment.text, segment.image)
+        if value
+    ]
+
+
+# What lmms-eval 0.7.3 makes of such replies without us. `answers/README.md` says which servers need the wrapper.
+
+
+@pytest.mark.parametrize(
+    ("name", "simple", "reply", "with_usage", "without_usage"),
+    [
+        ("openai", False, "parts", PARTS["content"], SENTINEL.format("list")),
+        ("openai", False, "null and images", None, SENTINEL.format("NoneType")),
+        ("openai", False, "text and images", "one <image> two", "one <image> two"),
+        ("openai", True, "parts", "onetwo", "onetwo"),
+        ("openai", True, "null and images", "", ""),
+        ("openai", True, "text and images", "one <image> two", "one <image> two"),
+        ("async_openai", False, "parts", NO_TEXT.format("list"), NO_TEXT.format("list")),
+        ("async_openai", False, "null and images", NO_TEXT.format("NoneType"), NO_TEXT.format("NoneType")),
+        ("async_openai", False, "text and images", "one <image> two", "one <image> two"),
+    ],
+    ids=lambda value: str(value)[:16],
+)
+def test_alone_only_the_chat_model_openai_passes_pictures_on_and_only_those_of_a_reply_in_parts_with_usage(
+    chat: ChatServer, name: str, simple: bool, reply: str, with_usage: object, without_usage: object
+) -> None:
+    chat.answer = lambda _: REPLIES[reply]
+    model = model_for(chat, name, simple)
+    for usage, expected in ((USAGE, with_usage), (None, without_usage)):
+        chat.usage = usage
+        (output,) = ask(model)
+        assert arriving(output) == expected
+
+
+def test_parts_that_the_model_openai_passes_on_are_read_without_a_loss(chat: ChatServer, tmp_path: Path) -> None:
+    chat.usage = USAGE
+    (output,) = ask(model_for(chat, "openai", simple=False))
+    segments = parse_answer([arriving(output)]).segments
+    resolver = ImageResolver((), tmp_path)
+    assert [segment.text for segment in segments if segment.text] == ["one", "two"]
+    pictures = [resolver.resolve(segment.image).path for segment in segments if segment.image]
+    assert [path and path.read_bytes() for path in pictures] == [png(1), png(2)]
+
+
+def test_parts_that_the_model_openai_passes_on_end_a_run_with_the_cache_of_the_runner(chat: ChatServer) -> None:
+    chat.usage = USAGE
+    (output,) = ask(model_for(chat, "openai", simple=False))
+    with pytest.raises(AttributeError, match="'list' object has no attribute 'strip'"):
+        ResponseCache._is_valid_response(output, "generate_until")
+
+
+@pytest.mark.parametrize("content", ["list", "NoneType"])
+def test_the_error_that_async_openai_writes_as_an_answer_is_no_answer(content: str) -> None:
+    assert parse_answer([NO_TEXT.format(content)]).failure == "the content of the server's reply was no text"
+
+
+# With the wrapper.
+
+
+@pytest.mark.parametrize("usage", [USAGE, None], ids=["usage", "no-usage"])
+@pytest.mark.parametrize("reply", list(REPLIES))
+@pytest.mark.parametrize(("name", "simple"), MODELS)
+def test_pictures_arrive_byte_for_byte_in_files_and_in_order(
+    chat: ChatServer, tmp_path: Path, name: str, simple: bool, reply: str, usage: Mapping[str, int] | None
+) -> None:
+    chat.answer, chat.usage = lambda _: REPLIES[reply], usage
+    model = model_for(chat, name, simple)
+    assert keep_chat_pictures(model, tmp_path / "pictures")
+    (output,) = ask(model)
+    text = arriving(output)
+    assert isinstance(text, str)
+    assert len(text) < 1000
+    expected = {"only texts in parts": ["one", "two"], "null and images": [png(1), png(2)]}.get(
+        reply, ["one", png(1), "two", png(2)]
+    )
+    assert contents(parse_answer([text])) == expected
+    if usage:
+        counts = output.token_counts
+        assert counts is not None
+        assert (counts.input_tokens, counts.output_tokens) == (7, 5)
+    assert ResponseCache._is_valid_response(output, "generate_until")
+
+
+def test_azure_is_a_chat_client_too(chat: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "none")
+    monkeypatch.setenv("AZURE_OPENAI_API_BASE", chat.url)
+    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
+    model = model_for(chat, "openai", simple=False, azure_openai=True)
+    assert keep_chat_pictures(model, tmp_path)
+    assert contents(parse_answer([arriving(ask(model)[0])])) == ["one", png(1), "two", png(2)]
+
+
+@pytest.mark.parametrize(("name", "simple"), MODELS)
+def test_many_requests_at_once_get_their_own_pictures_and_a_second_run_writes_no_file(
+    chat: ChatServer, tmp_path: Path, name: str, simple: bool
+) -> None:
+    def reply(request: Mapping[str, Any]) -> Message:
+        number = number_in(request)
+        return {"content": str(number), "images": [image_part(data_uri(png(number))), image_part(A)]}
+
+    chat.answer = reply
+    concurrency = {"num_cpus": 8} if name == "async_openai" else {"num_concurrent": 8}
+    files: list[dict[str, int]] = []
+    for _ in range(2):
+        model = model_for(chat, name, simple, **concurrency)
+        assert keep_chat_pictures(model, tmp_path)
+        for number, output in enumerate(ask(model, 60)):
+            pictures = [png(number), png(1)] if number != 1 else [png(1), png(1)]
+            assert contents(parse_answer([arriving(output)])) == [str(number), *pictures]
+        files.append({path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()})
+    assert files[0] == files[1]
+    assert len(files[0]) == 60
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": "A fox."},
+        {"content": "out/a.png"},
+        {"content": "see ![a](https://example.com/a.png)", "images": []},
+        {"content": '{"text": "A", "images": ["/o/a.png"]}', "images": None},
+        {"content": None, "refusal": "No.", "reasoning": "hm"},
+        {"content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+    ],
+)
+def test_a_reply_without_pictures_is_not_changed(chat: ChatServer, tmp_path: Path, message: Message) -> None:
+    chat.answer = lambda _: message
+    before, after = completion(client_of(chat)), completion(client_of(chat, tmp_path))
+    assert after.model_dump_json() == before.model_dump_json()
+    assert not list(tmp_path.iterdir())
+
+
+def client_of(chat: ChatServer, folder: Path | None = None) -> OpenAI:
+    """A client of the SDK, wrapped if there is a folder for pictures."""
+    client = OpenAI(api_key="none", base_url=chat.url, max_retries=0)
+    assert folder is None or keep_chat_pictures(SimpleNamespace(client=client), folder)
+    return client
+
+
+def completion(client: OpenAI) -> Any:
+    return client.chat.completions.create(model="m", messages=[])
+
+
+def test_everything_else_in_a_reply_stays_and_a_second_wrapper_changes_nothing(
+    chat: ChatServer, tmp_path: Path
+) -> None:
+    chat.usage = USAGE
+    chat.answer = lambda _: {**REPLIES["text and images"], "reasoning": "hm", "refusal": None}
+    client = client_of(chat, tmp_path)
+    assert keep_chat_pictures(SimpleNamespace(client=client), tmp_path)
+    wrapped = completion(client).model_dump(warnings=False)
+    plain = completion(client_of(chat)).model_dump(warnings=False)
+    message = wrapped["choices"][0]["message"]
+    answer = parse_answer([message.pop("content")])
+    assert contents(answer) == ["one", png(1), "two", png(2)]
+    assert answer.thinking_removed
+    plain["choices"][0]["message"].pop("content")
+    assert message.pop("images") is None
+    plain["choices"][0]["message"].pop("images")
+    assert wrapped == plain
+
+
+@pytest.mark.parametrize(("name", "simple"), MODELS)
+def test_the_extra_body_is_in_every_request_and_the_models_own_keys_stay(
+    chat: ChatServer, tmp_path: Path, name: str, simple: bool
+) -> None:
+    own = {"enable_thinking_kwarg": False} if (name, simple) == ("openai", False) else {}
+    model = model_for(chat, name, simple, **own)
+    extra_body = {"modalities": ["image", "text"], "chat_template_kwargs": {"a": 1}}
+    assert keep_chat_pictures(model, tmp_path, extra_body)
+    ask(model, 2)
+    assert [request["modalities"] for request in chat.requests] == [["image", "text"]] * 2
+    expected = {"enable_thinking": False} if own else {"a": 1}
+    assert [request["chat_template_kwargs"] for request in chat.requests] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SimpleNamespace(), SimpleNamespace(client=None), SimpleNamespace(client=SimpleNamespace(chat=print))],
+    ids=["no-client", "null", "an-engine-with-a-method-chat"],
+)
+def test_a_model_without_a_chat_client_is_left_alone(model: object, tmp_path: Path) -> None:
+    assert not keep_chat_pictures(model, tmp_path / "pictures")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_created_is_a_clear_error(chat: ChatServer, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingWrong, match="file/pictures` for pictures cannot be created: Not a directory"):
+        client_of(chat, tmp_path / "file" / "pictures")
+
+
+def bomb() -> bytes:
+    """A PNG of 20,000 x 20,000 pixels in 50 kB."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return len(content).to_bytes(4, "big") + name + content + zlib.crc32(name + content).to_bytes(4, "big")
+
+    side = (20_000).to_bytes(4, "big")
+    rows = zlib.compress(bytes(20_000 * 2501))
+    header = chunk(b"IHDR", side + side + b"\x01\0\0\0\0")
+    return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        pytest.param(lambda: "data:image/png;base64," + "A" * 100_000_000, "unreadable", id="100 MB"),
+        pytest.param(lambda: data_uri(os.urandom(9999)), "unreadable", id="no image"),
+        pytest.param(lambda: data_uri(png(1)[:-30]), "unreadable", id="cut off"),
+        pytest.param(lambda: data_uri(png(1)) + "*" * 999, "unreadable", id="damaged base64"),
+        pytest.param(lambda: data_uri(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "svg+xml"), "unreadable", id="svg"),
+        pytest.param(lambda: "data:image/svg+xml;utf8," + "<svg/>" * 999, "unreadable", id="svg without base64"),
+        pytest.param(lambda: "data:" + "x" * 9999, "unreadable", id="no comma"),
+        pytest.param(lambda: data_uri(bomb()), "too_large", id="400 million pixels"),
+        pytest.param(lambda: "https://example.com/a.png", "remote", id="a URL"),
+        pytest.param(lambda: "/does/not/exist.png", "missing", id="a path"),
+    ],
+)
+def test_a_picture_that_cannot_be_used_is_counted_and_fills_neither_disk_nor_log(
+    chat: ChatServer, tmp_path: Path, reference: Callable[[], str], problem: str
+) -> None:
+    url = reference()
+    chat.answer = lambda _: {"content": [text_part("one"), image_part(url), image_part(B)]}
+    model = model_for(chat, "openai", simple=False, timeout=60)
+    assert keep_chat_pictures(model, tmp_path)
+    (output,) = ask(model)
+    text = arriving(output)
+    assert isinstance(text, str)
+    assert len(text) < 2000
+    segments = parse_answer([text]).segments
+    assert segments[0].text == "one"
+    files = [resolved(segment.image, tmp_path) for segment in segments if segment.image]
+    assert [file.problem for file in files] == [problem, ""]
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [png(2)]
+
+
+def resolved(reference: str, folder: Path) -> ImageFile:
+    return ImageResolver((), folder).resolve(reference)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[{"type": "audio", "data": "AAAA"}], [7], {"type": "audio"}, [text_part("[ERROR] no")]],
+    ids=["audio", "a number", "an object", "an error"],
+)
+def test_content_that_is_no_answer_is_a_failure_and_not_a_text(
+    chat: ChatServer, tmp_path: Path, content: object
+) -> None:
+    chat.answer = lambda _: {"content": content}
+    text = completion(client_of(chat, tmp_path)).choices[0].message.content
+    assert parse_answer([text]).failure == "the tested model reported an error"
+
+
+PICTURES = [A, B, data_uri(b"no image"), "https://example.com/a.png", "out/a.png"]
+TEXTS = ["one", "<image> x <image>", "b <image_2>", "[img0]", "<think>a", "b</think> c", "", " ", "é \ud800", "[ERROR]"]
+PART = st.one_of(
+    st.sampled_from(PICTURES).map(image_part),
+    st.sampled_from(TEXTS).map(text_part),
+    st.sampled_from(
+        [
+            {"type": "audio", "data": "AAAA"},
+            {"type": "reasoning", "text": "hm"},
+            {"type": "text", "text": "x", "images": "y"},
+            {"type": "image", "b64_json": A.partition(",")[2], "caption": "a fox"},
+            {"type": "text", "text": "x", "url": "y"},
+            *(
+                {"type": name, "x": ["y", {"z": "w"}]}
+                for name in ("content", "images", "image_url", "refusal", "steps")
+            ),
+        ]
+    ),
+    st.sampled_from(["bare", A]),
+)
+MESSAGES = st.fixed_dictionaries(
+    {"content": st.one_of(st.none(), st.sampled_from(TEXTS), st.lists(PART, max_size=5))},
+    optional={
+        "images": st.lists(st.sampled_from([*map(image_part, PICTURES), {"odd": "x"}, None]), max_size=4),
+        "refusal": st.sampled_from([None, "No."]),
+        "reasoning_content": st.sampled_from([None, "hm"]),
+    },
+)
+
+
+@pytest.fixture
+def client(chat: ChatServer, tmp_path: Path) -> OpenAI:
+    return client_of(chat, tmp_path)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@given(message=MESSAGES)
+def test_the_text_is_read_as_the_message_with_the_same_counts(
+    chat: ChatServer, client: OpenAI, tmp_path: Path, message: Message
+) -> None:
+    chat.answer = lambda _: message
+    reply = completion(client).choices[0].message
+    has_text = isinstance(message["content"], (str, type(None))) and not message.get("images")
+    before = parse_answer([message["content"] if has_text else {"role": "assistant", **message}])
+    after = parse_answer([reply.content])
+    assert bool(after.failure) == bool(before.failure)
+    if not before.failure:
+        counts = [(answer.unread, answer.unfilled_placeholders, answer.thinking_removed) for answer in (before, after)]
+        assert counts[0] == counts[1]
+        assert shown(after, tmp_path) == shown(before, tmp_path)
+
+
+def shown(answer: ParsedAnswer, folder: Path) -> Sequence[object]:
+    """Texts, files and problems, in order."""
+    parts: list[object] = []
+    for segment in answer.segments:
+        parts += [segment.text] if segment.text else []
+        if segment.image:
+            file = resolved(segment.image, folder)
+            parts.append(file.path or (file.problem, segment.image))
+    return parts
