@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import get_args
 
-from mmie_tasks.core.tables import NO_VALUE, listed, percent_cell
+from mmie_tasks.core.tables import NO_VALUE, counted, listed, percent_cell
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored, UnscoredReason, Verdict
 from mmie_tasks.judging.panel import Disagreement, disagreement
 from mmie_tasks.runs.benchmark import SCORE_KINDS, LoggedSample, Record, ScoreKind
@@ -209,7 +209,7 @@ def _drawing_marks(task_run: TaskRun) -> Iterator[str]:
     if protocols:
         yield f"pictures drawn by our reconstruction ({', '.join(protocols)}), not by the paper's pipeline"
     if not_drawn := sum(sample.pictures_not_drawn for sample in task_run.samples):
-        yield f"{not_drawn:,} pictures not drawn"
+        yield f"{counted(not_drawn, 'picture')} not drawn"
 
 
 def _part_of_samples(task_run: TaskRun) -> str:

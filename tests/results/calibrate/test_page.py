@@ -354,19 +354,19 @@ def noise(path: Path, size: tuple[int, int], note: str = "") -> str:
     return str(path)
 
 
-SECRETS = ("secret-model", "secret-run", "secret-reply", "secret-reading", "secret-fact", "secret-file")
+SECRETS = ("secret-model", "secret-run", "secret-reply", "secret-reading", "secret-fact", "secret-file", "secret-prompt")
 
 
 def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "secret-run").mkdir()
     picture = noise(tmp_path / "secret-run" / "secret-file.png", (50, 40), note="secret-model")
-    broken = LoggedSegment(image="out/secret-run/secret-file.png", problem="missing")
+    broken = LoggedSegment(image="out/secret-run/secret-file.png", problem="missing", prompt="secret-prompt")
     reply = JudgeReply(text="secret-reply 3.25", model="secret-model", usage=Usage(cost_usd=12.5))
     logged = sample(
         "id-1",
         3.25,
         question=text("Question"),
-        answer=(LoggedSegment("Answer", picture), broken, LoggedSegment(image="/x/secret-file-gone.png")),
+        answer=(LoggedSegment("Answer", picture, prompt="secret-prompt"), broken, LoggedSegment(image="/x/secret-file-gone.png")),
         replies=(reply,),
         signature="judge:openai|model:secret-model",
         facts={"secret-fact": 1.0},
