@@ -354,7 +354,15 @@ def noise(path: Path, size: tuple[int, int], note: str = "") -> str:
     return str(path)
 
 
-SECRETS = ("secret-model", "secret-run", "secret-reply", "secret-reading", "secret-fact", "secret-file", "secret-prompt")
+SECRETS = (
+    "secret-model",
+    "secret-run",
+    "secret-reply",
+    "secret-reading",
+    "secret-fact",
+    "secret-file",
+    "secret-prompt",
+)
 
 
 def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
@@ -366,7 +374,11 @@ def test_nothing_that_could_sway_people_is_in_the_file(tmp_path: Path) -> None:
         "id-1",
         3.25,
         question=text("Question"),
-        answer=(LoggedSegment("Answer", picture, prompt="secret-prompt"), broken, LoggedSegment(image="/x/secret-file-gone.png")),
+        answer=(
+            LoggedSegment("Answer", picture, prompt="secret-prompt"),
+            broken,
+            LoggedSegment(image="/x/secret-file-gone.png"),
+        ),
         replies=(reply,),
         signature="judge:openai|model:secret-model",
         facts={"secret-fact": 1.0},
