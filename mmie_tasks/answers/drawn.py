@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from mmie_tasks.answers.segments import replace_surrogates
+from mmie_tasks.core.messages import replace_surrogates
 
 _MAX_CHARACTERS = 500  # of a signature
 _NAME_CHARACTERS = 80  # of a reason and of what is unused

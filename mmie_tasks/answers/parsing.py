@@ -27,10 +27,10 @@ from mmie_tasks.answers.segments import (
     image_spans,
     is_image_reference,
     is_single_path,
-    replace_surrogates,
     split_at_images,
 )
 from mmie_tasks.answers.thinking import segments_without_thinking, strip_thinking
+from mmie_tasks.core.messages import replace_surrogates
 
 _MAX_REPR_CHARACTERS = 4_000_000
 _MAX_REPR_TOKENS = 20_000

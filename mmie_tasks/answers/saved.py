@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from mmie_tasks.answers.drawn import read_drawn_answer
 from mmie_tasks.answers.objects import answer_of_object
-from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.core.errors import AnswersUnusable
+from mmie_tasks.core.messages import replace_surrogates
 
 MISSING = "[PREDICTIONS_MISSING]"
 """Stands for the answer of a sample without a saved answer, or with null."""

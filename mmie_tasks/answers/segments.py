@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.hub.images import image_suffix
 
 if TYPE_CHECKING:
@@ -304,22 +305,6 @@ def is_single_path(text: str) -> bool:
     if not bare or len(bare) > _MAX_PATH_CHARACTERS or "\n" in bare or "\0" in bare:
         return False
     return not any(c.isspace() for c in bare) or _MAY_HAVE_SPACES.match(bare) is not None
-
-
-def replace_surrogates(text: str) -> str:
-    r"""The text with every lone surrogate replaced by U+FFFD.
-
-    A lone surrogate cannot be written as UTF-8; the runner would fail on it when it saves its
-    samples, after all the work.
-
-    >>> replace_surrogates("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
-    True
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def write_answer(parts: Iterable[str | Path]) -> str:

@@ -1,4 +1,4 @@
-"""Ordered text and images, in the shapes lmms-eval's models take."""
+"""Texts and images as they are sent to models."""
 
 from __future__ import annotations
 
@@ -26,3 +26,19 @@ def user_turn(parts: Iterable[str | Image.Image]) -> list[dict[str, object]]:
         elif text := "".join(map(str, group)):
             content.append({"type": "text", "text": text})
     return [{"role": "user", "content": content}]
+
+
+def replace_surrogates(text: str) -> str:
+    r"""The text with every lone surrogate replaced by U+FFFD.
+
+    A lone surrogate cannot be written as UTF-8: the runner would fail on it when it saves its samples, after all the
+    work, and no request can hold it.
+
+    >>> replace_surrogates("a\ud800b") == "a\N{REPLACEMENT CHARACTER}b"
+    True
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -5,11 +5,12 @@ Pictures are stored small because MMIE's judge cuts larger ones into many tiles 
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.drawing.base import Picture, PictureUnusable
 from mmie_tasks.hub.images import image_suffix, open_bounded
 
@@ -23,6 +24,25 @@ MAX_SIDE_PX = 512
 """Default of the longest side of a stored picture, in pixels."""
 
 _STORED = (".png", ".jpg", ".webp")  # formats that every judge reads
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Width and height of a picture to draw, in pixels, from ``WIDTHxHEIGHT``.
+
+    Raises:
+        SettingWrong: It has another form, or no pixels, or more than `MAX_PIXELS`.
+
+    >>> parse_size("1024x768")
+    (1024, 768)
+    """
+    match = re.fullmatch(r"([0-9]{1,5})x([0-9]{1,5})", text.strip().lower())
+    width, height = map(int, match.groups()) if match else (0, 0)
+    if not 0 < width * height <= MAX_PIXELS:
+        raise SettingWrong(
+            f"The drawer option `size` is `{text}`.",
+            hint=f"`size=WIDTHxHEIGHT` in pixels, as in `size=1024x1024`; at most {MAX_PIXELS:,} pixels",
+        )
+    return width, height
 
 
 def picture_of(content: bytes, max_side_px: int) -> Picture:

@@ -15,6 +15,8 @@ ApiType: TypeAlias = Literal["openai", "azure"]
 _DEFAULT_URL = "https://api.openai.com/v1"
 _PROVIDER_DOMAINS = (".api.openai.com", ".openai.azure.com")  # OpenAI's own, and OpenAI at Azure
 _ROUTES = re.compile(r"/+(?:(?:chat/completions|images/generations)/*)?$")
+UNREACHABLE_HINT = "start it, or correct `base_url=`; most end in `/v1`"
+
 _SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
 
 ErrorT_co = TypeVar("ErrorT_co", covariant=True)
@@ -68,6 +70,12 @@ class Access:
         """Whether a server is certain to require a key."""
         hosts = [urlsplit(url).hostname or "" for url in self.base_urls]
         return self.api_type == "azure" or any(host.endswith("openai.com") for host in hosts)
+
+    @property
+    def key_hint(self) -> str:
+        """What to do about a key that a server denies."""
+        names = ", ".join(f"`{name}`" for name in self.key_variables)
+        return f"correct the key; the first of these that is set is used: {names}"
 
     def missing_key(self, error: ErrorWithHint[ErrorT_co]) -> ErrorT_co | None:
         """An error of this class if a key is required and no variable holds one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import difflib
 import json
 import re
 import string
@@ -50,7 +51,9 @@ _PARAMETER_CODES = ("unsupported_parameter", "unsupported_value", "unknown_param
 _UNSUPPORTED = re.compile(
     r"unsupported|not support|deprecated|unrecogni[sz]ed|unknown|not permitted|unexpected", re.IGNORECASE
 )
-_PARAMETERS = re.compile(r"\b(?:max_tokens|max_completion_tokens|temperature|(?i:(?:top_)?logprobs))\b")
+_PARAMETERS = re.compile(
+    r"\b(?:max_tokens|max_completion_tokens|temperature|response_format|seed|(?i:(?:top_)?logprobs))\b"
+)
 _LOGPROBS_STATUSES = (400, 403, 422, 500, 501)
 _KEY = re.compile(
     r"\b(?:sk|pk|rk|hf|gsk|xai|nvapi)[-_][\w*.-]{4,}|\bAIza[\w-]{20,}|\b(?i:bearer|basic)\s+[^\s\"',}]{8,}"
@@ -345,6 +348,15 @@ def model_names(json_value: object) -> list[str]:
     """The names in a server's list of models; none if it is another JSON."""
     names = (json_object(entry).get("id") for entry in json_list(json_object(json_value).get("data")))
     return [name for name in names if isinstance(name, str)]
+
+
+def nearest_names(model: str, names: Sequence[str]) -> list[str]:
+    """The names, at most five, that are most similar to a model's; the first ones if none is similar.
+
+    >>> nearest_names("gpt-4", ["flux", "gpt-4o"]), nearest_names("x", ["flux"])
+    (['gpt-4o'], ['flux'])
+    """
+    return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])
 
 
 def json_count(json_value: object) -> int:

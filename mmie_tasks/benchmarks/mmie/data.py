@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks.answers.segments import replace_surrogates
 from mmie_tasks.benchmarks.mmie.assets import ANNOTATION, LAYOUT, files_in, hub_folder, image_paths, local_file
 from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.hub.asset import read_json_file
 
 if TYPE_CHECKING:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from difflib import get_close_matches
 
 import openai
 from loguru import logger
 
-from mmie_tasks.http.access import public_address
-from mmie_tasks.http.client import ATTEMPT_ERRORS, ServerError, async_client, check_servers, model_names, parse_json
+from mmie_tasks.http.access import UNREACHABLE_HINT, public_address
+from mmie_tasks.http.client import (
+    ATTEMPT_ERRORS,
+    ServerError,
+    async_client,
+    check_servers,
+    model_names,
+    nearest_names,
+    parse_json,
+)
 from mmie_tasks.http.rate_limit import Pace
 from mmie_tasks.http.retries import Failure, Success
 from mmie_tasks.judges.base import JudgeMisconfigured, JudgeRequest, JudgeUnavailable
@@ -21,7 +28,6 @@ from mmie_tasks.judges.openai.wire import ChatServer
 
 _TIMEOUT_S = 30.0
 _LIST_TIMEOUT_S = 10.0
-_MAX_NAMES = 5
 _PING = JudgeRequest(parts=("Say yes.",), max_tokens=16)
 
 
@@ -78,14 +84,11 @@ async def _problem(settings: Settings, url: str, pace: Pace, adaptations: Adapta
 def _describe(settings: Settings, address: str, failure: Failure, models: list[str]) -> JudgeMisconfigured:
     judge = f"The judge `{settings.model}` at {address}"
     if (error := failure.error) is None:
-        return JudgeMisconfigured(
-            f"{judge} is not reachable: {failure.reason}.", hint="start it, or correct `base_url=`; most end in `/v1`"
-        )
+        return JudgeMisconfigured(f"{judge} is not reachable: {failure.reason}.", hint=UNREACHABLE_HINT)
     message = f"{judge} cannot be used: it answered {failure.reason.rstrip('.')}."
     if not error.is_model:
         return JudgeMisconfigured(message, hint=_hint(error, settings))
-    similar = get_close_matches(settings.model, models, n=_MAX_NAMES, cutoff=0.4)
-    if not (suggestions := similar or models[:_MAX_NAMES]):
+    if not (suggestions := nearest_names(settings.model, models)):
         return JudgeMisconfigured(message, hint="name a model that this server has: `model=...`")
     names = ", ".join(f"`{name}`" for name in suggestions)
     return JudgeMisconfigured(f"{message} It has {names}.", hint=f"`model={suggestions[0]}`")
@@ -95,8 +98,7 @@ def _hint(error: ServerError, settings: Settings) -> str:
     if error.is_quota or error.status == 402:
         return "the account has no credit left: top it up, or use another account's key"
     if error.status in (401, 403):
-        names = ", ".join(f"`{name}`" for name in settings.access.key_variables)
-        return f"correct the key; the first of these that is set is used: {names}"
+        return settings.access.key_hint
     if error.status in (404, 405):
         return "correct `base_url=`; most end in `/v1`"
     if error.status >= 500:

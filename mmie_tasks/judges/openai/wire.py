@@ -18,6 +18,7 @@ import numpy as np
 import openai
 from loguru import logger
 
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.http.client import (
     ATTEMPT_ERRORS,
     ServerError,
@@ -208,9 +209,7 @@ def chat_body(request: JudgeRequest, settings: Settings, dialect: Dialect) -> di
     content: list[dict[str, object]] = []
     for part in request.parts:
         if isinstance(part, str):
-            # With U+FFFD for lone surrogates, which UTF-8 cannot encode.
-            text = part.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            content.append({"type": "text", "text": text})
+            content.append({"type": "text", "text": replace_surrogates(part)})
             continue
         data = image_bytes(part)
         image = {"url": f"data:{mime_type(data, part)};base64,{base64.b64encode(data).decode()}"}

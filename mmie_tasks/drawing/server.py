@@ -1,0 +1,428 @@
+"""The drawer `images`: servers of ``/v1/images/generations``, as of OpenAI, vLLM-Omni and SGLang-Diffusion.
+
+Requests are sent and retried like those of the `openai` judge: see `http.retries`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, TypeAlias
+
+import openai
+from loguru import logger
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.messages import replace_surrogates
+from mmie_tasks.drawing.base import (
+    DrawerMisconfigured,
+    DrawerRefused,
+    DrawerUnavailable,
+    DrawingError,
+    DrawingOverBudget,
+    Picture,
+    PictureRequest,
+    PictureUnusable,
+)
+from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, picture_of
+from mmie_tasks.http.access import (
+    UNREACHABLE_HINT,
+    Access,
+    cost_share_usd,
+    first_of,
+    public_address,
+    read_base_urls,
+    read_key,
+)
+from mmie_tasks.http.client import (
+    ATTEMPT_ERRORS,
+    ServerError,
+    UnusableBody,
+    async_client,
+    check_servers,
+    failure_of,
+    json_list,
+    json_object,
+    model_names,
+    nearest_names,
+    open_endpoints,
+    parse_json,
+    read_server_error,
+    redact,
+)
+from mmie_tasks.http.rate_limit import Pace, quota_reset_s
+from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
+from mmie_tasks.http.traffic import Budget, Traffic
+
+_KEY_VARIABLES = ("OPENAI_API_KEY",)
+_URL_VARIABLES = ("OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE")
+
+_MAX_BODY_BYTES = 96 * 2**20  # a PNG of 4096 x 4096 pixels as base64
+_LIST_TIMEOUT_S = 10.0
+
+_OPTIONAL = ("response_format", "seed")  # left out where a server does not know them
+_CHOSEN = re.compile(r"\b(?:size|quality|num_inference_steps|guidance_scale|negative_prompt)\b")
+
+Outcome: TypeAlias = Picture | DrawingError
+
+
+def open_drawer(
+    *,
+    environment: Mapping[str, str],
+    model: Annotated[str, Field(min_length=1)],
+    base_url: str | None = None,
+    size: str | None = None,
+    max_side_px: NonNegativeInt = MAX_SIDE_PX,
+    api_key_env: str | None = None,
+    timeout: PositiveFloat = 300.0,
+    patience: PositiveFloat = 120.0,
+    max_concurrency: PositiveInt = 20,
+    price: PositiveFloat | None = None,
+    max_cost: PositiveFloat | None = None,
+    quality: str | None = None,
+    steps: PositiveInt | None = None,
+    guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None,
+    negative_prompt: str | None = None,
+) -> ImageServer:
+    """Open a drawer; no request is sent yet.
+
+    Args:
+        environment: Holds the API key, and the address if no option gives one.
+        model: The model's name on the server.
+        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by blanks.
+        size: Of what is drawn, ``1024x1024``; by default, 512x512, or what the model needs.
+        max_side_px: Longest side of what is stored; 0 for as drawn.
+        api_key_env: Name of the environment variable that holds the key.
+        timeout: Seconds that one attempt may take.
+        patience: Seconds without any reply after which all remaining pictures are given up.
+        max_concurrency: Most requests in flight to each server; the actual number adapts.
+        price: US dollars per picture.
+        max_cost: US dollars that all processes of the run may spend together.
+        quality: As the server names it.
+        steps: Of the diffusion.
+        guidance: Scale of the classifier-free guidance.
+        negative_prompt: What pictures should not show.
+
+    Raises:
+        SettingWrong: An option or variable has an invalid value.
+    """
+    if max_cost is not None and price is None:
+        raise SettingWrong("The drawer option `max_cost` needs a price.", hint="add `price=` in US dollars per picture")
+    needs_1024_px = "gpt-image-" in model or "dall-e-3" in model
+    width, height = parse_size(size or ("1024x1024" if needs_1024_px else "512x512"))
+    key_variables = _KEY_VARIABLES if api_key_env is None else (api_key_env,)
+    access = Access(
+        service=f"The drawer `{model}`",
+        base_urls=read_base_urls("drawer", base_url or first_of(environment, _URL_VARIABLES)),
+        api_key=read_key("drawer", api_key_env, key_variables, environment),
+        key_variables=key_variables,
+        timeout_s=timeout,
+    )
+    parameters = {
+        "quality": quality,
+        "num_inference_steps": steps,
+        "guidance_scale": guidance,
+        "negative_prompt": negative_prompt,
+    }
+    settings = ImageSettings(
+        access=access,
+        model=model,
+        size=f"{width}x{height}",
+        parameters={name: value for name, value in parameters.items() if value is not None},
+        max_side_px=max_side_px,
+        max_concurrency=max_concurrency,
+        patience_s=patience,
+        price_usd=price,
+        max_cost_usd=cost_share_usd(max_cost, environment),
+    )
+    return ImageServer(settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageSettings:
+    """The options of `open_drawer`, completed from the environment.
+
+    Attributes:
+        access: The servers.
+        parameters: Further parameters of requests that were set, as servers name them.
+        price_usd: US dollars per picture; None if unknown.
+        max_cost_usd: US dollars that this process may spend.
+    """
+
+    access: Access
+    model: str
+    size: str
+    parameters: Mapping[str, object]
+    max_side_px: int
+    max_concurrency: int
+    patience_s: float
+    price_usd: float | None
+    max_cost_usd: float | None
+
+    @property
+    def signature(self) -> str:
+        """Everything that can change a picture; the host as in the signature of a judge."""
+        parts = ["images", f"model={self.model}", f"size={self.size}"]
+        for name, value in self.parameters.items():
+            is_long = name == "negative_prompt"
+            parts.append(f"{name}={hashlib.sha256(str(value).encode()).hexdigest()[:12] if is_long else value}")
+        parts.append(f"stored={self.max_side_px}px" if self.max_side_px else "stored=as drawn")
+        if hosts := self.access.foreign_hosts:
+            parts.append(f"host={'+'.join(hosts)}")
+        return ",".join(parts).replace("|", " ")
+
+
+class RemotePicture(PictureUnusable):
+    """The reply has the address of a picture, which is not fetched. Another reply would have one, too."""
+
+
+class ImageServer:
+    """Requests pictures from servers. The cost limit counts over the object's lifetime.
+
+    Args:
+        settings: The model, its servers and parameters.
+        pace: Waiting times between attempts.
+    """
+
+    def __init__(self, settings: ImageSettings, *, pace: Pace | None = None) -> None:
+        self._settings = settings
+        self._pace = pace or Pace()
+        self._budget = Budget(max_cost_usd=settings.max_cost_usd)
+        self._traffic = Traffic()
+        self._omitted: dict[str, frozenset[str]] = {}  # parameters that a server does not know, by its address
+
+    def __repr__(self) -> str:
+        return f"ImageServer({self._settings!r})"
+
+    @property
+    def signature(self) -> str:
+        """See `ImageSettings.signature`."""
+        return self._settings.signature
+
+    def check(self) -> None:
+        """Return unless it is certain that no picture can be drawn; asks each server for its list of models.
+
+        Raises:
+            DrawerMisconfigured: No key, a key that every server denies, or no server that can be reached.
+        """
+        if (missing_key := self._settings.access.missing_key(DrawerMisconfigured)) is not None:
+            raise missing_key
+        check_servers(self._settings.access, self._problem)
+
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Outcome]]:
+        """Yield one outcome per request, with its index, as they arrive.
+
+        Nothing is sent before the first `next`; closing the iterator cancels the requests in flight.
+        """
+        settings = self._settings
+        if (missing_key := settings.access.missing_key(DrawerMisconfigured)) is not None:
+            yield from ((index, missing_key) for index in range(len(requests)))
+            return
+        if not requests:
+            return
+        policy = SendPolicy(
+            service=settings.access.service,
+            budget=self._budget,
+            pace=self._pace,
+            patience_s=settings.patience_s,
+            redact=lambda text: redact(text, settings.access.secrets),
+            traffic=self._traffic,
+        )
+        for index, result in send_all(requests, self._connect, policy):
+            yield index, drawing_error_of(result, settings) if isinstance(result, Undelivered) else result
+
+    def close(self) -> None:
+        """Do nothing: a server takes no memory of this machine."""
+
+    def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, Outcome]]]:
+        return open_endpoints(
+            self._settings.access,
+            lambda client, address: partial(self._attempt, client, address),
+            pace=self._pace,
+            max_concurrency=self._settings.max_concurrency,
+            max_body_bytes=_MAX_BODY_BYTES,
+        )
+
+    async def _attempt(
+        self, client: openai.AsyncOpenAI, address: str, request: PictureRequest
+    ) -> Success[Outcome] | Failure:
+        """Send a request; again at once if the server only does not know a parameter that can be left out.
+
+        What it does not know is remembered when it has replied, so an error of another cause changes nothing.
+        """
+        omitted = self._omitted.setdefault(address, _unknown_to(self._settings.model))
+        reasons = []
+        while isinstance(result := await self._send(client, request, omitted), Failure):
+            error = result.error
+            if error is None or not error.is_parameter:
+                break
+            if not (rejected := {name for name in _OPTIONAL if name not in omitted and error.concerns(name)}):
+                break
+            omitted |= rejected
+            reasons.append(result.reason)
+        if isinstance(result, Success) and not omitted <= self._omitted[address]:
+            self._omitted[address] |= omitted
+            names = " and ".join(f"`{name}`" for name in sorted(omitted))
+            logger.warning(
+                f"{self._settings.access.service} at {address} now gets no {names}, "
+                f"because it answered {'; '.join(dict.fromkeys(reasons))}"
+            )
+        return result
+
+    async def _send(
+        self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
+    ) -> Success[Outcome] | Failure:
+        settings, secrets = self._settings, self._settings.access.secrets
+        body = {
+            "n": 1,
+            "size": settings.size,
+            "response_format": "b64_json",
+            "seed": request.seed,
+            **settings.parameters,
+        }
+        parameters = {**body, **settings.parameters}
+        outcome: Outcome
+        try:
+            # The SDK's timeout applies to every piece of the response; this one to all of it.
+            response = await asyncio.wait_for(
+                client.images.with_raw_response.generate(
+                    model=settings.model,
+                    prompt=replace_surrogates(request.prompt),
+                    extra_body={name: value for name, value in parameters.items() if name not in omitted},
+                ),
+                settings.access.timeout_s,
+            )
+        except ATTEMPT_ERRORS as error:
+            if not _is_unusable_body(error):
+                failure = failure_of(error, secrets)
+                return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
+            outcome, pause_s = PictureUnusable(failure_of(error, secrets).reason), None
+        else:
+            outcome = await asyncio.to_thread(read_reply, response.content, settings.max_side_px, secrets)
+            pause_s = quota_reset_s(response.headers)
+        is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
+        return Success(reply=outcome, is_final=is_final, cost_usd=settings.price_usd, pause_s=pause_s)
+
+    async def _problem(self, url: str) -> DrawerMisconfigured | None:
+        """Why a server certainly cannot be used; None if it may work. The log warns about an unknown model."""
+        access = replace(self._settings.access, timeout_s=min(_LIST_TIMEOUT_S, self._settings.access.timeout_s))
+        name = f"{access.service} at {public_address(url)}"
+        async with async_client(access, url) as client:
+            for wait_s in (*self._pace.check_s, None):
+                models = await _list_models(client, access)
+                if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
+                    break
+                await asyncio.sleep(wait_s)
+        match models:
+            case Failure(error=None):
+                return DrawerMisconfigured(f"{name} is not reachable: {models.reason}.", hint=UNREACHABLE_HINT)
+            case Failure(error=ServerError(status=401 | 403, message=message)) if "scope" not in message:
+                reason = models.reason.rstrip(".")
+                return DrawerMisconfigured(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
+            case [*_] if models and self._settings.model not in models:
+                others = ", ".join(f"`{other}`" for other in nearest_names(self._settings.model, models))
+                logger.warning(f"{name} is not in the server's list of models. It has {others}. hint: check `model=`")
+        return None
+
+
+async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
+    """The models that a server lists; none if it is too busy or sends something else.
+
+    Returns:
+        A failure without an error response if the server cannot be reached.
+    """
+    try:
+        response = await asyncio.wait_for(client.models.with_raw_response.list(), 2 * access.timeout_s)
+        return model_names(parse_json(response.content))
+    except asyncio.TimeoutError:
+        return []
+    except ATTEMPT_ERRORS as error:
+        is_slow = isinstance(error, openai.APITimeoutError) and "Connect" not in type(error.__cause__).__name__
+        return [] if is_slow or _is_unusable_body(error) else failure_of(error, access.secrets)
+
+
+def _is_unusable_body(error: BaseException) -> bool:
+    return isinstance(error, UnusableBody) or isinstance(error.__cause__, UnusableBody)  # some SDKs wrap it
+
+
+def drawing_error_of(undelivered: Undelivered, settings: ImageSettings) -> DrawingError:
+    """The error for a picture without a reply."""
+    match undelivered.cause:
+        case "denied":
+            return DrawerMisconfigured(
+                f"{settings.access.service} denies access: {undelivered.reason}",
+                hint="correct that, then run again: the pictures so far are stored",
+            )
+        case "over_budget":
+            return DrawingOverBudget(undelivered.reason)
+        case "rejected":
+            return DrawerRefused(undelivered.reason)
+    return DrawerUnavailable(undelivered.reason)
+
+
+def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> Outcome:
+    """Read the body of a reply: JSON with a picture in base64, or why there is none.
+
+    Args:
+        content: Any bytes.
+        max_side_px: Of the picture, see `picture_of`.
+        secrets: What no message may contain.
+    """
+    try:
+        body = json_object(parse_json(content))
+        entry = json_object(next(iter(json_list(body.get("data"))), None))
+        return picture_of(_image_of(entry, body, secrets), max_side_px)
+    except UnusableBody as error:
+        return PictureUnusable(str(error))
+    except (PictureUnusable, DrawerRefused) as error:
+        return type(error)(redact(str(error), secrets))  # without a traceback, which would keep the body in memory
+
+
+def _image_of(entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]) -> bytes:
+    """The bytes of the image file in a reply."""
+    encoded, url = entry.get("b64_json"), entry.get("url")
+    text = next((text.strip() for text in (encoded, url) if isinstance(text, str) and text.strip()), None)
+    if text is None:
+        raise _missing_image(entry, body, secrets)
+    is_data_uri = text.startswith("data:")
+    if text == url and not is_data_uri:
+        raise RemotePicture(f"the server sent the address {text.partition('?')[0]} in place of a picture")
+    try:
+        return base64.b64decode("".join((text.partition(",")[2] if is_data_uri else text).split()), validate=True)
+    except ValueError:
+        raise PictureUnusable("the server sent a picture whose base64 is damaged") from None
+
+
+def _missing_image(
+    entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
+) -> PictureUnusable | DrawerRefused:
+    errors = [read_server_error(200, fields, secrets) for fields in (entry, body)]
+    for fields, error in zip((entry, body), errors, strict=True):
+        if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
+            return DrawerRefused(f"the drawer refused: {refusal}")
+        if error.is_content_filter or fields.get("finish_reason") == "content_filter":
+            return DrawerRefused(error.message or "the picture was withheld by a content filter")
+    message = next((f": {error.message}" for error in errors if error.message), "")
+    return PictureUnusable(f"the server sent JSON without a picture{message}")
+
+
+def _is_wrong_option(failure: Failure) -> bool:
+    """Whether a server rejects a parameter that the user chose, and so every request."""
+    error = failure.error
+    if failure.kind != "rejected" or error is None or error.is_content_filter:
+        return False
+    return bool(_CHOSEN.search(error.param or ("" if "prompt is" in error.message else error.message)))
+
+
+def _unknown_to(model: str) -> frozenset[str]:
+    """The parameters that no server knows for this model: OpenAI's own take no seed."""
+    if "gpt-image-" in model:
+        return frozenset(_OPTIONAL)
+    return frozenset({"seed"} if "dall-e-" in model else ())
