@@ -20,12 +20,13 @@ PICTURE_PX = 32
 MAX_TOKENS = 77  # what a text encoder of CLIP reads
 
 
-def write_tiny_pipeline(folder: Path, *, seed: int = 0) -> Path:
+def write_tiny_pipeline(folder: Path, *, seed: int = 0, flags_everything: bool = False) -> Path:
     """Write a Stable Diffusion with a few thousand random weights; return the folder.
 
     Args:
         folder: Made if it is not there.
         seed: Of the weights. The files of one seed are the same every time.
+        flags_everything: Whether it has a safety checker, which rejects every picture.
     """
     import torch
 
@@ -60,12 +61,85 @@ def write_tiny_pipeline(folder: Path, *, seed: int = 0) -> Path:
             scheduler=DDIMScheduler(
                 beta_schedule="scaled_linear", clip_sample=False, set_alpha_to_one=False, steps_offset=1
             ),
-            safety_checker=None,
-            feature_extractor=None,
-            requires_safety_checker=False,
+            safety_checker=_strict_checker() if flags_everything else None,
+            feature_extractor=_small_images() if flags_everything else None,
+            requires_safety_checker=flags_everything,
         )
         pipeline.save_pretrained(folder, safe_serialization=True)
     return folder
+
+
+def write_tiny_sd3(folder: Path) -> Path:
+    """Write a Stable Diffusion 3: a transformer instead of a UNet, and three text encoders."""
+    import torch
+
+    with quietly():
+        from diffusers import (
+            AutoencoderKL,
+            FlowMatchEulerDiscreteScheduler,
+            SD3Transformer2DModel,
+            StableDiffusion3Pipeline,
+        )
+
+    with torch.random.fork_rng(devices=[]), quietly():
+        torch.manual_seed(0)
+        transformer = SD3Transformer2DModel(
+            sample_size=PICTURE_PX,
+            patch_size=1,
+            in_channels=4,
+            num_layers=1,
+            attention_head_dim=8,
+            num_attention_heads=4,
+            caption_projection_dim=32,
+            joint_attention_dim=2 * WIDTH,
+            pooled_projection_dim=2 * WIDTH,
+            out_channels=4,
+        )
+        vae = AutoencoderKL(
+            block_out_channels=(4,), norm_num_groups=4, latent_channels=4, sample_size=PICTURE_PX, shift_factor=0.06
+        )
+        pipeline = StableDiffusion3Pipeline(
+            transformer=transformer,
+            scheduler=FlowMatchEulerDiscreteScheduler(),
+            vae=vae,
+            text_encoder=_text_encoder(projection=WIDTH),
+            tokenizer=tiny_tokenizer(folder / "tokenizer"),
+            text_encoder_2=_text_encoder(projection=WIDTH),
+            tokenizer_2=tiny_tokenizer(folder / "tokenizer_2"),
+            text_encoder_3=_t5(),
+            tokenizer_3=tiny_tokenizer(folder / "tokenizer_3"),
+        )
+        pipeline.save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def _t5() -> Any:
+    from transformers import T5Config, T5EncoderModel
+
+    return T5EncoderModel(T5Config(vocab_size=514, d_model=2 * WIDTH, d_ff=WIDTH, d_kv=8, num_layers=1, num_heads=2))
+
+
+def _strict_checker() -> Any:
+    from diffusers.pipelines.stable_diffusion import StableDiffusionSafetyChecker
+    from transformers import CLIPConfig
+
+    vision = {
+        "hidden_size": WIDTH,
+        "intermediate_size": WIDTH,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 32,
+        "patch_size": 16,
+    }
+    checker = StableDiffusionSafetyChecker(CLIPConfig(projection_dim=WIDTH, vision_config=vision))
+    checker.concept_embeds_weights.data.fill_(-2)  # the least similarity to a concept that is rejected
+    return checker
+
+
+def _small_images() -> Any:
+    from transformers import CLIPImageProcessor
+
+    return CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=32)
 
 
 @contextlib.contextmanager
@@ -76,8 +150,8 @@ def quietly() -> Iterator[None]:
         yield
 
 
-def _text_encoder() -> Any:
-    from transformers import CLIPTextConfig, CLIPTextModel
+def _text_encoder(projection: int = 0) -> Any:
+    from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
 
     config = CLIPTextConfig(
         vocab_size=514,
@@ -89,8 +163,9 @@ def _text_encoder() -> Any:
         bos_token_id=512,
         eos_token_id=513,
         pad_token_id=513,
+        projection_dim=projection or WIDTH,
     )
-    return CLIPTextModel(config)
+    return CLIPTextModelWithProjection(config) if projection else CLIPTextModel(config)
 
 
 def tiny_tokenizer(folder: Path) -> Any:

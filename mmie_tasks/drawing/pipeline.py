@@ -1,0 +1,634 @@
+"""Draws with a text-to-image pipeline of diffusers in this process: one pipeline a device.
+
+A picture depends on its prompt and seed, and not on the run: its noise comes from a generator of its own on the CPU,
+and every batch has the same shape, since the last one is filled up with copies of its last prompt.
+
+No code of a model is run: weights are read as safetensors, and a model with code of its own is refused here, because
+diffusers before 0.40 runs such code of a folder even with ``trust_remote_code=False``.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import inspect
+import json
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
+from typing import Any, Literal, TypeAlias
+
+from loguru import logger
+
+from mmie_tasks.drawing.base import (
+    DrawerMisconfigured,
+    DrawerRefused,
+    DrawerUnavailable,
+    DrawingError,
+    Picture,
+    PictureRequest,
+    PictureUnusable,
+)
+from mmie_tasks.drawing.pictures import MAX_PIXELS, MAX_SIDE_PX, png_of
+from mmie_tasks.hub.download import download_errors, explain, http_status
+from mmie_tasks.hub.revisions import is_revision
+
+Dtype: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
+Outcome: TypeAlias = tuple[int, Picture | DrawingError]
+
+INDEX = "model_index.json"
+"""Lists the components of a pipeline: name to library and class."""
+
+_REPOSITORY = re.compile(r"\w[\w.-]*/[\w.-]+", re.ASCII)
+_SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
+_GPU_BATCH = 4
+_ARGUMENTS = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
+_NEVER_LOADED = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb", ".py")
+_PLAIN_WEIGHTS = re.compile(r"[^.]+\.safetensors(\.index\.json)?")
+_RENAMED = {"CLIPFeatureExtractor": "CLIPImageProcessor"}  # by transformers; diffusers knows it too
+_PIPELINE_ERRORS = (  # what diffusers, transformers and torch raise while they load or draw
+    *(RuntimeError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    *(OSError, ImportError, MemoryError),
+)
+
+
+def open_drawer(
+    *,
+    environment: Mapping[str, str],
+    model: str,
+    revision: str | None = None,
+    variant: str | None = None,
+    size: str | None = None,
+    max_side_px: int = MAX_SIDE_PX,
+    steps: int | None = None,
+    guidance: float | None = None,
+    negative_prompt: str | None = None,
+    dtype: Dtype = "auto",
+    batch_size: int | None = None,
+    device: str | None = None,
+) -> PipelineDrawer:
+    """A drawer for a model of diffusers. Nothing is imported, downloaded or loaded yet.
+
+    Args:
+        environment: ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
+        model: A folder in diffusers' layout, or a repository on the Hub.
+        revision: Branch, tag or commit of the repository; ``main`` by default.
+        variant: Weights by name, such as ``fp16``.
+        size: What is drawn, ``1024x1024`` pixels; by default what the pipeline draws.
+        max_side_px: Longest side of the stored picture, in pixels; 0 for any.
+        steps: Denoising steps; by default the pipeline's own number.
+        guidance: Guidance scale; by default the pipeline's own.
+        negative_prompt: What is not to be seen; the same for all pictures.
+        dtype: ``auto`` is bfloat16 on GPUs of capability 8 and more, float16 on older ones, float32 on a CPU.
+        batch_size: Pictures that are drawn at once; by default 4 on a GPU and 1 on a CPU.
+        device: ``cpu``, ``cuda`` or ``cuda:N``. By default all GPUs, of several processes each its own, else the CPU.
+
+    Raises:
+        DrawerMisconfigured: A value makes no sense.
+    """
+    for name, value, minimum in (("steps", steps, 1), ("batch_size", batch_size, 1), ("max_side_px", max_side_px, 0)):
+        if value is not None and value < minimum:
+            raise DrawerMisconfigured(f"`{name}={value}` is too small.", hint=f"{minimum} or more, or leave it out")
+    if revision is not None and not is_revision(revision):
+        raise DrawerMisconfigured(f"`revision={revision}` is no branch, tag or commit.", hint="see the model's page")
+    if re.fullmatch(r"cpu|cuda(:\d+)?", device or "cpu", re.ASCII) is None:
+        raise DrawerMisconfigured(f"`device={device}` is not a device.", hint="`cpu`, `cuda` or `cuda:0`")
+    options: dict[str, str | int | float | None] = {
+        "steps": steps,
+        "guidance": guidance,
+        "negative_prompt": negative_prompt,
+    }
+    if size is not None:
+        options |= dict(zip(("width", "height"), _sides(size), strict=True))
+    return PipelineDrawer(
+        model=model,
+        revision=revision,
+        variant=variant,
+        max_side_px=max_side_px,
+        options={key: value for key, value in options.items() if value is not None},
+        dtype=dtype,
+        batch_size=batch_size,
+        device=device or "",
+        environment=environment,
+    )
+
+
+def _sides(size: str) -> tuple[int, int]:
+    """Width and height, in pixels."""
+    sides = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", size, re.ASCII)
+    width, height = (int(sides[1]), int(sides[2])) if sides else (0, 0)
+    if not 0 < width * height <= MAX_PIXELS or width % _SIDE_STEP_PX or height % _SIDE_STEP_PX:
+        rule = f"multiples of {_SIDE_STEP_PX}, at most {MAX_PIXELS:,} pixels"
+        raise DrawerMisconfigured(
+            f"`size={size}` cannot be drawn.", hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}"
+        )
+    return width, height
+
+
+def choose_devices(option: str, gpus: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The devices that draw in this process.
+
+    Args:
+        option: ``cpu``, ``cuda``, ``cuda:N``, or nothing: all GPUs, of several processes each its own, else the CPU.
+        gpus: How many GPUs this process sees.
+        environment: ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
+
+    Raises:
+        DrawerMisconfigured: There is no such GPU.
+
+    >>> choose_devices("", 2, {}), choose_devices("", 2, {"WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+    (('cuda:0', 'cuda:1'), ('cuda:1',))
+    """
+    number = option.partition(":")[2]
+    if option == "cpu" or not (option or gpus):
+        return ("cpu",)
+    if not number and int(environment.get("WORLD_SIZE") or 1) > 1:
+        number = (environment.get("LOCAL_RANK") if gpus > 1 else "") or "0"
+    if int(number or 0) >= gpus:
+        problem = f"`cuda:{number or 0}` was to draw, and this process sees {gpus} GPU(s)."
+        raise DrawerMisconfigured(problem, hint="`device=cuda:0`, `device=cpu`, or start fewer processes")
+    return tuple(f"cuda:{index}" for index in ([int(number)] if number else range(gpus)))
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """What the threads of one call share: they take batches from `starts`, and put outcomes into `outcomes`.
+
+    Attributes:
+        requests: All of the call.
+        starts: The first index of each batch that no thread has taken.
+        outcomes: Those of one batch; None when a thread ends.
+        stop: Set when no further batch is to be drawn.
+        error: Why the batches that are left were not drawn.
+    """
+
+    requests: Sequence[PictureRequest]
+    starts: Iterator[int]
+    outcomes: SimpleQueue[list[Outcome] | None] = field(default_factory=SimpleQueue)
+    stop: Event = field(default_factory=Event)
+    error: DrawingError = field(default_factory=DrawerUnavailable)
+
+
+class _OutOfMemory(DrawerUnavailable):
+    """The device draws nothing more."""
+
+
+@dataclass(kw_only=True)
+class PipelineDrawer:
+    """Draws with one pipeline a device. `open_drawer` makes one, and describes the attributes.
+
+    Attributes:
+        options: Those that are set of ``width``, ``height``, ``steps``, ``guidance`` and ``negative_prompt``.
+        cut_prompts: How many prompts of the last call were longer than what the pipeline reads of them: their pictures
+            show the beginning. Not exact where a pipeline puts words of its own before the prompt.
+    """
+
+    model: str
+    revision: str | None
+    variant: str | None
+    max_side_px: int
+    options: dict[str, str | int | float]
+    dtype: Dtype
+    batch_size: int | None
+    device: str
+    environment: Mapping[str, str] = field(repr=False)
+    cut_prompts: int = 0
+    _pipelines: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def signature(self) -> str:
+        """See `Drawer.signature`.
+
+        The name of a folder is followed by 12 hex digits of a SHA-256 over names and contents of all files that are
+        loaded. They are read for it once, about a second per GB.
+
+        Raises:
+            DrawerMisconfigured: As `check`.
+        """
+        source, folder = self._source, self._source.folder
+        digest = folder.name[:12] if source.is_in_hub else source.digest(self.variant)
+        values: dict[str, object] = {"model": f"{_plain(source.name)}@{digest}", **self.options}
+        if "width" in values:
+            values["size"] = f"{values.pop('width')}x{values.pop('height')}"
+        if "negative_prompt" in values:
+            values["negative_prompt"] = hashlib.sha256(str(values["negative_prompt"]).encode()).hexdigest()[:12]
+        if self.variant:
+            values["variant"] = _plain(self.variant)
+        values |= {"dtype": self._dtype_name, "stored": f"{self.max_side_px}px"}
+        values |= {package: ".".join(version(package).split(".")[:2]) for package in ("diffusers", "torch")}
+        values["device"] = self._devices[0].partition(":")[0]
+        return ",".join(["diffusers", *(f"{name}={value}" for name, value in values.items())])
+
+    def check(self) -> None:
+        """Download the model if need be, and look at its components, options and devices; load no weights.
+
+        Raises:
+            DrawerMisconfigured: The pipeline cannot be used; the message says why.
+        """
+        _ = self._source, self._devices
+
+    @cached_property
+    def _source(self) -> _Source:
+        if find_spec("diffusers") is None:
+            raise DrawerMisconfigured("diffusers is not installed.", hint="`pip install 'mmie-tasks[diffusers]'`")
+        folder = Path(self.model).expanduser()
+        if not folder.is_dir() and _REPOSITORY.fullmatch(self.model):
+            source = _download(self.model, self.revision or "main", self.variant)
+        else:
+            source = _Source(folder=folder, name=folder.absolute().name)
+            if self.revision:
+                raise source.error(f"`revision={self.revision}` was set for a folder", hint="leave it out")
+        if unknown := self._arguments(1).keys() - inspect.signature(source.pipeline_class.__call__).parameters.keys():
+            problem = f"a {source.pipeline_class.__name__} takes no {', '.join(sorted(unknown))}"
+            raise source.error(problem, hint="leave out `size`, `steps`, `guidance` or `negative_prompt`")
+        source.check_components(self.variant)
+        return source
+
+    @cached_property
+    def _devices(self) -> tuple[str, ...]:
+        import torch
+
+        return choose_devices(self.device, torch.cuda.device_count(), self.environment)  # takes no memory of them
+
+    @cached_property
+    def _dtype_name(self) -> str:
+        import torch
+
+        if self.dtype != "auto":
+            return self.dtype
+        if self._devices == ("cpu",):
+            return "float32"
+        oldest = min(torch.cuda.get_device_capability(device) for device in self._devices)
+        return "bfloat16" if oldest >= (8, 0) else "float16"
+
+    def _arguments(self, count: int) -> dict[str, object]:
+        """Arguments of the pipeline for so many prompts."""
+        arguments = {_ARGUMENTS.get(name, name): value for name, value in self.options.items()}
+        negative = {name: [value] * count for name, value in arguments.items() if name == "negative_prompt"}
+        return {"output_type": "np", **arguments, **negative}
+
+    @property
+    def _batch(self) -> int:
+        return self.batch_size or (1 if self._devices == ("cpu",) else _GPU_BATCH)
+
+    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[Outcome]:
+        """See `Drawer.draw`. All pipelines are loaded before the first picture is drawn, and stay until `close`.
+
+        A batch on which the pipeline fails has errors as outcomes, and the others go on. If the first batch of a
+        device fails twice with one error, nothing more is drawn; a device without memory draws nothing more.
+        """
+        if not requests:
+            return
+        try:
+            starts = range(0, len(requests), self._batch)
+            pipelines = self._load(len(starts))
+        except DrawingError as error:
+            yield from ((index, error) for index in range(len(requests)))
+            return
+        self._count_cut_prompts(pipelines[0], requests)
+        drawing = _Drawing(requests, iter(starts))
+        with ThreadPoolExecutor(len(pipelines)) as threads:
+            try:
+                futures = [threads.submit(self._draw_batches, pipeline, drawing) for pipeline in pipelines]
+                for _ in futures:
+                    while (outcomes := drawing.outcomes.get()) is not None:
+                        yield from outcomes
+            finally:
+                drawing.stop.set()
+            for future in futures:
+                future.result()
+        for start in drawing.starts:
+            yield from ((index, drawing.error) for index in range(start, min(start + self._batch, len(requests))))
+
+    def close(self) -> None:
+        """Free the pipelines; a later `draw` loads them again."""
+        self._pipelines.clear()
+        gc.collect()
+        if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+
+    def _load(self, needed: int) -> list[Any]:
+        """The pipelines of the first devices, loaded one by one: loading sets defaults of torch for all threads."""
+        import torch
+
+        source, old = self._source, tuple(map(int, version("diffusers").split(".")[:2])) < (0, 40)
+        options = {"torch_dtype" if old else "dtype": getattr(torch, self._dtype_name), "variant": self.variant}
+        for device in [device for device in self._devices[:needed] if device not in self._pipelines]:
+            logger.info(f"Loading `{source.name}` on {device}.")
+            try:
+                pipeline = source.pipeline_class.from_pretrained(
+                    source.folder, use_safetensors=True, local_files_only=True, **options
+                )
+                self._pipelines[device] = pipeline.to(device)
+                pipeline.set_progress_bar_config(disable=True)
+            except torch.cuda.OutOfMemoryError as error:
+                logger.warning(f"`{source.name}` does not fit into the memory of {device}: {_brief(error)}")
+            except _PIPELINE_ERRORS as error:
+                raise source.error(f"it could not be loaded on {device}: {_brief(error)}") from error
+        if not self._pipelines:
+            raise DrawerUnavailable("the pipeline does not fit into the memory of the GPU")
+        return list(self._pipelines.values())[:needed]
+
+    def _count_cut_prompts(self, pipeline: Any, requests: Sequence[PictureRequest]) -> None:  # noqa: ANN401 - untyped
+        parameters = inspect.signature(pipeline.__call__).parameters
+        readers: list[tuple[Any, int]] = []
+        for name, tokenizer in pipeline.components.items():
+            encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
+            if name.startswith("tokenizer") and tokenizer is not None and encoder is not None:
+                is_other = "max_sequence_length" in parameters and "CLIP" not in type(tokenizer).__name__
+                most = parameters["max_sequence_length"].default if is_other else tokenizer.model_max_length
+                readers.append((tokenizer, most))
+        limit = max((most for _, most in readers), default=0)
+        self.cut_prompts = sum(
+            all(len(tokenizer(_text(request), verbose=False).input_ids) > most for tokenizer, most in readers)
+            for request in requests
+            if limit
+        )
+        if self.cut_prompts:
+            logger.warning(
+                f"{self.cut_prompts:,} of {len(requests):,} prompts are longer than the {limit} tokens that "
+                f"`{self._source.name}` reads; their pictures show the beginning of the prompt only."
+            )
+
+    def _draw_batches(self, pipeline: Any, drawing: _Drawing) -> None:  # noqa: ANN401 - untyped
+        """Draw batches until none is left. It runs in a thread of the device."""
+        is_first = True
+        try:
+            while not drawing.stop.is_set() and (start := next(drawing.starts, None)) is not None:
+                batch = drawing.requests[start : start + self._batch]
+                result = self._drawn(pipeline, batch)
+                if is_first and isinstance(result, DrawingError) and not isinstance(result, _OutOfMemory):
+                    first, result = result, self._drawn(pipeline, batch)
+                    if str(first) == str(result):
+                        drawing.error = first
+                        drawing.stop.set()
+                is_first = False
+                pictures = [result] * len(batch) if isinstance(result, DrawingError) else result
+                drawing.outcomes.put([*enumerate(pictures, start)])
+                if isinstance(result, _OutOfMemory):
+                    drawing.error = result
+                    break
+        finally:
+            drawing.outcomes.put(None)
+
+    def _drawn(
+        self,
+        pipeline: Any,  # noqa: ANN401 - untyped
+        requests: Sequence[PictureRequest],
+    ) -> list[Picture | DrawingError] | DrawingError:
+        """The pictures of one batch, or why there is none."""
+        import torch
+
+        filled = [*requests, *[requests[-1]] * (self._batch - len(requests))]
+        try:
+            with torch.inference_mode():
+                drawn = pipeline(
+                    prompt=[_text(request) for request in filled],
+                    generator=[torch.Generator("cpu").manual_seed(request.seed) for request in filled],
+                    **self._arguments(len(filled)),
+                )
+            are_refused = getattr(drawn, "nsfw_content_detected", None) or [False] * len(filled)  # few outputs have it
+            outcomes = zip(drawn.images, are_refused, filled, strict=True)
+            pictures = [_picture(image, self.max_side_px, is_refused=flag) for image, flag, _ in outcomes]
+        except torch.cuda.OutOfMemoryError:
+            remedy = "set `batch_size=1`" if self._batch > 1 else "even with `batch_size=1`: set a smaller `size`"
+            return _OutOfMemory(f"the GPU has not enough memory for batches of {self._batch}: {remedy}")
+        except _PIPELINE_ERRORS as error:
+            return DrawerUnavailable(f"the pipeline failed: {_brief(error)}")
+        return pictures[: len(requests)]
+
+
+def _picture(image: Any, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:  # noqa: ANN401 - untyped
+    """The stored picture of an array ``(height, width, 3)`` from 0 to 1, or of a PIL image."""
+    import numpy as np
+    from PIL import Image
+
+    if is_refused:
+        return DrawerRefused("the safety checker of the pipeline rejected the picture")
+    pixels = np.asarray(image)
+    if pixels.dtype.kind == "f":
+        if not np.isfinite(pixels).all():
+            return PictureUnusable("its pixels are no numbers: the decoder overflowed, so set `dtype=float32`")
+        pixels = (pixels * 255).round().astype("uint8")
+    if (pixels == pixels[0, 0]).all():
+        return PictureUnusable("all its pixels have one colour")
+    return png_of(Image.fromarray(pixels), max_side_px)
+
+
+@dataclass(kw_only=True)
+class _Source:
+    """A folder in diffusers' layout, not trusted.
+
+    Attributes:
+        folder: With `INDEX`, and a folder for each component.
+        name: In messages and in the signature.
+        is_in_hub: Whether it is a snapshot of the Hub's cache, named by its commit.
+    """
+
+    folder: Path
+    name: str
+    is_in_hub: bool = False
+
+    def error(self, problem: str, *, hint: str = "choose another model, or another version") -> DrawerMisconfigured:
+        return DrawerMisconfigured(f"The pipeline `{self.name}` cannot be used: {problem}.", hint=hint)
+
+    @cached_property
+    def _index(self) -> dict[str, Any]:
+        try:
+            index = json.loads((self.folder / INDEX).read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            hint = f"`model=` is a folder with `{INDEX}`, or a repository on the Hub as `owner/name`"
+            raise self.error(f"no `{INDEX}` can be read: {type(error).__name__}", hint=hint) from error
+        if not isinstance(index, dict):
+            raise self.error(f"`{INDEX}` is no JSON object")
+        return index
+
+    @cached_property
+    def components(self) -> dict[str, Any]:
+        """Name to class.
+
+        Raises:
+            DrawerMisconfigured: The model has code of its own, or the installed libraries have no such class.
+        """
+        _import_text_to_image()
+        import diffusers
+
+        lists = {name: value for name, value in self._index.items() if isinstance(value, list) and name[:1] != "_"}
+        pairs = {name: pair for name, pair in lists.items() if [type(part) for part in pair] == [str, str]}
+        own = [f"{name}: {'.'.join(pair)}" for name, pair in pairs.items() if self._is_code(name, *pair)]
+        pipeline = self._index.get("_class_name")
+        if own or not isinstance(pipeline, str) or (self.folder / "None.py").exists():  # diffusers looks for it
+            problem = f"it has code of its own, which is not run ({', '.join([str(pipeline), *own])})"
+            raise self.error(problem, hint="choose a model whose classes are all in diffusers and transformers")
+        classes = {name: self._component_class(*pair) for name, pair in pairs.items()}
+        if nested := [name for name, kind in classes.items() if issubclass(kind, diffusers.DiffusionPipeline)]:
+            raise self.error(f"its component `{nested[0]}` is itself a pipeline")
+        return classes
+
+    def _is_code(self, name: str, library: str, kind: str) -> bool:
+        """Whether a component is not a class of diffusers or transformers."""
+        from diffusers import pipelines
+
+        if library not in ("diffusers", "transformers") and not hasattr(pipelines, library):
+            return True
+        configs = (self.folder / name).glob("*.json") if kind.startswith("Auto") else ()
+        has_file = (self.folder / name / f"{library}.py").exists()
+        return has_file or not name.isidentifier() or any(b"auto_map" in path.read_bytes() for path in configs)
+
+    def _component_class(self, library: str, kind: str) -> Any:  # noqa: ANN401 - untyped
+        import diffusers
+        import transformers
+
+        modules: dict[str, Any] = {"diffusers": diffusers, "transformers": transformers}
+        try:
+            module = modules.get(library) or getattr(diffusers.pipelines, library)
+            component = getattr(module, kind, None) or getattr(module, _RENAMED.get(kind, ""), None)
+        except (ImportError, RuntimeError) as error:  # of the module that has the class
+            raise self.error(f"`{library}.{kind}` cannot be imported: {_brief(error)}") from error
+        if not inspect.isclass(component):
+            package = library if library in modules else "diffusers"
+            problem = f"it needs `{kind}`, which {package} {version(package)} does not have"
+            raise self.error(problem, hint=f"`pip install -U {package}`")
+        return component
+
+    @cached_property
+    def pipeline_class(self) -> Any:  # noqa: ANN401 - untyped
+        """The class of the pipeline.
+
+        Raises:
+            DrawerMisconfigured: It draws no pictures from texts, or is not in the installed diffusers; as `components`.
+        """
+        import diffusers
+
+        _ = self.components
+        name = self._index["_class_name"]
+        pipeline = getattr(diffusers, name, None)
+        if inspect.isclass(pipeline) and issubclass(pipeline, _import_text_to_image()):
+            return pipeline
+        problem = f"`{name}` {'is no text-to-image pipeline of' if pipeline else 'is not in'}"
+        hint = "`pip install -U diffusers`, or choose a model that `AutoPipelineForText2Image` loads"
+        raise self.error(f"{problem} diffusers {version('diffusers')}", hint=hint)
+
+    def check_components(self, variant: str | None) -> None:
+        """Look for all weights, and load what has none, such as tokenizers: it fails where a package is missing.
+
+        Raises:
+            DrawerMisconfigured: A part of the weights or a package is missing.
+        """
+        parameters = [*inspect.signature(self.pipeline_class.__init__).parameters.values()][1:]
+        required = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
+        required -= {*self.pipeline_class._optional_components}
+        if missing := sorted(name for name in required if self._index.get(name) in (None, [None, None])):
+            raise self.error(f"`{INDEX}` does not name its {', '.join(missing)}")
+        if variant and self._weights("*", variant) == self._weights("*", None):
+            raise self.error(f"it has no weights `variant={variant}`", hint="leave `variant=` out, or see its files")
+        for name, component in self.components.items():
+            self._check_component(name, component, variant)
+
+    def _check_component(self, name: str, component: Any, variant: str | None) -> None:  # noqa: ANN401 - untyped
+        import torch
+
+        try:
+            load = component.from_pretrained  # fails for classes whose packages are missing
+            if issubclass(component, torch.nn.Module):
+                self._check_weights(name, variant)
+            else:
+                load(self.folder / name, local_files_only=True)
+        except _PIPELINE_ERRORS as error:
+            hint = "install the package that it names, such as `sentencepiece` or `protobuf`"
+            raise self.error(f"`{name}` could not be loaded: {_brief(error)}", hint=hint) from error
+
+    def _check_weights(self, name: str, variant: str | None) -> None:
+        files = self._weights(name, variant)
+        for index in [file for file in files if file.endswith(".json")]:
+            shards = json.loads((self.folder / name / index).read_bytes())["weight_map"].values()
+            if missing := sorted({*shards} - files):
+                raise self.error(f"`{name}/{missing[0]}` is missing")
+        if not any(file.endswith(".safetensors") for file in files):
+            others = "; other formats are not read, and other variants need `variant=`"
+            raise self.error(f"`{name}` has no weights as safetensors{others}")
+
+    def _weights(self, name: str, variant: str | None) -> set[str]:
+        """The files of weights that are loaded, with their index: those of the variant, or else those without one."""
+        files = {path.name for path in self.folder.glob(f"{name}/*.safetensors*")}
+        own = {file for file in files if variant and re.search(rf"\.{re.escape(variant)}[.-]", file)}
+        return own or {file for file in files if _PLAIN_WEIGHTS.fullmatch(file)}
+
+    def digest(self, variant: str | None) -> str:
+        """12 hex digits of a SHA-256 over names and contents of the files that are loaded."""
+        files = [self.folder / INDEX]
+        for name in sorted(self.components):
+            weights = self._weights(name, variant)
+            paths = [path for path in sorted((self.folder / name).glob("*")) if path.suffix not in _NEVER_LOADED]
+            files += [path for path in paths if ".safetensors" not in path.name or path.name in weights]
+        digest = hashlib.sha256()
+        for path in filter(Path.is_file, files):
+            digest.update(f"{path.relative_to(self.folder).as_posix()}\n{path.stat().st_size}\n".encode())
+            with path.open("rb") as content:
+                while block := content.read(1 << 22):
+                    digest.update(block)
+        return digest.hexdigest()[:12]
+
+
+def _download(repo: str, revision: str, variant: str | None) -> _Source:
+    """The snapshot of a commit in the Hub's cache: what the pipeline loads, and no pickles."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    errors: tuple[type[BaseException], ...] = (*download_errors(), EntryNotFoundError)
+    try:
+        snapshot = Path(hf_hub_download(repo, INDEX, revision=revision)).parent
+        source = _Source(folder=snapshot, name=repo, is_in_hub=True)
+        _ = source.pipeline_class  # before anything else is downloaded
+        from diffusers import DiffusionPipeline
+
+        options = {"variant": variant, "use_safetensors": True, "trust_remote_code": False}
+        DiffusionPipeline.download(repo, revision=snapshot.name, **options)
+    except errors as error:
+        problem, hint = f"it has no `{INDEX}`", "choose a model in diffusers' layout"
+        is_offline = isinstance(error, LocalEntryNotFoundError)
+        if "safetensors" in str(error) and http_status(error) is None:
+            problem = "not all its weights are there as safetensors, and others are not read"
+        elif is_offline or not isinstance(error, EntryNotFoundError):
+            cause = (error.__cause__ if is_offline else None) or error
+            why = explain(cause, repo=repo, revision=revision, kind="model", storage="HF_HOME")
+            problem, hint = why.reason, f"{why.hint}, or set `model=` to a folder in diffusers' layout"
+        message = f"The pipeline `{repo}` at revision `{revision}` could not be downloaded: {problem}."
+        raise DrawerMisconfigured(message, hint=hint) from error
+    return _Source(folder=snapshot, name=repo, is_in_hub=True)  # looks at the files that have arrived, too
+
+
+def _import_text_to_image() -> tuple[type, ...]:
+    """The text-to-image pipelines of diffusers, as `AutoPipelineForText2Image` knows them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries about each other
+        try:
+            from diffusers.pipelines.auto_pipeline import AUTO_TEXT2IMAGE_PIPELINES_MAPPING
+        except (ImportError, RuntimeError) as error:
+            problem = f"diffusers {version('diffusers')} cannot be imported: {_brief(error)}"
+            raise DrawerMisconfigured(problem, hint="`pip install -U diffusers`, to fit transformers") from error
+    return tuple(AUTO_TEXT2IMAGE_PIPELINES_MAPPING.values())
+
+
+def _plain(name: str) -> str:
+    """A name without characters that separate values of a signature."""
+    return re.sub(r"[^\w./-]", "-", name)
+
+
+def _text(request: PictureRequest) -> str:
+    """A prompt that every tokenizer takes: half characters become question marks."""
+    return request.prompt.encode("utf-8", "replace").decode()
+
+
+def _brief(error: BaseException) -> str:
+    """The first line of an error that says something."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
