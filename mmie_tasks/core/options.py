@@ -45,11 +45,7 @@ class Choice:
 def parse_choice(text: str, source: str, kind: str, first: str = "model") -> Choice:
     """Parse ``NAME``, ``NAME:MODEL`` or ``NAME:k=v,...``.
 
-    Args:
-        text: As the user typed it.
-        source: Where it comes from, for messages.
-        kind: ``judge`` or ``drawer``, for messages.
-        first: The option that a first part without ``=`` is the value of.
+    A first part without ``=`` is the value of the option `first`; `kind` is ``judge`` or ``drawer``, for messages.
 
     Raises:
         SettingWrong: The text has another form; the message does not repeat it: it may hold an API key.
@@ -110,13 +106,7 @@ def create(
 def parse_options(
     kind: str, choice: Choice, factory: Callable[..., object], ignored: tuple[str, ...] = ()
 ) -> dict[str, object]:
-    """The options of a chosen component in their declared types.
-
-    Args:
-        kind: ``judge`` or ``drawer``, for messages.
-        choice: The component and its options.
-        factory: Declares the options.
-        ignored: Further valid options, which are left out.
+    """The options of a chosen component in their declared types, without those that are valid and to be ignored.
 
     Raises:
         SettingWrong: No such option, a value of another type or range, or an API key, which would

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, TypeAlias
 
@@ -118,58 +118,64 @@ def open_drawer(
     needs_1024_px = "gpt-image-" in model or "dall-e-3" in model
     width, height = parse_size(size or ("1024x1024" if needs_1024_px else "512x512"))
     key_variables = _KEY_VARIABLES if api_key_env is None else (api_key_env,)
-    access = Access(
-        service=f"The drawer `{model}`",
-        base_urls=read_base_urls("drawer", base_url or first_of(environment, _URL_VARIABLES)),
-        api_key=read_key("drawer", api_key_env, key_variables, environment),
-        key_variables=key_variables,
-        timeout_s=timeout,
-    )
     parameters = {
+        "size": f"{width}x{height}",
         "quality": quality,
         "num_inference_steps": steps,
         "guidance_scale": guidance,
         "negative_prompt": negative_prompt,
     }
-    settings = ImageSettings(
-        access=access,
+    return ImageServer(
+        access=Access(
+            service=f"The drawer `{model}`",
+            base_urls=read_base_urls("drawer", base_url or first_of(environment, _URL_VARIABLES)),
+            api_key=read_key("drawer", api_key_env, key_variables, environment),
+            key_variables=key_variables,
+            timeout_s=timeout,
+        ),
         model=model,
-        size=f"{width}x{height}",
         parameters={name: value for name, value in parameters.items() if value is not None},
         max_side_px=max_side_px,
         max_concurrency=max_concurrency,
         patience_s=patience,
         price_usd=price,
-        max_cost_usd=cost_share_usd(max_cost, environment),
+        budget=Budget(max_cost_usd=cost_share_usd(max_cost, environment)),
     )
-    return ImageServer(settings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageSettings:
-    """The options of `open_drawer`, completed from the environment.
+class RemotePicture(PictureUnusable):
+    """The reply has the address of a picture, which is not fetched. Another reply would have one, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ImageServer:
+    """Requests pictures from servers: the options of `open_drawer`, completed from the environment.
 
     Attributes:
         access: The servers.
-        parameters: Further parameters of requests that were set, as servers name them.
+        parameters: Those of requests that the options set, as servers name them.
         price_usd: US dollars per picture; None if unknown.
-        max_cost_usd: US dollars that this process may spend.
+        budget: What this process may spend in the object's lifetime.
+        pace: Waiting times between attempts.
     """
 
     access: Access
     model: str
-    size: str
     parameters: Mapping[str, object]
     max_side_px: int
     max_concurrency: int
     patience_s: float
     price_usd: float | None
-    max_cost_usd: float | None
+    budget: Budget
+    pace: Pace = field(default_factory=Pace)
+    _traffic: Traffic = field(init=False, default_factory=Traffic)
+    _omitted: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
+    """Address of a server to the parameters that it does not know."""
 
     @property
     def signature(self) -> str:
         """Everything that can change a picture; the host as in the signature of a judge."""
-        parts = ["images", f"model={self.model}", f"size={self.size}"]
+        parts = ["images", f"model={self.model}"]
         for name, value in self.parameters.items():
             is_long = name == "negative_prompt"
             parts.append(f"{name}={hashlib.sha256(str(value).encode()).hexdigest()[:12] if is_long else value}")
@@ -178,75 +184,46 @@ class ImageSettings:
             parts.append(f"host={'+'.join(hosts)}")
         return ",".join(parts).replace("|", " ")
 
-
-class RemotePicture(PictureUnusable):
-    """The reply has the address of a picture, which is not fetched. Another reply would have one, too."""
-
-
-class ImageServer:
-    """Requests pictures from servers. The cost limit counts over the object's lifetime.
-
-    Args:
-        settings: The model, its servers and parameters.
-        pace: Waiting times between attempts.
-    """
-
-    def __init__(self, settings: ImageSettings, *, pace: Pace | None = None) -> None:
-        self._settings = settings
-        self._pace = pace or Pace()
-        self._budget = Budget(max_cost_usd=settings.max_cost_usd)
-        self._traffic = Traffic()
-        self._omitted: dict[str, frozenset[str]] = {}  # parameters that a server does not know, by its address
-
-    def __repr__(self) -> str:
-        return f"ImageServer({self._settings!r})"
-
-    @property
-    def signature(self) -> str:
-        """See `ImageSettings.signature`."""
-        return self._settings.signature
-
     def check(self) -> None:
         """Return unless it is certain that no picture can be drawn; asks each server for its list of models.
 
         Raises:
             DrawerMisconfigured: No key, a key that every server denies, or no server that can be reached.
         """
-        if (missing_key := self._settings.access.missing_key(DrawerMisconfigured)) is not None:
+        if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             raise missing_key
-        check_servers(self._settings.access, self._problem)
+        check_servers(self.access, self._problem)
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Outcome]]:
         """Yield one outcome per request, with its index, as they arrive.
 
         Nothing is sent before the first `next`; closing the iterator cancels the requests in flight.
         """
-        settings = self._settings
-        if (missing_key := settings.access.missing_key(DrawerMisconfigured)) is not None:
+        if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
         if not requests:
             return
         policy = SendPolicy(
-            service=settings.access.service,
-            budget=self._budget,
-            pace=self._pace,
-            patience_s=settings.patience_s,
-            redact=lambda text: redact(text, settings.access.secrets),
+            service=self.access.service,
+            budget=self.budget,
+            pace=self.pace,
+            patience_s=self.patience_s,
+            redact=lambda text: redact(text, self.access.secrets),
             traffic=self._traffic,
         )
         for index, result in send_all(requests, self._connect, policy):
-            yield index, drawing_error_of(result, settings) if isinstance(result, Undelivered) else result
+            yield index, drawing_error_of(result, self.access.service) if isinstance(result, Undelivered) else result
 
     def close(self) -> None:
         """Do nothing: a server takes no memory of this machine."""
 
     def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, Outcome]]]:
         return open_endpoints(
-            self._settings.access,
+            self.access,
             lambda client, address: partial(self._attempt, client, address),
-            pace=self._pace,
-            max_concurrency=self._settings.max_concurrency,
+            pace=self.pace,
+            max_concurrency=self.max_concurrency,
             max_body_bytes=_MAX_BODY_BYTES,
         )
 
@@ -257,7 +234,7 @@ class ImageServer:
 
         What it does not know is remembered when it has replied, so an error of another cause changes nothing.
         """
-        omitted = self._omitted.setdefault(address, _unknown_to(self._settings.model))
+        omitted = self._omitted.setdefault(address, _unknown_to(self.model))
         reasons = []
         while isinstance(result := await self._send(client, request, omitted), Failure):
             error = result.error
@@ -271,7 +248,7 @@ class ImageServer:
             self._omitted[address] |= omitted
             names = " and ".join(f"`{name}`" for name in sorted(omitted))
             logger.warning(
-                f"{self._settings.access.service} at {address} now gets no {names}, "
+                f"{self.access.service} at {address} now gets no {names}, "
                 f"because it answered {'; '.join(dict.fromkeys(reasons))}"
             )
         return result
@@ -279,25 +256,18 @@ class ImageServer:
     async def _send(
         self, client: openai.AsyncOpenAI, request: PictureRequest, omitted: frozenset[str]
     ) -> Success[Outcome] | Failure:
-        settings, secrets = self._settings, self._settings.access.secrets
-        body = {
-            "n": 1,
-            "size": settings.size,
-            "response_format": "b64_json",
-            "seed": request.seed,
-            **settings.parameters,
-        }
-        parameters = {**body, **settings.parameters}
+        secrets = self.access.secrets
+        parameters = {"n": 1, "response_format": "b64_json", "seed": request.seed, **self.parameters}
         outcome: Outcome
         try:
             # The SDK's timeout applies to every piece of the response; this one to all of it.
             response = await asyncio.wait_for(
                 client.images.with_raw_response.generate(
-                    model=settings.model,
+                    model=self.model,
                     prompt=replace_surrogates(request.prompt),
                     extra_body={name: value for name, value in parameters.items() if name not in omitted},
                 ),
-                settings.access.timeout_s,
+                self.access.timeout_s,
             )
         except ATTEMPT_ERRORS as error:
             if not _is_unusable_body(error):
@@ -305,17 +275,17 @@ class ImageServer:
                 return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
             outcome, pause_s = PictureUnusable(failure_of(error, secrets).reason), None
         else:
-            outcome = await asyncio.to_thread(read_reply, response.content, settings.max_side_px, secrets)
+            outcome = await asyncio.to_thread(read_reply, response.content, self.max_side_px, secrets)
             pause_s = quota_reset_s(response.headers)
         is_final = not isinstance(outcome, PictureUnusable) or isinstance(outcome, RemotePicture)
-        return Success(reply=outcome, is_final=is_final, cost_usd=settings.price_usd, pause_s=pause_s)
+        return Success(reply=outcome, is_final=is_final, cost_usd=self.price_usd, pause_s=pause_s)
 
     async def _problem(self, url: str) -> DrawerMisconfigured | None:
         """Why a server certainly cannot be used; None if it may work. The log warns about an unknown model."""
-        access = replace(self._settings.access, timeout_s=min(_LIST_TIMEOUT_S, self._settings.access.timeout_s))
+        access = replace(self.access, timeout_s=min(_LIST_TIMEOUT_S, self.access.timeout_s))
         name = f"{access.service} at {public_address(url)}"
         async with async_client(access, url) as client:
-            for wait_s in (*self._pace.check_s, None):
+            for wait_s in (*self.pace.check_s, None):
                 models = await _list_models(client, access)
                 if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
                     break
@@ -326,8 +296,8 @@ class ImageServer:
             case Failure(error=ServerError(status=401 | 403, message=message)) if "scope" not in message:
                 reason = models.reason.rstrip(".")
                 return DrawerMisconfigured(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
-            case [*_] if models and self._settings.model not in models:
-                others = ", ".join(f"`{other}`" for other in nearest_names(self._settings.model, models))
+            case [*_] if models and self.model not in models:
+                others = ", ".join(f"`{other}`" for other in nearest_names(self.model, models))
                 logger.warning(f"{name} is not in the server's list of models. It has {others}. hint: check `model=`")
         return None
 
@@ -352,12 +322,12 @@ def _is_unusable_body(error: BaseException) -> bool:
     return isinstance(error, UnusableBody) or isinstance(error.__cause__, UnusableBody)  # some SDKs wrap it
 
 
-def drawing_error_of(undelivered: Undelivered, settings: ImageSettings) -> DrawingError:
+def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
     """The error for a picture without a reply."""
     match undelivered.cause:
         case "denied":
             return DrawerMisconfigured(
-                f"{settings.access.service} denies access: {undelivered.reason}",
+                f"{service} denies access: {undelivered.reason}",
                 hint="correct that, then run again: the pictures so far are stored",
             )
         case "over_budget":

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
 
 ApiType: TypeAlias = Literal["openai", "azure"]
 
@@ -19,13 +19,7 @@ UNREACHABLE_HINT = "start it, or correct `base_url=`; most end in `/v1`"
 
 _SECRET_CHARACTERS = 6  # a shorter value in a query, such as a version, is no secret
 
-ErrorT_co = TypeVar("ErrorT_co", covariant=True)
-
-
-class ErrorWithHint(Protocol[ErrorT_co]):
-    """A class of errors such as `MmieTasksError`."""
-
-    def __call__(self, message: str, *, hint: str) -> ErrorT_co: ...  # noqa: D102
+ErrorT = TypeVar("ErrorT", bound=MmieTasksError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +71,7 @@ class Access:
         names = ", ".join(f"`{name}`" for name in self.key_variables)
         return f"correct the key; the first of these that is set is used: {names}"
 
-    def missing_key(self, error: ErrorWithHint[ErrorT_co]) -> ErrorT_co | None:
+    def missing_key(self, error: type[ErrorT]) -> ErrorT | None:
         """An error of this class if a key is required and no variable holds one."""
         if self.api_key is not None or not self.needs_key:
             return None
@@ -99,13 +93,7 @@ def public_address(url: str) -> str:
 
 
 def read_key(kind: str, option: str | None, variables: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """The first key in the variables; None if none is set.
-
-    Args:
-        kind: ``judge`` or ``drawer``, for messages.
-        option: The value of ``api_key_env``; the variable that it names must be set.
-        variables: Names, in order of precedence; only that of the option if there is one.
-        environment: Holds the variables.
+    """The first key in the variables, or in that of the option ``api_key_env``; None if none is set.
 
     Raises:
         SettingWrong: The option's variable is not set, or the key cannot be sent. The key is not repeated.
@@ -128,12 +116,7 @@ def read_key(kind: str, option: str | None, variables: Sequence[str], environmen
 
 
 def read_base_urls(kind: str, text: str | None, api_type: ApiType = "openai") -> tuple[str, ...]:
-    """The addresses of servers, without duplicates; OpenAI's own if there is none.
-
-    Args:
-        kind: ``judge`` or ``drawer``, for messages.
-        text: Addresses separated by blanks or ``;``, with or without the route of a request.
-        api_type: Of the servers.
+    """The addresses in a text, separated by blanks or ``;``, each once and without route; OpenAI's own if it is None.
 
     Raises:
         SettingWrong: One is no address, or there is none and the servers are at Azure.

@@ -77,13 +77,7 @@ Attempt: TypeAlias = Callable[[RequestT], Awaitable[Success[ReplyT] | Failure]]
 
 
 def async_client(access: Access, url: str, max_body_bytes: int = MAX_BODY_BYTES) -> openai.AsyncOpenAI:
-    """An asynchronous client of one server. Open and close it in the loop that uses it.
-
-    Args:
-        access: How the server is reached.
-        url: Its address.
-        max_body_bytes: Of a response, after decompression: more is not read.
-    """
+    """An asynchronous client, to be opened and closed in the loop that uses it. It reads no larger bodies."""
     kind = openai.AsyncAzureOpenAI if access.api_type == "azure" else openai.AsyncOpenAI
     return kind(**_options(access, url), http_client=_BoundedClient(urlsplit(url).query, max_body_bytes))
 
@@ -99,12 +93,7 @@ async def open_endpoints(
 ) -> AsyncIterator[Sequence[Endpoint[RequestT, ReplyT]]]:
     """Open a client for each server, for `send_all`.
 
-    Args:
-        access: The servers.
-        attempt_with: Returns the function that sends a request once, by the client and the address for messages.
-        pace: Waiting times between attempts.
-        max_concurrency: Most requests in flight to each server.
-        max_body_bytes: As for `async_client`.
+    `attempt_with` returns, for a client and its address for messages, the function that sends a request once.
     """
     endpoints = []
     async with AsyncExitStack() as stack:
@@ -125,12 +114,8 @@ async def open_endpoints(
 def check_servers(access: Access, problem_of: Callable[[str], Coroutine[Any, Any, MmieTasksError | None]]) -> None:
     """Check all servers at once. One that works is enough; the log warns about the others.
 
-    Args:
-        access: The servers.
-        problem_of: Why the server at an address cannot be used; None if it can.
-
     Raises:
-        MmieTasksError: The problem of the first server, if none can be used.
+        MmieTasksError: The problem of the first server, if `problem_of` finds one for each.
     """
 
     async def results() -> list[MmieTasksError | None]:
@@ -351,11 +336,7 @@ def model_names(json_value: object) -> list[str]:
 
 
 def nearest_names(model: str, names: Sequence[str]) -> list[str]:
-    """The names, at most five, that are most similar to a model's; the first ones if none is similar.
-
-    >>> nearest_names("gpt-4", ["flux", "gpt-4o"]), nearest_names("x", ["flux"])
-    (['gpt-4o'], ['flux'])
-    """
+    """The names, at most five, that are most similar to a model's; the first ones if none is similar."""
     return difflib.get_close_matches(model, names, n=5, cutoff=0.4) or list(names[:5])
 
 

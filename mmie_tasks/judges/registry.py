@@ -146,11 +146,6 @@ def parse_options(name: str, options: Mapping[str, str]) -> dict[str, object]:
     return core_options.parse_options("judge", Choice(name=name, options=options), factory_of(name), _CACHE)
 
 
-def option_types(name: str) -> dict[str, object]:
-    """The options of a judge and their types; text where none is declared."""
-    return core_options.option_types(factory_of(name))
-
-
 def warn_about_name_conflicts() -> None:
     """Log a warning for each judge of another package that has the name of a built-in one."""
     installed = _installed()

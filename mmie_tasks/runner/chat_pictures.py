@@ -21,8 +21,9 @@ from pydantic import BaseModel
 from mmie_tasks.answers.images import ImageResolver
 from mmie_tasks.answers.objects import IMAGES_KEYS
 from mmie_tasks.answers.parsing import parse_answer
-from mmie_tasks.answers.segments import ParsedAnswer, replace_surrogates
+from mmie_tasks.answers.segments import ParsedAnswer
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.messages import replace_surrogates
 
 _MAX_HEAD_CHARACTERS = 300
 _MAX_BASE64_CHARACTERS = 400  # a multiple of 4; holds the size of the picture, but for a long header

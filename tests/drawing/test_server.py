@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -69,8 +70,7 @@ def drawer_at(*urls: str, key: str | None = KEY, **options: Any) -> ImageServer:
     # Longer than a busy machine takes for anything here: only what fails on purpose ends so.
     options = {"model": "image-model", "timeout": 30.0, "patience": 30.0, **options}
     environment = {**({"OPENAI_API_KEY": key} if key else {}), **options.pop("environment", {})}
-    settings = open_drawer(environment=environment, base_url=" ".join(urls) or None, **options)._settings
-    return ImageServer(settings, pace=FAST)
+    return replace(open_drawer(environment=environment, base_url=" ".join(urls) or None, **options), pace=FAST)
 
 
 def requests(count: int) -> list[PictureRequest]:
@@ -181,7 +181,8 @@ LATER = images(PNG)
         pytest.param(HANG, DrawerUnavailable, "no answer in time", UNTIL_GIVEN_UP, id="hangs"),
         pytest.param(MODERATION, DrawerRefused, "moderation_blocked", 1, id="moderation"),
         pytest.param(error(400, code="content_policy_violation"), DrawerRefused, "policy", 1, id="policy"),
-        pytest.param(error(400, message="your prompt is too long"), DrawerRefused, "too long", 1, id="400"),
+        pytest.param(error(413, message="the body is too long"), DrawerRefused, "too long", 1, id="413"),
+        pytest.param(error(400, message="prompt is longer than a size"), DrawerRefused, "longer", 1, id="400"),
         pytest.param(images(None, refusal="I will not."), DrawerRefused, "I will not.", 1, id="refusal"),
         pytest.param(
             {"data": [], "error": {"code": "content_filter", "message": "withheld"}},

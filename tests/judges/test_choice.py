@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import option_types
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.cache import CachedJudge
 from mmie_tasks.judges.choice import (
@@ -245,7 +246,7 @@ def test_an_unknown_option_is_refused_when_the_judge_is_opened() -> None:
 
 def test_every_built_in_judge_has_options() -> None:
     for name in registry.BUILT_IN:
-        assert registry.option_types(name)
+        assert option_types(registry.factory_of(name))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import option_types
 from mmie_tasks.judges import registry
 from mmie_tasks.judges.base import JudgeRequest
 
@@ -42,7 +43,7 @@ def test_options_arrive_in_their_declared_types() -> None:
 
 
 def test_a_class_is_a_factory_with_its_parameters_as_options() -> None:
-    assert list(registry.option_types("class")) == ["reply_to"]
+    assert list(option_types(registry.factory_of("class"))) == ["reply_to"]
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ class BatchJudge:
 
         Equal requests are sent once.
         """
-        if (missing_key := self.settings.missing_key()) is not None:
+        if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
         indices_by_key: dict[str, list[int]] = {}

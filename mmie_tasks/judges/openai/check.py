@@ -47,7 +47,7 @@ def check(
     Raises:
         JudgeMisconfigured: No key, a wrong key, an unknown model, or no server that answers.
     """
-    if (missing_key := settings.missing_key()) is not None:
+    if (missing_key := settings.access.missing_key(JudgeMisconfigured)) is not None:
         raise missing_key
     notice = retirement_notice(settings.model, today or datetime.now(timezone.utc).date())
     if notice is not None:

@@ -86,7 +86,7 @@ class OpenAIJudge:
         self, requests: Sequence[JudgeRequest], store: ReplyStore[Outcome] | None = None
     ) -> Iterator[tuple[int, Outcome]]:
         """As `ask`; replies are looked up right before sending, and stored on arrival."""
-        if (missing_key := self.settings.missing_key()) is not None:
+        if (missing_key := self.settings.access.missing_key(JudgeMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
         if not requests:

@@ -17,7 +17,7 @@ from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.http.access import Access, ApiType, cost_share_usd, first_of, read_base_urls, read_key
 from mmie_tasks.judges import registry
-from mmie_tasks.judges.base import Judge, JudgeMisconfigured
+from mmie_tasks.judges.base import Judge
 from mmie_tasks.judges.openai.models import Price, dialect_of, price_of
 
 _KEY_VARIABLES: Mapping[ApiType, tuple[str, ...]] = {
@@ -164,10 +164,6 @@ class Settings:
         if foreign_hosts := self.access.foreign_hosts:
             parts.append(f"host:{'+'.join(foreign_hosts)}")
         return "|".join(parts)
-
-    def missing_key(self) -> JudgeMisconfigured | None:
-        """The error if a key is required and no variable holds one."""
-        return self.access.missing_key(JudgeMisconfigured)
 
 
 def _price(option: str | None, model: str) -> Price | None:

@@ -9,6 +9,7 @@ from support.judge_asking import FAST, KEY, ask, judge_at, settings_of
 from support.judge_server import Sent, error, judge_server
 
 from mmie_tasks.core.errors import SettingWrong
+from mmie_tasks.core.options import option_types
 from mmie_tasks.http.client import read_server_error
 from mmie_tasks.judges import choice as choosing
 from mmie_tasks.judges import registry
@@ -94,7 +95,7 @@ def test_a_key_is_no_option():
     with pytest.raises(SettingWrong) as raised:
         choosing.open_judge(JudgeChoice(name="openai", options={"api_key": KEY}), {})
     assert KEY not in str(raised.value)
-    assert "api_key" not in registry.option_types("openai")
+    assert "api_key" not in option_types(registry.factory_of("openai"))
 
 
 @pytest.mark.parametrize("key", [KEY, "0123456789abcdef0123456789abcdef", "AbCdEf0123456789"])
