@@ -131,7 +131,7 @@ def read_descriptions(text: str, limit: int) -> WrittenAnswer:
         steps = _steps_of(candidate)
         if steps is None:
             continue
-        unused = Counter({AROUND: 1} if candidate.strip() != text.strip() and _has_prose(text, candidate) else {})
+        unused = Counter({AROUND: 1} if _has_prose(text, candidate) else {})
         parts: list[str | Prompt] = []
         for step in steps:
             parts += _step_parts(step, unused)
@@ -164,7 +164,7 @@ def _json_candidates(text: str) -> Iterator[str]:
 def _has_prose(text: str, candidate: str) -> bool:
     """Whether a text has more than the JSON and the code fence around it."""
     rest = text.replace(candidate, "", 1).strip()
-    return re.fullmatch(r"```\s*\w*\s*```", rest) is None and bool(rest)
+    return re.fullmatch(r"(?:```\s*\w*\s*```)?", rest) is None
 
 
 def _steps_of(text: str) -> list[object] | None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_of_module
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
@@ -31,6 +32,8 @@ Method: TypeAlias = Callable[..., Any]
 Task: TypeAlias = Any  # the runner's task object; the runner is untyped
 
 _WRAPPED = "_mmie_tasks_wrapped"
+
+_benchmarks: WeakKeyDictionary[object, Benchmark] = WeakKeyDictionary()  # of loaded tasks
 
 
 def wrap_once(owner: object, name: str, wrap: Callable[[Method], Method]) -> None:
@@ -53,6 +56,7 @@ def wrap_task_loader(load: Method) -> Method:
         loaded: Mapping[Any, Any] = load(manager, *args, **kwargs)
         for task in _leaf_tasks(loaded):
             if (benchmark := benchmark_of(task)) is not None:
+                _benchmarks[task] = benchmark
                 add_provenance(task, benchmark)
                 add_signature(task, benchmark)
                 check_before_requests(task, benchmark)
@@ -84,6 +88,11 @@ def benchmark_of(task: Task) -> Benchmark | None:
         if module and (entry := entry_of_module(module)):
             return entry.load()
     return None
+
+
+def loaded_benchmark(task: object) -> Benchmark | None:
+    """The benchmark of a task that has been loaded, also after ``--predict_only``; None for other objects."""
+    return _benchmarks.get(task)
 
 
 def check_before_requests(task: Task, benchmark: Benchmark) -> None:
@@ -287,7 +296,8 @@ def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # n
     The runner passes the requests of all tasks in one call. Most of its Hugging Face models batch those with equal
     ``generation_kwargs`` and read every image of a batch from the task of its first request (``task = task[0]``,
     ``models/simple/qwen2_5_vl.py:200``, or ``doc_to_messages[0]``, ``models/chat/huggingface.py:208``): a sample gets
-    an image of another task. With a batch size of 1 the calls stay as they are.
+    an image of another task. With a batch size of 1 the calls stay as they are, and those of a model that splits them
+    itself (`interleaved`, whose writer must have written for all tasks before anything is drawn).
 
     Args:
         model: The tested model, whose method is replaced until the context ends.
@@ -295,7 +305,8 @@ def one_task_per_call(model: Any, tasks: Iterable[Task]) -> Iterator[None]:  # n
     """
     configs = [getattr(task, "config", None) for task in tasks]  # `benchmark_of` finds none after `--predict_only`
     has_ours = any("provenance" in (getattr(config, "metadata", None) or {}) for config in configs)
-    if getattr(model, "batch_size", None) in (1, "1") or not has_ours:
+    is_split = getattr(type(model), "splits_by_task", False) or getattr(model, "batch_size", None) in (1, "1")
+    if is_split or not has_ours:
         yield
         return
     generate = model.generate_until

@@ -98,10 +98,13 @@ def _list_failures(failed: list[Namespace], evaluate: Callable[[Namespace], obje
 def manifests() -> list[ModelManifest]:
     """The entry point: install the hooks and return the manifests of our models.
 
-    ``predictions`` is a chat model, so that the runner opens no image for it.
+    ``predictions`` is a chat model, so that the runner opens no image for it. ``interleaved`` is what its writer is.
     """
     from lmms_eval.models.registry_v2 import ModelManifest
 
     install_hooks()
-    predictions = "mmie_tasks.runner.predictions.Predictions"
-    return [ModelManifest(model_id="predictions", chat_class_path=predictions)]
+    predictions, interleaved = "mmie_tasks.runner.predictions.Predictions", "mmie_tasks.runner.interleaved.Interleaved"
+    return [
+        ModelManifest(model_id="predictions", chat_class_path=predictions),
+        ModelManifest(model_id="interleaved", chat_class_path=interleaved, simple_class_path=f"{interleaved}Simple"),
+    ]

@@ -1,0 +1,105 @@
+"""Starts a scripted writer, image server and judge on this machine, and runs a command with their address.
+
+``python servers.py COMMAND...``: ``{url}`` in the command is replaced by the address. All three are made up: the
+writer continues every question with the same steps, the image server draws words on a coloured sheet and refuses
+whatever is about the moon, and the judge gives a point for every picture that it sees, and three more.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from PIL import Image, ImageDraw, ImageFont
+
+STORY = (
+    "Part 2: A girl with a yellow hat watches it from the hill.\n[picture]\n"
+    "Part 3: In the evening she walks home under the moon.\n[picture]"
+)
+STEPS = (
+    "Step 2: Put everything on a wooden table, from left to right.\n[picture]\n"
+    "Step 3: Take a photograph of the finished work.\n[picture]\n"
+    "Step 4: Show it to a friend.\n[picture]"
+)
+REFUSAL = {"error": {"message": "The moon is not drawn here.", "code": "moderation_blocked"}}
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers chat completions and image generations."""
+
+    def do_GET(self) -> None:
+        """The list of models."""
+        self._send(200, {"object": "list", "data": [{"id": name} for name in ("writer", "sketch", "judge")]})
+
+    def do_POST(self) -> None:
+        """A chat completion or a picture."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/images/generations"):
+            is_refused = "moon" in request["prompt"]
+            self._send(400 if is_refused else 200, REFUSAL if is_refused else picture(request))
+        else:
+            self._send(200, completion(request))
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+    def _send(self, status: int, body: dict[str, Any]) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def completion(request: dict[str, Any]) -> dict[str, Any]:
+    """The writer's or the judge's reply."""
+    parts = [part for message in request["messages"] for part in message["content"]]
+    text = "".join(part.get("text", "") for part in parts)
+    if request["model"] == "judge":
+        shown = sum(part["type"] == "image_url" for part in parts)
+        reply = f"### Feedback\nThere are {shown} pictures.\n### Score\n{min(6, shown + 3)}"
+    elif "[picture]" not in text:  # no picture can be asked for: multi-step reasoning
+        reply = "5"
+    else:
+        reply = STORY if text.startswith("Part 1") else STEPS
+    choice = {"index": 0, "message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": len(text) // 4, "completion_tokens": len(reply) // 4, "total_tokens": 0}
+    return {"id": "0", "object": "chat.completion", "created": 0, "model": request["model"], "choices": [choice],
+            "usage": usage}  # fmt: skip
+
+
+def picture(request: dict[str, Any]) -> dict[str, Any]:
+    """The prompt in white on a colour that prompt and seed give."""
+    width, height = map(int, request["size"].split("x"))
+    digest = hashlib.sha256(f"{request['seed']} {request['prompt']}".encode()).digest()
+    image = Image.new("RGB", (width, height), tuple(40 + byte // 2 for byte in digest[:3]))
+    words = "\n".join(textwrap.wrap(request["prompt"], 24))
+    ImageDraw.Draw(image).multiline_text((30, 30), words, "white", ImageFont.load_default(size=width // 16))
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return {"created": 0, "data": [{"b64_json": base64.b64encode(file.getvalue()).decode()}]}
+
+
+def main(command: list[str]) -> int:
+    """Run a command beside the servers; returns its status."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1"
+    environment = {"OPENAI_API_KEY": "none", **os.environ}
+    status = subprocess.run([part.replace("{url}", url) for part in command], check=False, env=environment).returncode  # noqa: S603
+    server.shutdown()
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,480 @@
+"""``--model interleaved``: a model of lmms-eval writes the answers, a text-to-image model draws their pictures.
+
+The writer is made and called as the runner does it. It gets the question with the words of a protocol behind it; then
+it is freed, and the drawer draws what its texts ask for. Requests of tasks without pictures go to the writer as they
+are. What the paper of MMIE did was never released: this is a reconstruction, and every answer says so.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import hashlib
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MethodType
+from typing import Any, TypeAlias
+
+from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts, unwrap_generation_output
+from lmms_eval.api.model import lmms
+from lmms_eval.models import MODEL_REGISTRY_V2, get_model
+from loguru import logger
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from mmie_tasks.answers.drawn import DrawingFacts, DrawnPicture, write_drawn_answer, write_undrawn_answer
+from mmie_tasks.answers.parsing import parse_answer
+from mmie_tasks.answers.saved import failure_of
+from mmie_tasks.answers.thinking import strip_thinking
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.core.tables import listed
+from mmie_tasks.drawing.base import (
+    Drawer,
+    DrawerMisconfigured,
+    DrawerUnavailable,
+    DrawingError,
+    DrawingOverBudget,
+    PictureNotStored,
+    PictureRequest,
+)
+from mmie_tasks.drawing.protocols import PROTOCOLS, Prompt, Protocol, WrittenAnswer
+from mmie_tasks.drawing.registry import open_drawer
+from mmie_tasks.drawing.store import PictureStore, draw_all
+from mmie_tasks.runner.chat_pictures import keep_chat_pictures
+from mmie_tasks.runner.hooks import loaded_benchmark
+from mmie_tasks.runner.model_memory import free_model, record_tested_model
+from mmie_tasks.runner.written_texts import WrittenText, WrittenTexts
+
+_ARGUMENTS = (
+    "--model_args 'lvlm=MODEL:k=v;k=v,t2i=images:model=NAME;k=v' (or t2i=diffusers:model=ID, or t2i=self), "
+    "where `;` stands for `,`"
+)
+_PORTION = 512  # requests that the writer gets at once; their texts are saved together
+_SELF = "self"
+_LATER = (DrawerUnavailable, DrawerMisconfigured, DrawingOverBudget, PictureNotStored)  # another run may draw them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arguments:
+    """The arguments of the model, checked.
+
+    Attributes:
+        writer: Name of the writer in lmms-eval.
+        writer_arguments: Its ``model_args``.
+        drawer: As for `open_drawer`; ``self`` if the writer draws itself.
+        protocol: How the writer asks for pictures.
+        pictures: Folder of the pictures.
+        runner_options: Batch size and device, for the writer.
+    """
+
+    writer: str
+    writer_arguments: str
+    drawer: str
+    protocol: Protocol
+    pictures: Path
+    runner_options: Mapping[str, object]
+
+
+_Outcomes: TypeAlias = "Mapping[PictureRequest, Path | DrawingError]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """The sample of a request of a task with pictures in answers.
+
+    Attributes:
+        id: Of the sample, for seeds.
+        limit: How many pictures of an answer the judge can see.
+        digest: Of its content.
+    """
+
+    id: str
+    limit: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """A writer's output on its way to the answer.
+
+    Attributes:
+        output: As the writer returned it.
+        text: Its text; None if it is left as it is.
+        tokens: Its tokens as the runner counts them.
+        written: As the protocol reads it; None if nothing is drawn for it.
+        pictures: What is to be drawn, in order.
+    """
+
+    output: object
+    text: str | None = None
+    tokens: TokenCounts | None = None
+    written: WrittenAnswer | None = None
+    pictures: tuple[PictureRequest, ...] = ()
+
+
+class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
+    """A writer and a drawer as one model.
+
+    Args:
+        lvlm: The writer: ``MODEL:k=v;k=v``, a model of lmms-eval with its arguments.
+        t2i: The drawer: ``images:...`` or ``diffusers:...``; ``self`` if the writer draws itself.
+        protocol: ``step`` or ``describe``: how the writer asks for pictures.
+        pictures: Folder of the pictures; by default ``pictures`` in this package's cache folder.
+        batch_size: For the writer, like the next two.
+        max_batch_size: For the writer.
+        device: For the writer.
+        unknown: Any other argument is an error.
+
+    Raises:
+        SystemExit: An argument is wrong, or the drawer cannot be used. The runner ends every other exception with
+            status 0 (``__main__.py``, ``cli_evaluate``).
+    """
+
+    is_simple = False
+    force_simple = False
+    splits_by_task = True
+    """The writer's calls hold one task each: see `one_task_per_call` in `mmie_tasks.runner.hooks`."""
+
+    def __init__(
+        self,
+        lvlm: object = "",
+        t2i: object = "",
+        protocol: object = "step",
+        pictures: object = "",
+        batch_size: object = None,
+        max_batch_size: object = None,
+        device: object = None,
+        **unknown: object,
+    ) -> None:
+        super().__init__()
+        runner_options = {"batch_size": batch_size, "max_batch_size": max_batch_size, "device": device}
+        self._drawer: Drawer | None = None
+        try:
+            if unknown:
+                names = ", ".join(f"`{name}`" for name in unknown)
+                raise SettingWrong(f"The model `interleaved` has no argument {names}.", hint=_ARGUMENTS)
+            self._arguments = _parse_arguments(str(lvlm), str(t2i), str(protocol), str(pictures), runner_options)
+            if self._arguments.drawer.partition(":")[0] != _SELF:
+                self._drawer = open_drawer(self._arguments.drawer, os.environ)
+                self._drawer.check()
+        except MmieTasksError as error:
+            raise SystemExit(str(error)) from None
+        self._writer = self._create_writer()
+        self._writer_is_freed = False
+        self.is_simple = self._writer.is_simple
+        self.task_dict = self._writer.task_dict  # the runner fills it
+        self._rank, self._world_size = self._writer.rank, self._writer.world_size
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the writer's
+        """What the runner asks of a model beside its answers: accelerator, device, tokenizer, chat template."""
+        if name.startswith("__") or "_writer" not in vars(self):
+            raise AttributeError(name)
+        return getattr(self._writer, name)
+
+    def generate_until(self, requests: Sequence[Instance]) -> list[object]:
+        """Write all answers, free the writer, draw all pictures.
+
+        Raises:
+            SystemExit: Not one of the pictures could be drawn, for a reason that can be mended.
+        """
+        samples = list(map(self._sample, requests))
+        if self._drawer is None or not any(samples):
+            return list(self._live_writer().generate_until(requests))
+        protocol, arguments = self._arguments.protocol, self._arguments
+        keys = [json.dumps([arguments.writer, arguments.writer_arguments, protocol.signature])]
+        keys += [_request_key(request, sample) for request, sample in zip(requests, samples, strict=True)]
+        with WrittenTexts(cache_dir(os.environ) / "written", keys) as texts:
+            outputs = self._write(requests, texts)
+            answers = [_read(output, sample, protocol) for output, sample in zip(outputs, samples, strict=True)]
+            outcomes = self._draw(answers, self._drawer)
+            if not any(isinstance(outcome, _LATER) for outcome in outcomes.values()):
+                texts.delete()
+        signature = f"{protocol.signature},{self._drawer.signature}"
+        facts = [_facts(answer, outcomes, signature) for answer in answers if answer.text is not None]
+        if self.rank == 0:
+            _log(facts, outcomes)
+        return [_output(answer, outcomes, signature) for answer in answers]
+
+    def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
+        """As the writer: tasks of several rounds have no pictures in answers."""
+        return list(self._live_writer().generate_until_multi_round(requests))
+
+    def loglikelihood(self, requests: Sequence[Instance]) -> list[object]:
+        """As the writer."""
+        return list(self._live_writer().loglikelihood(requests))
+
+    def generate_visual_cot(self, requests: Sequence[Instance]) -> list[object]:
+        """As the writer."""
+        return list(self._live_writer().generate_visual_cot(requests))
+
+    def clean(self) -> None:
+        """Free the writer and the drawer; the runner calls it after generation."""
+        self._writer.clean()
+        if self._drawer is not None:
+            self._drawer.close()
+
+    # Writing
+
+    def _create_writer(self) -> lmms:
+        arguments = self._arguments
+        model = get_model(arguments.writer, self.force_simple)
+        writer = model.create_from_arg_string(arguments.writer_arguments, dict(arguments.runner_options))
+        record_tested_model(writer)
+        if self._drawer is None:
+            modalities = arguments.drawer.partition(":")[2].partition("modalities=")[2]
+            extra_body = {"modalities": modalities.split("+")} if modalities else None
+            if not keep_chat_pictures(writer, arguments.pictures, extra_body):
+                logger.info(f"interleaved: `{arguments.writer}` is no chat client; its answers are left as they are.")
+        return writer
+
+    def _live_writer(self) -> lmms:
+        """The writer, made again if it has been freed; rank and world size are the runner's."""
+        if self._writer_is_freed:
+            logger.info("interleaved: the writer was freed for drawing, and is made again.")
+            self._writer, self._writer_is_freed = self._create_writer(), False
+            self._writer.task_dict = self.task_dict
+        if self.world_size > 1:
+            self._writer._rank, self._writer._world_size = self.rank, self.world_size
+        return self._writer
+
+    def _write(self, requests: Sequence[Instance], texts: WrittenTexts) -> list[object]:
+        """The writer's outputs. It gets portions of one task, whose texts are saved together.
+
+        Most Hugging Face models of lmms-eval read all images of a batch from the task of its first request.
+        """
+        outputs = {position: _saved_output(written) for position, written in texts.read().items()}
+        instructions = _Instructions(self._arguments.protocol, self._sample)
+        missing = (position for position in range(len(requests)) if position not in outputs)
+        for _, positions in itertools.groupby(missing, lambda position: requests[position].task_name):
+            while portion := list(itertools.islice(positions, _PORTION)):
+                instructed = [instructions.added_to(requests[position]) for position in portion]
+                outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
+                texts.add({i: written for i in portion if (written := _text_to_save(outputs[i])) is not None})
+        return [outputs[position] for position in range(len(requests))]
+
+    def _sample(self, request: Instance) -> _Sample | None:
+        """The sample of a request; None for a task without pictures in answers."""
+        owner = _task_of(request)
+        benchmark = loaded_benchmark(owner) if owner is not None else None
+        if benchmark is None or benchmark.picture_limit is None:
+            return None
+        *_, doc_id, task, split = request.args
+        doc = self.task_dict[task][split][doc_id]
+        digest = hashlib.sha256(json.dumps(doc, sort_keys=True, default=str).encode(errors="surrogatepass")).hexdigest()
+        return _Sample(id=str(doc.get("id", doc_id)), limit=benchmark.picture_limit(doc), digest=digest)
+
+    # Drawing
+
+    def _draw(self, answers: Sequence[_Answer], drawer: Drawer) -> _Outcomes:
+        """The outcome of every picture; the writer is freed first.
+
+        Raises:
+            SystemExit: Not one picture could be drawn, for a reason that can be mended.
+        """
+        requests = [picture for answer in answers for picture in answer.pictures]
+        if not requests:
+            return {}
+        for sentence in free_model(self._writer).sentences:
+            logger.info(f"interleaved: {sentence}")
+            self._writer_is_freed = True
+        with tqdm(desc="Drawing", disable=self.rank != 0, unit="picture") as progress:
+
+            def start(total: int, stored: int) -> None:
+                progress.total, progress.initial = total, stored
+                progress.update(stored)
+
+            store = PictureStore(self._arguments.pictures, drawer.signature)
+            outcomes = draw_all(drawer, store, requests, start, progress.update)
+        drawer.close()
+        errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
+        if len(errors) == len(outcomes) and (reason := next((e for e in errors if isinstance(e, _LATER)), None)):
+            text = str(reason).partition("\n")[0]
+            error = DrawerMisconfigured(
+                f"None of the {len(outcomes):,} pictures could be drawn: {text}",
+                hint="correct that, then run again: what the writer has written is kept",
+            )
+            raise SystemExit(str(error))
+        return outcomes
+
+
+class InterleavedSimple(Interleaved):
+    """With ``--force_simple``: the writer's simple class."""
+
+    is_simple = True
+    force_simple = True
+
+
+class _Instructions:
+    """Adds the words of a protocol to requests.
+
+    Args:
+        protocol: Whose words.
+        sample_of: The sample of a request, or None.
+    """
+
+    def __init__(self, protocol: Protocol, sample_of: Callable[[Instance], _Sample | None]) -> None:
+        self._protocol = protocol
+        self._sample_of = sample_of
+        self._methods: dict[int, MethodType] = {}  # batching models compare and share them
+
+    def added_to(self, request: Instance) -> Instance:
+        """The request with the words behind the question; a request of another task unchanged."""
+        sample = self._sample_of(request)
+        if sample is None:
+            return request
+        instructed = copy.copy(request)
+        text, *others = request.args
+        if isinstance(others[0], MethodType):  # a chat model's: text, messages, settings, ...
+            instructed.arguments = (text, self._messages(others[0]), *others[1:])
+        elif sample.limit:
+            instructed.arguments = (f"{text}\n\n{self._protocol.instruction(sample.limit)}", *others)
+        return instructed
+
+    def _messages(self, doc_to_messages: MethodType) -> MethodType:
+        """The task's ``doc_to_messages`` with the words behind the question; one for all samples of a task."""
+        task = doc_to_messages.__self__
+        benchmark = loaded_benchmark(task)
+        if id(task) not in self._methods and benchmark is not None and (limit_of := benchmark.picture_limit):
+
+            def instructed_messages(_task: object, doc: Any, *args: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+                messages: list[dict[str, Any]] = doc_to_messages(doc, *args)
+                if limit := limit_of(doc):
+                    words = {"type": "text", "text": f"\n\n{self._protocol.instruction(limit)}"}
+                    *before, question = messages
+                    messages = [*before, {**question, "content": [*question["content"], words]}]
+                return messages
+
+            self._methods[id(task)] = MethodType(instructed_messages, task)
+        return self._methods[id(task)]
+
+
+def _parse_arguments(
+    lvlm: str, t2i: str, protocol: str, pictures: str, runner_options: Mapping[str, object]
+) -> _Arguments:
+    """Check the arguments.
+
+    Raises:
+        SettingWrong: One is missing or has no valid value.
+    """
+    if not lvlm or not t2i:
+        raise SettingWrong("The model `interleaved` needs a writer, `lvlm=`, and a drawer, `t2i=`.", hint=_ARGUMENTS)
+    name, _, writer_arguments = (part.strip() for part in lvlm.replace(";", ",").partition(":"))
+    names = [known for known in MODEL_REGISTRY_V2.list_model_names() if known != "interleaved"]
+    if name not in names:
+        similar = ", ".join(f"`{close}`" for close in difflib.get_close_matches(name, names, n=5, cutoff=0.4))
+        hint = f"similar names: {similar}; " if similar else ""
+        raise SettingWrong(f"The writer `{name}` is no model of lmms-eval.", hint=f"{hint}all: `lmms-eval models`")
+    if protocol not in PROTOCOLS:
+        raise SettingWrong(f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}")
+    return _Arguments(
+        writer=name,
+        writer_arguments=writer_arguments,
+        drawer=t2i.replace(";", ","),
+        protocol=PROTOCOLS[protocol],
+        pictures=Path(pictures).expanduser().absolute() if pictures else cache_dir(os.environ) / "pictures",
+        runner_options=runner_options,
+    )
+
+
+def _task_of(request: Instance) -> object | None:
+    """The runner's task of a request, through its ``doc_to_messages`` or ``doc_to_visual``."""
+    owners = (function.__self__ for function in request.args if isinstance(function, MethodType))
+    return next(owners, None)
+
+
+def _request_key(request: Instance, sample: _Sample | None) -> str:
+    """What makes the writer's output for a request: task, sample, text and settings."""
+    settings = [argument for argument in request.args if not isinstance(argument, MethodType)]
+    return json.dumps([settings, sample and sample.digest], sort_keys=True, default=str)
+
+
+def _text_to_save(output: object) -> WrittenText | None:
+    """An output for the file of written texts; None if it is a failure or no text."""
+    text, tokens = unwrap_generation_output(output)
+    if not isinstance(text, str) or failure_of(text):
+        return None
+    return WrittenText(text=text, tokens=tokens and tokens.to_dict())
+
+
+def _saved_output(written: WrittenText) -> object:
+    """The output that was saved."""
+    if written.tokens is None:
+        return written.text
+    return GenerationResult(text=written.text, token_counts=TokenCounts(**written.tokens))
+
+
+def _read(output: object, sample: _Sample | None, protocol: Protocol) -> _Answer:
+    """A writer's output, and the pictures to draw for it."""
+    text, tokens = unwrap_generation_output(output)
+    if sample is None or not isinstance(text, str):
+        return _Answer(output=output)
+    undrawn = _Answer(output=output, text=text, tokens=tokens)
+    stripped = strip_thinking(text)
+    if not sample.limit or failure_of(text) or not stripped.text.strip():
+        return undrawn
+    written = protocol.read(stripped.text, sample.limit)
+    if not written.prompts and any(segment.image for segment in parse_answer([text]).segments):
+        return undrawn  # with pictures of the writer's own
+    if stripped.removed:
+        written = WrittenAnswer(parts=written.parts, unused={**written.unused, "thinking": 1})
+    pictures = tuple(
+        PictureRequest(prompt=prompt.text, seed=_seed(sample.id, number))
+        for number, prompt in enumerate(written.prompts)
+    )
+    return _Answer(output=output, text=text, tokens=tokens, written=written, pictures=pictures)
+
+
+def _seed(sample_id: str, number: int) -> int:
+    """The seed of a picture, 0 to 2**31 - 1, by its sample and its number in the answer."""
+    digest = hashlib.sha256(f"{sample_id}\n{number}".encode(errors="surrogatepass")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def _facts(answer: _Answer, outcomes: _Outcomes, signature: str) -> DrawingFacts:
+    drawn = [outcomes[picture] for picture in answer.pictures]
+    failed = Counter(outcome.name for outcome in drawn if isinstance(outcome, DrawingError))
+    unused = answer.written.unused if answer.written else {}
+    return DrawingFacts(signature=signature, drawn=len(drawn) - failed.total(), failed=dict(failed), unused=unused)
+
+
+def _output(answer: _Answer, outcomes: _Outcomes, signature: str) -> object:
+    """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's tokens."""
+    if answer.text is None:
+        return answer.output
+    facts = _facts(answer, outcomes, signature)
+    if answer.written is None:
+        text = write_undrawn_answer(answer.text, facts)
+    else:
+        text = write_drawn_answer(_parts(answer.written, answer.pictures, outcomes), facts)
+    return text if answer.tokens is None else GenerationResult(text=text, token_counts=answer.tokens)
+
+
+def _parts(
+    written: WrittenAnswer, pictures: Sequence[PictureRequest], outcomes: _Outcomes
+) -> Iterator[str | DrawnPicture]:
+    """Texts and drawn pictures in order, without the pictures that could not be drawn."""
+    requests = iter(pictures)
+    for part in written.parts:
+        if not isinstance(part, Prompt):
+            yield part
+        elif isinstance(outcome := outcomes[next(requests)], Path):
+            yield DrawnPicture(path=outcome, prompt=part.text)
+
+
+def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes) -> None:
+    """One line about all answers, and the first reason of each kind of failure."""
+    drawn = sum(fact.drawn for fact in facts)
+    failed = sum((Counter(fact.failed) for fact in facts), Counter[str]())
+    unused = sum((Counter(fact.unused) for fact in facts), Counter[str]())
+    line = f"interleaved: {len(facts):,} answers with {drawn:,} pictures"
+    line += f"; not drawn: {listed(failed)}" if failed else ""
+    line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
+    logger.log("INFO" if drawn and not failed else "WARNING", line)
+    reasons = {outcome.name: outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)}
+    for name, reason in reasons.items():
+        logger.warning("interleaved: {}", f"{name}: " + str(reason).partition("\n")[0])

@@ -1,0 +1,82 @@
+"""Every picture is drawn once."""
+
+from __future__ import annotations
+
+from mmie_tasks.drawing.base import DrawerRefused, Picture, PictureNotStored, PictureRequest
+from mmie_tasks.drawing.store import PictureStore, draw_all
+
+CAT, DOG, OWL = (PictureRequest(prompt=prompt, seed=1) for prompt in ("a cat", "a dog", "an owl"))
+
+
+class Pens:
+    """A drawer whose pictures are their prompts; it refuses dogs."""
+
+    signature = "pens"
+
+    def __init__(self):
+        self.prompts = []
+
+    def check(self):
+        """Nothing to check."""
+
+    def draw(self, requests):
+        for index, request in reversed(list(enumerate(requests))):
+            self.prompts.append(request.prompt)
+            refusal = DrawerRefused("no dogs")
+            yield index, refusal if request is DOG else Picture(content=request.prompt.encode(), suffix=".png")
+
+    def close(self):
+        """Nothing to free."""
+
+
+def draw(folder, requests, pens, signature="pens"):
+    numbers = []
+    outcomes = draw_all(pens, PictureStore(folder, signature), requests, lambda *n: numbers.append(n), lambda: None)
+    return outcomes, numbers
+
+
+def test_a_picture_is_drawn_once_in_a_run_and_in_all_later_ones(tmp_path):
+    pens = Pens()
+    outcomes, numbers = draw(tmp_path, [CAT, OWL, CAT], pens)
+    assert outcomes[CAT].read_bytes() == b"a cat"
+    assert numbers == [(2, 0)]
+    again, numbers = draw(tmp_path, [OWL, CAT], pens)
+    assert again == outcomes
+    assert numbers == [(2, 2)]
+    assert sorted(pens.prompts) == ["a cat", "an owl"]
+
+
+def test_pictures_of_other_seeds_prompts_and_drawers_are_others(tmp_path):
+    store = PictureStore(tmp_path, "pens")
+    store.add(CAT, Picture(content=b"1", suffix=".webp"))
+    assert store.find(CAT).suffix == ".webp"
+    assert store.find(PictureRequest(prompt="a cat", seed=2)) is None
+    assert store.find(PictureRequest(prompt="a cat ", seed=1)) is None
+    assert PictureStore(tmp_path, "pens,size=64x64").find(CAT) is None
+
+
+def test_a_prompt_with_a_lone_surrogate_has_a_picture(tmp_path):
+    odd = PictureRequest(prompt="a \ud800", seed=1)
+    store = PictureStore(tmp_path, "pens")
+    assert store.find(odd) is None
+    store.add(odd, Picture(content=b"1", suffix=".png"))
+    assert store.find(odd).read_bytes() == b"1"
+
+
+def test_a_refusal_is_an_outcome_and_is_requested_again_later(tmp_path):
+    pens = Pens()
+    outcomes, _ = draw(tmp_path, [DOG, CAT], pens)
+    assert isinstance(outcomes[DOG], DrawerRefused)
+    draw(tmp_path, [DOG, CAT], pens)
+    assert pens.prompts.count("a dog") == 2
+    assert pens.prompts.count("a cat") == 1
+
+
+def test_once_a_picture_cannot_be_stored_no_further_one_is_drawn(tmp_path):
+    (tmp_path / "full").write_text("a file in the place of a folder")
+    pens = Pens()
+    outcomes, _ = draw(tmp_path / "full", [CAT, DOG, OWL], pens)
+    assert all(isinstance(outcome, PictureNotStored) for outcome in outcomes.values())
+    assert len(outcomes) == 3
+    assert pens.prompts == ["an owl"]
+    assert "cannot be written" in str(outcomes[CAT])

@@ -1,0 +1,128 @@
+"""The model `interleaved`: its arguments, and what it forwards to its writer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
+from lmms_eval.models import get_model
+from lmms_eval.models.model_utils.gen_metrics import reset_logged_metrics
+from lmms_eval.tasks import TaskManager, get_task_dict
+from support.image_server import image_server
+from support.mmie_data import conversations_folder
+
+from mmie_tasks.answers.drawn import read_drawn_answer
+from mmie_tasks.runner.interleaved import Interleaved
+
+WRITER = "dummy:response=A cat. [picture] It sleeps."
+
+
+@pytest.fixture
+def server():
+    with image_server() as server:
+        yield server
+
+
+@pytest.fixture
+def drawer(server):
+    return f"images:model=image-model;base_url={server.url}"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MMIE_TASKS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param({"lvlm": "dummy"}, "needs a writer, `lvlm=`, and a drawer", id="no-drawer"),
+        pytest.param({"t2i": "images:model=m"}, "needs a writer, `lvlm=`, and a drawer", id="no-writer"),
+        pytest.param({"lvlm": "dummmy", "t2i": "images:model=m"}, "similar names: `dummy`", id="no-such-writer"),
+        pytest.param({"lvlm": "interleaved", "t2i": "images:model=m"}, "is no model of lmms-eval", id="itself"),
+        pytest.param({"lvlm": "dummy", "t2i": "paints:model=m"}, "There is no drawer `paints`", id="no-such-drawer"),
+        pytest.param({"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"),
+        pytest.param(
+            {"lvlm": "dummy", "t2i": "images:model=m;base_url=http://127.0.0.1:9/v1"}, "not reachable", id="no-server"
+        ),
+        pytest.param({"lvlm": "dummy", "t2i": "images:model=m", "protocol": "x"}, "no protocol `x`", id="protocol"),
+        pytest.param({"lvlm": "dummy", "t2i": "images:model=m", "lvml": "x"}, "has no argument `lvml`", id="unknown"),
+    ],
+)
+def test_a_wrong_argument_ends_the_run_before_the_writer_is_made(arguments, message):
+    with pytest.raises(SystemExit) as exit_:
+        Interleaved(**arguments)
+    assert message in str(exit_.value)
+    assert "hint:" in str(exit_.value)
+
+
+def test_a_missing_key_ends_the_run_before_the_writer_is_made(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(SystemExit, match="needs a key"):
+        Interleaved(lvlm="dummy", t2i="images:model=gpt-image-1")
+
+
+def test_it_is_what_its_writer_is(drawer):
+    model = get_model("interleaved").create_from_arg_string(f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3})
+    assert model.is_simple
+    assert model._response == "A cat. [picture] It sleeps."  # the writer's
+    assert get_model("interleaved", force_simple=True)(lvlm=WRITER, t2i=drawer).is_simple
+    assert not hasattr(model, "accelerator")  # the runner makes one where the writer has none
+    model.accelerator = "the runner's"
+    assert model.accelerator == "the runner's"
+
+
+def mmie_requests(tmp_path, monkeypatch, model):
+    """The runner's requests for six samples, and their task."""
+    monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
+    tasks = get_task_dict(["mmie"], TaskManager(model_name="interleaved"), "simple" if model.is_simple else "chat")
+    task = tasks["mmie"]
+    model.task_dict["mmie"] = task.dataset
+    task.override_metric(metric_name="bypass")  # as with `--predict_only`: no judge
+    task.build_all_requests(rank=0, world_size=1)
+    return task.instances
+
+
+def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(
+    drawer, server, tmp_path, monkeypatch
+):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(tmp_path, monkeypatch, model)
+    contexts = []
+    generate = model._writer.generate_until
+
+    def record(requests):
+        contexts.extend(request.args[0] for request in requests)
+        return generate(requests)
+
+    model._writer.generate_until = record
+    answers = [read_drawn_answer(getattr(answer, "text", answer)) for answer in model.generate_until(requests)]
+    told = ["[picture]" in context for context in contexts]
+    assert told == [request.doc_id % 3 != 2 for request in requests]
+    assert [answer.facts.drawn for answer in answers] == [int(is_told) for is_told in told]
+    assert [isinstance(answer.answer, str) for answer in answers] == [not is_told for is_told in told]
+    assert len(server) == sum(told)
+    assert all(request.args[0].count("[picture]") == 0 for request in requests)  # the runner's own are unchanged
+
+
+def test_tokens_of_the_writer_are_passed_on(drawer, tmp_path, monkeypatch):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(tmp_path, monkeypatch, model)
+    numbers = itertools.count()
+    model._writer.generate_until = lambda requests: [
+        GenerationResult(text="A.", token_counts=TokenCounts(output_tokens=next(numbers))) for _ in requests
+    ]
+    outputs = model.generate_until(requests)
+    assert [output.token_counts.output_tokens for output in outputs] == list(range(len(requests)))
+
+
+def test_requests_of_other_tasks_reach_the_writer_as_they_are(drawer, server):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    request = Instance(
+        "generate_until", ("Why?", {}, None, 0, "x", "test"), 0, {"task": "x", "doc_id": 0, "repeats": 1}
+    )
+    assert [getattr(answer, "text", answer) for answer in model.generate_until([request])] == [model._response]
+    assert not len(server)
+    reset_logged_metrics()

@@ -1,0 +1,180 @@
+"""``--model interleaved`` through lmms-eval: writers and drawers of every kind, a kill, several ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from support.image_server import MODERATION, drawn, image_server
+from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
+from support.judge_server import Body, JudgeServer, Sent, judge_server
+from support.mmie_judge import content_of, text_of
+from support.mmie_seam import N, evaluate, results, samples
+from support.runner import Workplace
+from support.tiny_pipeline import write_tiny_pipeline
+from support.tiny_writer import write_tiny_writer
+
+N_DRAWN = 4  # of the samples: two tales and two series of steps
+
+
+@pytest.fixture
+def writer() -> Iterator[JudgeServer]:
+    with judge_server(writes, check=None) as server:
+        yield server
+
+
+@pytest.fixture
+def drawer() -> Iterator[JudgeServer]:
+    with image_server() as server:
+        yield server
+
+
+def chat(writer: JudgeServer) -> str:
+    return f"openai:model=writer,base_url={writer.url},max_retries=1"
+
+
+def images(drawer: JudgeServer, more: str = "") -> str:
+    return f"images:model=image-model,base_url={drawer.url}{more}"
+
+
+def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    drawer.says(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
+    result = evaluate(workplace, *arguments(chat(writer), images(drawer)), url=judge.url)
+    assert result.status == 0, result.output
+    # Words and limits: told to all samples with pictures in their answers, and to no others.
+    told = [last_text(body) for body in writer.asked]
+    assert sum("at most 2 times" in text for text in told) == N_DRAWN, result.output
+    assert sum("[picture]" in text for text in told) == N_DRAWN
+    # The first step's picture of each sample, byte for byte; MSR is judged as text.
+    assert sorted(body["prompt"] for body in drawer.asked) == sorted([FIRST, SECOND] * N_DRAWN)
+    assert len({body["seed"] for body in drawer.asked}) == 2 * N_DRAWN
+    stored = set(pictures(workplace.folder / "cache").values())
+    assert len(stored) == N_DRAWN
+    shown = [part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)]
+    assert stored <= set(shown)
+    (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
+    answer = f"{FIRST}\nImage-1: <image>\n{SECOND}\nThey walk.\nEnd.\n"
+    assert answer in text_of(tale)
+    assert sum("### Answer\n42\n" in text_of(body) for body in judge.asked) == N - N_DRAWN
+    # What was not drawn or not used is counted, and the number is marked.
+    fact = facts(samples(workplace))["SA-0"]
+    assert (fact["drawn"], fact["not_drawn"], fact["unused"]) == (1, {"refused": 1}, {"pictures over the limit": 1})
+    details = results(workplace)["mmie_tasks"]["mmie"]
+    assert (details["pictures_drawn"], details["pictures_failed"], details["pictures_unused"]) == (4, 4, 4)
+    assert "reconstruction" in result.output
+    assert "4 pictures not drawn" in result.output
+    signatures = {line["coverage"]["signature"] for line in samples(workplace)}
+    assert len(signatures) == 1
+    assert "|answers:step-1,images,model=image-model,size=512x512" in signatures.pop()
+
+
+def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    cache = workplace.folder / "cache" / "mmie-tasks"
+
+    def draw_or_kill(body: Body) -> Body:
+        if len(drawer) == 5:  # beside the fourth
+            deadline = time.monotonic() + 60
+            while len(pictures(cache)) < 3 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            (pid,) = workplace.pids("fork_server.py")
+            os.kill(pid, signal.SIGKILL)
+        return drawn(body)
+
+    drawer.says(draw_or_kill)
+    options = arguments(chat(writer), images(drawer, ",max_concurrency=2"))
+    result = evaluate(workplace, *options, url=judge.url)
+    assert result.status == -signal.SIGKILL
+    stored, sent = pictures(cache), len(drawer)
+    assert sent - len(stored) in (1, 2)  # in flight
+    assert (len(writer), len(judge)) == (N, 0)
+    drawer.says(drawn)
+    result = evaluate(workplace, *options, url=judge.url)
+    assert result.status == 0, result.output
+    assert "are used" in result.output
+    requests = sent + 2 * N_DRAWN - len(stored)
+    assert (len(drawer), len(writer)) == (requests, N)  # not one text is written again
+    assert stored.items() <= pictures(cache).items()
+    assert not list((cache / "written").iterdir())
+    # That run was finished: in the next one all texts are written anew, and nothing is drawn.
+    evaluate(workplace, *options, url=judge.url)
+    assert (len(drawer), len(writer)) == (requests, 2 * N)
+
+
+def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
+    workplace: Workplace, judge: JudgeServer
+) -> None:
+    write_tiny_pipeline(workplace.folder / "tiny")
+    (workplace.folder / "texts.json").write_text(
+        '{"SA-0": "A cat.[picture] A dog.[picture]", "PBL-1": "A hen.[picture]", "MSR-2": "7"}', encoding="utf-8"
+    )
+    drawer = "diffusers:model=tiny,steps=2,size=32x32"
+    drawn = []
+    for run, processes in (("one", 2), ("two", 1)):
+        cache = workplace.folder / run
+        options = (*arguments("predictions:path=texts.json", drawer, pictures=run), "--output_path", f"out-{run}")
+        result = evaluate(workplace, *options, url=judge.url, processes=processes)
+        assert result.status == 0, result.output
+        drawn.append({path.name: path.read_bytes() for path in cache.rglob("*.png")})
+    assert len(drawn[0]) == 3
+    assert drawn[0] == drawn[1]
+    shown = {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
+    assert set(drawn[0].values()) <= shown
+
+
+@pytest.mark.parametrize("force_simple", [False, True], ids=["chat", "simple"])
+def test_a_model_of_lmms_eval_writes_with_its_own_weights(
+    workplace: Workplace, judge: JudgeServer, drawer: JudgeServer, force_simple: bool
+) -> None:
+    write_tiny_writer(workplace.folder / "writer")
+    (workplace.plugins / "decord.py").write_text("VideoReader = cpu = None\n")  # LLaVA needs it for videos only
+    more = ("--force_simple",) if force_simple else ()
+    lvlm = "llava_hf:pretrained=writer,device_map=cpu,dtype=float32"
+    options = (*arguments(lvlm, images(drawer)), "--gen_kwargs", "max_new_tokens=12", "--device", "cpu", *more)
+    result = evaluate(workplace, *options, url=judge.url)
+    assert result.status == 0, result.output
+    assert "Freed of the tested model `LlavaHf`" in result.output, result.output
+    drawn = {name: fact["drawn"] for name, fact in facts(samples(workplace)).items()}
+    assert sum(drawn.values()) == len(drawer) >= N_DRAWN
+    assert all(bool(count) != name.startswith("MSR") for name, count in drawn.items())
+
+
+def test_pictures_of_a_chat_server_that_draws_itself_are_kept(workplace: Workplace, judge: JudgeServer) -> None:
+    def draws(body: Body) -> Body | str:
+        if "sum" in last_text(body):
+            return "6"
+        url = "data:image/png;base64," + drawn({"prompt": last_text(body)})["data"][0]["b64_json"]
+        message = {"role": "assistant", "content": "See: <image> Done.", "images": [{"image_url": {"url": url}}]}
+        return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "id": "1", "model": "m"}
+
+    with judge_server(draws, check=None) as server:
+        result = evaluate(workplace, *arguments(chat(server), "self:modalities=image+text"), url=judge.url)
+        assert {tuple(body["modalities"]) for body in server.asked} == {("image", "text")}
+    assert result.status == 0, result.output
+    stored = set(pictures(workplace.folder / "cache").values())
+    shown = {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
+    assert stored
+    assert stored <= shown
+    assert "reconstruction" not in result.output
+
+
+def test_a_drawer_that_fails_altogether_stops_the_run_and_keeps_the_texts(
+    workplace: Workplace, judge: JudgeServer, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    denied = Sent(content=b'{"error": {"message": "no such model", "code": "model_not_found"}}', status=404)
+    drawer.says(denied)
+    options = arguments(chat(writer), images(drawer))
+    result = evaluate(workplace, *options, url=judge.url)
+    assert result.status == 1, result.output
+    assert "None of the 8 pictures could be drawn" in result.output
+    assert not len(judge)
+    drawer.says(drawn)
+    result = evaluate(workplace, *options, url=judge.url)
+    assert result.status == 0, result.output
+    assert len(writer) == N
