@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmie_tasks.core.errors import DataBroken, SettingWrong
-from mmie_tasks.drawing.base import Picture, PictureUnusable
+from mmie_tasks.core.errors import DataBroken
+from mmie_tasks.drawing.base import DrawerMisconfigured, Picture, PictureUnusable
 from mmie_tasks.hub.images import image_suffix, open_bounded
 
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ MAX_SIDE_PX = 512
 _STORED = (".png", ".jpg", ".webp")  # formats that every judge reads
 
 
-def parse_size(text: str) -> tuple[int, int]:
-    """Width and height of a picture to draw, in pixels, from ``WIDTHxHEIGHT``.
+def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
+    """Width and height of a picture to draw, in pixels, from the option ``size=WIDTHxHEIGHT``.
 
     Raises:
-        SettingWrong: It has another form, or no pixels, or more than `MAX_PIXELS`.
+        DrawerMisconfigured: It has another form, no pixels, more than `MAX_PIXELS`, or no multiples of `step_px`.
 
     >>> parse_size("1024x768")
     (1024, 768)
     """
-    match = re.fullmatch(r"([0-9]{1,5})x([0-9]{1,5})", text.strip().lower())
-    width, height = map(int, match.groups()) if match else (0, 0)
-    if not 0 < width * height <= MAX_PIXELS:
-        raise SettingWrong(
-            f"The drawer option `size` is `{text}`.",
-            hint=f"`size=WIDTHxHEIGHT` in pixels, as in `size=1024x1024`; at most {MAX_PIXELS:,} pixels",
+    sides = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", text, re.ASCII)
+    width, height = (int(sides[1]), int(sides[2])) if sides else (0, 0)
+    if not 0 < width * height <= MAX_PIXELS or width % step_px or height % step_px:
+        rule = f"at most {MAX_PIXELS:,} pixels" + (f", multiples of {step_px}" if step_px > 1 else "")
+        raise DrawerMisconfigured(
+            f"`size={text}` cannot be drawn.", hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}"
         )
     return width, height
 

@@ -38,7 +38,7 @@ from mmie_tasks.drawing.base import (
     PictureRequest,
     PictureUnusable,
 )
-from mmie_tasks.drawing.pictures import MAX_PIXELS, MAX_SIDE_PX, png_of
+from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, png_of
 from mmie_tasks.hub.download import download_errors, explain, http_status
 from mmie_tasks.hub.revisions import is_revision
 
@@ -108,7 +108,7 @@ def open_drawer(
         "negative_prompt": negative_prompt,
     }
     if size is not None:
-        options |= dict(zip(("width", "height"), _sides(size), strict=True))
+        options |= dict(zip(("width", "height"), parse_size(size, _SIDE_STEP_PX), strict=True))
     return PipelineDrawer(
         model=model,
         revision=revision,
@@ -120,18 +120,6 @@ def open_drawer(
         device=device or "",
         environment=environment,
     )
-
-
-def _sides(size: str) -> tuple[int, int]:
-    """Width and height, in pixels."""
-    sides = re.fullmatch(r"(\d{1,5})[xX](\d{1,5})", size, re.ASCII)
-    width, height = (int(sides[1]), int(sides[2])) if sides else (0, 0)
-    if not 0 < width * height <= MAX_PIXELS or width % _SIDE_STEP_PX or height % _SIDE_STEP_PX:
-        rule = f"multiples of {_SIDE_STEP_PX}, at most {MAX_PIXELS:,} pixels"
-        raise DrawerMisconfigured(
-            f"`size={size}` cannot be drawn.", hint=f"`size=WIDTHxHEIGHT`, such as `1024x1024`: {rule}"
-        )
-    return width, height
 
 
 def choose_devices(option: str, gpus: int, environment: Mapping[str, str]) -> tuple[str, ...]:

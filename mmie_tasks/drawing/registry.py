@@ -24,6 +24,7 @@ def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
 
     Raises:
         SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
+        DrawerMisconfigured: A value makes no sense for the drawer.
     """
     drawer = options.parse_choice(choice, "`t2i`", "drawer")
     if (factory := BUILT_IN.get(drawer.name)) is None:

@@ -112,6 +112,7 @@ def open_drawer(
 
     Raises:
         SettingWrong: An option or variable has an invalid value.
+        DrawerMisconfigured: The size cannot be drawn.
     """
     if max_cost is not None and price is None:
         raise SettingWrong("The drawer option `max_cost` needs a price.", hint="add `price=` in US dollars per picture")
@@ -179,7 +180,7 @@ class ImageServer:
         for name, value in self.parameters.items():
             is_long = name == "negative_prompt"
             parts.append(f"{name}={hashlib.sha256(str(value).encode()).hexdigest()[:12] if is_long else value}")
-        parts.append(f"stored={self.max_side_px}px" if self.max_side_px else "stored=as drawn")
+        parts.append(f"stored={self.max_side_px}px")
         if hosts := self.access.foreign_hosts:
             parts.append(f"host={'+'.join(hosts)}")
         return ",".join(parts).replace("|", " ")

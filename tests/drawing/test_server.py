@@ -390,9 +390,16 @@ def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
     assert {type(outcome) for outcome in draw(drawer, 2)} == {DrawerMisconfigured}
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"])
-def test_the_address_may_come_from_the_environment(server: JudgeServer, variable: str) -> None:
-    drawer = drawer_at(environment={variable: f"{server.url}/chat/completions", "JUDGE_BASE_URL": "http://not-this"})
+@pytest.mark.parametrize(
+    ("variable", "route"),
+    [
+        pytest.param("OPENAI_API_URL", "/chat/completions", id="chat"),
+        pytest.param("OPENAI_BASE_URL", "/images/generations", id="images"),
+        pytest.param("OPENAI_API_BASE", "/", id="none"),
+    ],
+)
+def test_the_address_may_come_from_the_environment(server: JudgeServer, variable: str, route: str) -> None:
+    drawer = drawer_at(environment={variable: f"{server.url}{route}", "JUDGE_BASE_URL": "http://not-this"})
     assert isinstance(draw(drawer)[0], Picture)
     assert server.paths == ["/v1/images/generations"]
 
@@ -431,10 +438,13 @@ def test_a_server_that_is_not_there_is_found_before_the_run(server: JudgeServer)
         pytest.param([], id="no-models"),
     ],
 )
-def test_a_server_is_not_refused_because_it_has_no_list_of_models(server: JudgeServer, models: Any) -> None:
+def test_a_server_is_not_refused_because_it_has_no_list_of_models(
+    server: JudgeServer, log: list[str], models: Any
+) -> None:
     server.models = models
     drawer = drawer_at(server.url, timeout=0.3)
     drawer.check()
+    assert not [line for line in log if "WARNING" in line]
     assert not len(server)
     assert isinstance(draw(drawer)[0], Picture)
 
