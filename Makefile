@@ -15,6 +15,7 @@ MILEBENCH := examples/milebench
 MIA_BENCH := examples/mia_bench
 MMIE := examples/mmie
 RESULTS := examples/results
+INTERLEAVED := examples/interleaved
 CALIBRATE := out/calibrate
 
 # Bytecode is written, whatever the environment says: a start of lmms-eval then takes 8 s, not 20.
@@ -41,7 +42,7 @@ BUNDLED := HF_HUB_OFFLINE=1 MMIE_DATA=$(MMIE)/data MMIE_OTHER_PROMPTS=$(MMIE)/pr
   MILEBENCH_DATA=$(MILEBENCH)/data MIA_BENCH_DATA=$(MIA_BENCH)/data
 EVALUATE := $(BIN)/mmie-tasks eval --model predictions --log_samples
 
-results: $(READY)  ## the results commands on two made-up models, two judges and people
+results: $(READY)  ## the results commands on made-up models, judges and people; one run with drawn pictures
 	@rm -rf $(RUNS)
 	@mkdir -p $(RUNS)
 	@echo 'Models, judges and people are made up; no judge is called. Tables: $(RUNS)/*.log'
@@ -55,8 +56,13 @@ results: $(READY)  ## the results commands on two made-up models, two judges and
 	@$(BUNDLED) MMIE_OUTPUT_ROOT=$(MMIE)/answers $(EVALUATE) --tasks mmie \
 	  --model_args 'path=$(MMIE)/answers' --judge 'replay:path=$(RESULTS)/other_judge.jsonl' \
 	  --output_path $(RUNS)/other-judge > $(RUNS)/other-judge.log 2>&1
+	@$(BUNDLED) MMIE_TASKS_CACHE=$(RUNS)/cache $(BIN)/python $(INTERLEAVED)/servers.py $(BIN)/mmie-tasks eval --log_samples \
+	  --tasks mmie --model interleaved --model_args \
+	  'lvlm=openai:model=scripted-writer;base_url={url},t2i=images:model=sketch;base_url={url},pictures=$(RUNS)/pictures' \
+	  --judge openai:scripted-judge --judge_args base_url={url} --output_path $(RUNS)/drawn > $(RUNS)/drawn.log 2>&1
 	$(BIN)/mmie-tasks report A=$(RUNS)/model-a B=$(RUNS)/model-b -o $(RUNS)/report.html
-	$(BIN)/mmie-tasks table A=$(RUNS)/model-a B=$(RUNS)/model-b --published
+	$(BIN)/mmie-tasks report drawn=$(RUNS)/drawn -o $(RUNS)/drawn.html
+	$(BIN)/mmie-tasks table A=$(RUNS)/model-a B=$(RUNS)/model-b drawn=$(RUNS)/drawn --published
 	$(BIN)/mmie-tasks agreement people=$(RESULTS)/people.csv judge=$(RUNS)/model-a \
 	  other=$(RUNS)/other-judge --task mmie
 	$(BIN)/mmie-tasks compare A=$(RUNS)/model-a B=$(RUNS)/model-b --task mmie

@@ -38,7 +38,9 @@ class Scripted(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The list of models."""
-        self._send(200, {"object": "list", "data": [{"id": name} for name in ("writer", "sketch", "judge")]})
+        self._send(
+            200, {"object": "list", "data": [{"id": name} for name in ("scripted-writer", "sketch", "scripted-judge")]}
+        )
 
     def do_POST(self) -> None:
         """A chat completion or a picture."""
@@ -65,7 +67,7 @@ def completion(request: dict[str, Any]) -> dict[str, Any]:
     """The writer's or the judge's reply."""
     parts = [part for message in request["messages"] for part in message["content"]]
     text = "".join(part.get("text", "") for part in parts)
-    if request["model"] == "judge":
+    if request["model"] == "scripted-judge":
         shown = sum(part["type"] == "image_url" for part in parts)
         reply = f"### Feedback\nThere are {shown} pictures.\n### Score\n{min(6, shown + 3)}"
     elif "[picture]" not in text:  # no picture can be asked for: multi-step reasoning

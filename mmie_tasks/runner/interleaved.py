@@ -31,6 +31,7 @@ from mmie_tasks.answers.parsing import parse_answer
 from mmie_tasks.answers.saved import failure_of
 from mmie_tasks.answers.thinking import strip_thinking
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+from mmie_tasks.core.options import parse_choice
 from mmie_tasks.core.paths import cache_dir
 from mmie_tasks.core.tables import listed
 from mmie_tasks.drawing.base import (
@@ -55,7 +56,7 @@ _ARGUMENTS = (
     "where `;` stands for `,`"
 )
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
-_SELF = "self"
+_SELF, _REPLY = "self", "modalities"
 _LATER = (DrawerUnavailable, DrawerMisconfigured, DrawingOverBudget, PictureNotStored)  # another run may draw them
 
 
@@ -66,7 +67,8 @@ class _Arguments:
     Attributes:
         writer: Name of the writer in lmms-eval.
         writer_arguments: Its ``model_args``.
-        drawer: As for `open_drawer`; ``self`` if the writer draws itself.
+        drawer: As for `open_drawer`; None if the writer draws itself.
+        modalities: What such a writer's server is told to reply with: ``("image", "text")``; empty to say nothing.
         protocol: How the writer asks for pictures.
         pictures: Folder of the pictures.
         runner_options: Batch size and device, for the writer.
@@ -74,7 +76,8 @@ class _Arguments:
 
     writer: str
     writer_arguments: str
-    drawer: str
+    drawer: str | None
+    modalities: tuple[str, ...]
     protocol: Protocol
     pictures: Path
     runner_options: Mapping[str, object]
@@ -159,7 +162,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 names = ", ".join(f"`{name}`" for name in unknown)
                 raise SettingWrong(f"The model `interleaved` has no argument {names}.", hint=_ARGUMENTS)
             self._arguments = _parse_arguments(str(lvlm), str(t2i), str(protocol), str(pictures), runner_options)
-            if self._arguments.drawer.partition(":")[0] != _SELF:
+            if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
         except MmieTasksError as error:
@@ -226,8 +229,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         writer = model.create_from_arg_string(arguments.writer_arguments, dict(arguments.runner_options))
         record_tested_model(writer)
         if self._drawer is None:
-            modalities = arguments.drawer.partition(":")[2].partition("modalities=")[2]
-            extra_body = {"modalities": modalities.split("+")} if modalities else None
+            extra_body = {"modalities": list(arguments.modalities)} if arguments.modalities else None
             if not keep_chat_pictures(writer, arguments.pictures, extra_body):
                 logger.info(f"interleaved: `{arguments.writer}` is no chat client; its answers are left as they are.")
         return writer
@@ -371,10 +373,15 @@ def _parse_arguments(
         raise SettingWrong(f"The writer `{name}` is no model of lmms-eval.", hint=f"{hint}all: `lmms-eval models`")
     if protocol not in PROTOCOLS:
         raise SettingWrong(f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}")
+    drawer = t2i.replace(";", ",")
+    choice = parse_choice(drawer, "`t2i`", "drawer")
+    if choice.name == _SELF and (unknown := ", ".join(f"`{option}`" for option in choice.options if option != _REPLY)):
+        raise SettingWrong(f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_REPLY}=image+text`")
     return _Arguments(
         writer=name,
         writer_arguments=writer_arguments,
-        drawer=t2i.replace(";", ","),
+        drawer=None if choice.name == _SELF else drawer,
+        modalities=tuple(filter(None, choice.options.get(_REPLY, "").split("+"))),
         protocol=PROTOCOLS[protocol],
         pictures=Path(pictures).expanduser().absolute() if pictures else cache_dir(os.environ) / "pictures",
         runner_options=runner_options,

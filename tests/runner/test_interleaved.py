@@ -42,6 +42,7 @@ def cache(tmp_path, monkeypatch):
         pytest.param({"lvlm": "dummmy", "t2i": "images:model=m"}, "similar names: `dummy`", id="no-such-writer"),
         pytest.param({"lvlm": "interleaved", "t2i": "images:model=m"}, "is no model of lmms-eval", id="itself"),
         pytest.param({"lvlm": "dummy", "t2i": "paints:model=m"}, "There is no drawer `paints`", id="no-such-drawer"),
+        pytest.param({"lvlm": "dummy", "t2i": "self:model=m"}, "`t2i=self` has no option `model`", id="self"),
         pytest.param({"lvlm": "dummy", "t2i": "images"}, "`images` needs `model=...`", id="no-model"),
         pytest.param(
             {"lvlm": "dummy", "t2i": "images:model=m;base_url=http://127.0.0.1:9/v1"}, "not reachable", id="no-server"

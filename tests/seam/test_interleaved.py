@@ -12,7 +12,7 @@ from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
 from support.judge_server import Body, JudgeServer, Sent, judge_server
 from support.mmie_judge import content_of, text_of
-from support.mmie_seam import N, evaluate, results, samples
+from support.mmie_seam import N, evaluate, printed, results, samples
 from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
@@ -68,9 +68,13 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     assert (details["pictures_drawn"], details["pictures_failed"], details["pictures_unused"]) == (4, 4, 4)
     assert "reconstruction" in result.output
     assert "4 pictures not drawn" in result.output
-    signatures = {line["coverage"]["signature"] for line in samples(workplace)}
-    assert len(signatures) == 1
-    assert "|answers:step-1,images,model=image-model,size=512x512" in signatures.pop()
+    (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
+    assert "|answers:step-1,images,model=image-model,size=512x512" in signature
+    # Its log is scored again like any other.
+    saved = ("--model", "predictions", "--model_args", "path=out", "--output_path", "again")
+    again = evaluate(workplace, *saved, url=judge.url)
+    assert printed(again) == printed(result), again.output
+    assert len(judge) == N
 
 
 def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
