@@ -4,7 +4,7 @@ A picture depends on its prompt and seed, and not on the run: its noise comes fr
 and every batch has the same shape, since the last one is filled up with copies of its last prompt.
 
 No code of a model is run: weights are read as safetensors, and a model with code of its own is refused here, because
-diffusers before 0.40 runs such code of a folder even with ``trust_remote_code=False``.
+diffusers before 0.38 runs such code of a folder even with ``trust_remote_code=False``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
 
+from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.drawing.base import (
     DrawerMisconfigured,
     DrawerRefused,
@@ -42,8 +43,13 @@ from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, png_of
 from mmie_tasks.hub.download import download_errors, explain, http_status
 from mmie_tasks.hub.revisions import is_revision
 
+if TYPE_CHECKING:
+    import torch
+
 Dtype: TypeAlias = Literal["auto", "bfloat16", "float16", "float32"]
 Outcome: TypeAlias = tuple[int, Picture | DrawingError]
+Batch: TypeAlias = list[Picture | DrawingError]
+Untyped: TypeAlias = Any  # of diffusers and transformers
 
 INDEX = "model_index.json"
 """Lists the components of a pipeline: name to library and class."""
@@ -102,13 +108,9 @@ def open_drawer(
         raise DrawerMisconfigured(f"`revision={revision}` is no branch, tag or commit.", hint="see the model's page")
     if re.fullmatch(r"cpu|cuda(:\d+)?", device or "cpu", re.ASCII) is None:
         raise DrawerMisconfigured(f"`device={device}` is not a device.", hint="`cpu`, `cuda` or `cuda:0`")
-    options: dict[str, str | int | float | None] = {
-        "steps": steps,
-        "guidance": guidance,
-        "negative_prompt": negative_prompt,
-    }
+    options: dict[str, Any] = {"steps": steps, "guidance": guidance, "negative_prompt": negative_prompt}
     if size is not None:
-        options |= dict(zip(("width", "height"), parse_size(size, _SIDE_STEP_PX), strict=True))
+        options["width"], options["height"] = parse_size(size, _SIDE_STEP_PX)
     return PipelineDrawer(
         model=model,
         revision=revision,
@@ -123,12 +125,7 @@ def open_drawer(
 
 
 def choose_devices(option: str, gpus: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The devices that draw in this process.
-
-    Args:
-        option: ``cpu``, ``cuda``, ``cuda:N``, or nothing: all GPUs, of several processes each its own, else the CPU.
-        gpus: How many GPUs this process sees.
-        environment: ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
+    """The devices that draw in this process, by the option ``device``, of so many GPUs that it sees.
 
     Raises:
         DrawerMisconfigured: There is no such GPU.
@@ -149,21 +146,13 @@ def choose_devices(option: str, gpus: int, environment: Mapping[str, str]) -> tu
 
 @dataclass(slots=True)
 class _Drawing:
-    """What the threads of one call share: they take batches from `starts`, and put outcomes into `outcomes`.
-
-    Attributes:
-        requests: All of the call.
-        starts: The first index of each batch that no thread has taken.
-        outcomes: Those of one batch; None when a thread ends.
-        stop: Set when no further batch is to be drawn.
-        error: Why the batches that are left were not drawn.
-    """
+    """What the threads of one call share."""
 
     requests: Sequence[PictureRequest]
-    starts: Iterator[int]
-    outcomes: SimpleQueue[list[Outcome] | None] = field(default_factory=SimpleQueue)
+    starts: Iterator[int]  # of the batches that no thread has taken
+    outcomes: SimpleQueue[list[Outcome] | None] = field(default_factory=SimpleQueue)  # None: a thread has ended
     stop: Event = field(default_factory=Event)
-    error: DrawingError = field(default_factory=DrawerUnavailable)
+    error: DrawingError = field(default_factory=DrawerUnavailable)  # of the batches that are left
 
 
 class _OutOfMemory(DrawerUnavailable):
@@ -194,16 +183,13 @@ class PipelineDrawer:
 
     @cached_property
     def signature(self) -> str:
-        """See `Drawer.signature`.
+        """See `Drawer.signature`; raises like `check`.
 
         The name of a folder is followed by 12 hex digits of a SHA-256 over names and contents of all files that are
         loaded. They are read for it once, about a second per GB.
-
-        Raises:
-            DrawerMisconfigured: As `check`.
         """
-        source, folder = self._source, self._source.folder
-        digest = folder.name[:12] if source.is_in_hub else source.digest(self.variant)
+        source = self._source
+        digest = source.folder.name[:12] if source.is_in_hub else source.digest(self.variant)
         values: dict[str, object] = {"model": f"{_plain(source.name)}@{digest}", **self.options}
         if "width" in values:
             values["size"] = f"{values.pop('width')}x{values.pop('height')}"
@@ -304,50 +290,65 @@ class PipelineDrawer:
         if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
 
-    def _load(self, needed: int) -> list[Any]:
+    def _load(self, needed: int) -> list[Untyped]:
         """The pipelines of the first devices, loaded one by one: loading sets defaults of torch for all threads."""
         import torch
 
-        source, old = self._source, tuple(map(int, version("diffusers").split(".")[:2])) < (0, 40)
-        options = {"torch_dtype" if old else "dtype": getattr(torch, self._dtype_name), "variant": self.variant}
         for device in [device for device in self._devices[:needed] if device not in self._pipelines]:
-            logger.info(f"Loading `{source.name}` on {device}.")
+            logger.info(f"Loading `{self._source.name}` on {device}.")
             try:
-                pipeline = source.pipeline_class.from_pretrained(
-                    source.folder, use_safetensors=True, local_files_only=True, **options
-                )
-                self._pipelines[device] = pipeline.to(device)
-                pipeline.set_progress_bar_config(disable=True)
+                self._pipelines[device] = self._loaded(getattr(torch, self._dtype_name)).to(device)
             except torch.cuda.OutOfMemoryError as error:
-                logger.warning(f"`{source.name}` does not fit into the memory of {device}: {_brief(error)}")
+                logger.warning(f"`{self._source.name}` does not fit into the memory of {device}: {_brief(error)}")
             except _PIPELINE_ERRORS as error:
-                raise source.error(f"it could not be loaded on {device}: {_brief(error)}") from error
+                raise self._source.error(f"it could not be loaded on {device}: {_brief(error)}") from error
         if not self._pipelines:
             raise DrawerUnavailable("the pipeline does not fit into the memory of the GPU")
         return list(self._pipelines.values())[:needed]
 
-    def _count_cut_prompts(self, pipeline: Any, requests: Sequence[PictureRequest]) -> None:  # noqa: ANN401 - untyped
-        parameters = inspect.signature(pipeline.__call__).parameters
-        readers: list[tuple[Any, int]] = []
+    def _loaded(self, dtype: torch.dtype) -> Untyped:
+        """The pipeline on the CPU. Weights that its files lack are random: the same every time, and with a warning."""
+        import torch
+        from diffusers.utils import logging
+
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()  # it repeats the end of every prompt that is cut
+        source, is_old = self._source, tuple(map(int, version("diffusers").split(".")[:2])) < (0, 40)
+        options = {"torch_dtype" if is_old else "dtype": dtype, "use_safetensors": True, "local_files_only": True}
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            before = torch.get_rng_state()
+            pipeline = source.pipeline_class.from_pretrained(source.folder, variant=self.variant, **options)
+            if not torch.equal(before, torch.get_rng_state()):
+                logger.warning(f"Some weights of `{source.name}` are random: its files may be of another transformers.")
+        pipeline.set_progress_bar_config(disable=True)
+        return pipeline
+
+    def _count_cut_prompts(self, pipeline: Untyped, requests: Sequence[PictureRequest]) -> None:
+        from transformers import PreTrainedTokenizerBase
+
+        self.cut_prompts = 0
+        default = inspect.signature(pipeline.__call__).parameters.get("max_sequence_length")  # not of CLIP
+        readers: list[tuple[Untyped, int]] = []
         for name, tokenizer in pipeline.components.items():
             encoder = pipeline.components.get(name.replace("tokenizer", "text_encoder"))
             if name.startswith("tokenizer") and tokenizer is not None and encoder is not None:
-                is_other = "max_sequence_length" in parameters and "CLIP" not in type(tokenizer).__name__
-                most = parameters["max_sequence_length"].default if is_other else tokenizer.model_max_length
-                readers.append((tokenizer, most))
+                if not isinstance(tokenizer, PreTrainedTokenizerBase):
+                    return  # a processor; such models read long prompts
+                is_clip = default is None or "CLIP" in type(tokenizer).__name__
+                readers.append((tokenizer, tokenizer.model_max_length if is_clip else default.default))  # type: ignore[union-attr]
         limit = max((most for _, most in readers), default=0)
-        self.cut_prompts = sum(
-            all(len(tokenizer(_text(request), verbose=False).input_ids) > most for tokenizer, most in readers)
-            for request in requests
-            if limit
-        )
+        for prompt in [replace_surrogates(request.prompt) for request in requests if limit]:
+            self.cut_prompts += all(
+                len(tokenizer(prompt, verbose=False).input_ids) > most for tokenizer, most in readers
+            )
         if self.cut_prompts:
             logger.warning(
                 f"{self.cut_prompts:,} of {len(requests):,} prompts are longer than the {limit} tokens that "
                 f"`{self._source.name}` reads; their pictures show the beginning of the prompt only."
             )
 
-    def _draw_batches(self, pipeline: Any, drawing: _Drawing) -> None:  # noqa: ANN401 - untyped
+    def _draw_batches(self, pipeline: Untyped, drawing: _Drawing) -> None:
         """Draw batches until none is left. It runs in a thread of the device."""
         is_first = True
         try:
@@ -368,11 +369,7 @@ class PipelineDrawer:
         finally:
             drawing.outcomes.put(None)
 
-    def _drawn(
-        self,
-        pipeline: Any,  # noqa: ANN401 - untyped
-        requests: Sequence[PictureRequest],
-    ) -> list[Picture | DrawingError] | DrawingError:
+    def _drawn(self, pipeline: Untyped, requests: Sequence[PictureRequest]) -> Batch | DrawingError:
         """The pictures of one batch, or why there is none."""
         import torch
 
@@ -380,7 +377,7 @@ class PipelineDrawer:
         try:
             with torch.inference_mode():
                 drawn = pipeline(
-                    prompt=[_text(request) for request in filled],
+                    prompt=[replace_surrogates(request.prompt) for request in filled],
                     generator=[torch.Generator("cpu").manual_seed(request.seed) for request in filled],
                     **self._arguments(len(filled)),
                 )
@@ -395,7 +392,7 @@ class PipelineDrawer:
         return pictures[: len(requests)]
 
 
-def _picture(image: Any, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:  # noqa: ANN401 - untyped
+def _picture(image: Untyped, max_side_px: int, *, is_refused: bool) -> Picture | DrawingError:
     """The stored picture of an array ``(height, width, 3)`` from 0 to 1, or of a PIL image."""
     import numpy as np
     from PIL import Image
@@ -414,7 +411,7 @@ def _picture(image: Any, max_side_px: int, *, is_refused: bool) -> Picture | Dra
 
 @dataclass(kw_only=True)
 class _Source:
-    """A folder in diffusers' layout, not trusted.
+    """A folder in diffusers' layout, not trusted; all its methods raise `DrawerMisconfigured`.
 
     Attributes:
         folder: With `INDEX`, and a folder for each component.
@@ -441,17 +438,13 @@ class _Source:
         return index
 
     @cached_property
-    def components(self) -> dict[str, Any]:
-        """Name to class.
-
-        Raises:
-            DrawerMisconfigured: The model has code of its own, or the installed libraries have no such class.
-        """
-        _import_text_to_image()
+    def components(self) -> dict[str, Untyped]:
+        """Name to class. Nothing is imported by a name in the model's files but from diffusers and transformers."""
+        _text_to_image()
         import diffusers
 
         lists = {name: value for name, value in self._index.items() if isinstance(value, list) and name[:1] != "_"}
-        pairs = {name: pair for name, pair in lists.items() if [type(part) for part in pair] == [str, str]}
+        pairs = {name: pair for name, pair in lists.items() if [*map(type, pair)] == [str, str]}
         own = [f"{name}: {'.'.join(pair)}" for name, pair in pairs.items() if self._is_code(name, *pair)]
         pipeline = self._index.get("_class_name")
         if own or not isinstance(pipeline, str) or (self.folder / "None.py").exists():  # diffusers looks for it
@@ -466,52 +459,44 @@ class _Source:
         """Whether a component is not a class of diffusers or transformers."""
         from diffusers import pipelines
 
-        if library not in ("diffusers", "transformers") and not hasattr(pipelines, library):
-            return True
-        configs = (self.folder / name).glob("*.json") if kind.startswith("Auto") else ()
-        has_file = (self.folder / name / f"{library}.py").exists()
-        return has_file or not name.isidentifier() or any(b"auto_map" in path.read_bytes() for path in configs)
+        folder = self.folder / name
+        configs = folder.glob("*.json") if kind.startswith("Auto") else ()
+        is_known = library in ("diffusers", "transformers") or hasattr(pipelines, library)
+        has_code = (folder / f"{library}.py").exists() or any(b"auto_map" in path.read_bytes() for path in configs)
+        return has_code or not is_known or not name.isidentifier()
 
-    def _component_class(self, library: str, kind: str) -> Any:  # noqa: ANN401 - untyped
+    def _component_class(self, library: str, kind: str) -> Untyped:
         import diffusers
         import transformers
 
         modules: dict[str, Any] = {"diffusers": diffusers, "transformers": transformers}
+        package = library if library in modules else "diffusers"
         try:
             module = modules.get(library) or getattr(diffusers.pipelines, library)
             component = getattr(module, kind, None) or getattr(module, _RENAMED.get(kind, ""), None)
         except (ImportError, RuntimeError) as error:  # of the module that has the class
             raise self.error(f"`{library}.{kind}` cannot be imported: {_brief(error)}") from error
         if not inspect.isclass(component):
-            package = library if library in modules else "diffusers"
             problem = f"it needs `{kind}`, which {package} {version(package)} does not have"
             raise self.error(problem, hint=f"`pip install -U {package}`")
         return component
 
     @cached_property
-    def pipeline_class(self) -> Any:  # noqa: ANN401 - untyped
-        """The class of the pipeline.
-
-        Raises:
-            DrawerMisconfigured: It draws no pictures from texts, or is not in the installed diffusers; as `components`.
-        """
+    def pipeline_class(self) -> Untyped:
+        """The class of the pipeline, which draws pictures from texts."""
+        _ = self.components  # refuses code first
         import diffusers
 
-        _ = self.components
         name = self._index["_class_name"]
         pipeline = getattr(diffusers, name, None)
-        if inspect.isclass(pipeline) and issubclass(pipeline, _import_text_to_image()):
+        if inspect.isclass(pipeline) and issubclass(pipeline, _text_to_image()):
             return pipeline
         problem = f"`{name}` {'is no text-to-image pipeline of' if pipeline else 'is not in'}"
         hint = "`pip install -U diffusers`, or choose a model that `AutoPipelineForText2Image` loads"
         raise self.error(f"{problem} diffusers {version('diffusers')}", hint=hint)
 
     def check_components(self, variant: str | None) -> None:
-        """Look for all weights, and load what has none, such as tokenizers: it fails where a package is missing.
-
-        Raises:
-            DrawerMisconfigured: A part of the weights or a package is missing.
-        """
+        """Look for all weights, and load what has none, such as tokenizers: it fails where a package is missing."""
         parameters = [*inspect.signature(self.pipeline_class.__init__).parameters.values()][1:]
         required = {parameter.name for parameter in parameters if parameter.default is parameter.empty}
         required -= {*self.pipeline_class._optional_components}
@@ -522,28 +507,25 @@ class _Source:
         for name, component in self.components.items():
             self._check_component(name, component, variant)
 
-    def _check_component(self, name: str, component: Any, variant: str | None) -> None:  # noqa: ANN401 - untyped
+    def _check_component(self, name: str, component: Untyped, variant: str | None) -> None:
         import torch
 
         try:
             load = component.from_pretrained  # fails for classes whose packages are missing
-            if issubclass(component, torch.nn.Module):
-                self._check_weights(name, variant)
-            else:
+            if not issubclass(component, torch.nn.Module):
                 load(self.folder / name, local_files_only=True)
+                return
+            files = self._weights(name, variant)
+            indexes = [json.loads((self.folder / name / file).read_bytes()) for file in files if file.endswith(".json")]
+            shards = {shard for index in indexes for shard in index["weight_map"].values()}
         except _PIPELINE_ERRORS as error:
             hint = "install the package that it names, such as `sentencepiece` or `protobuf`"
             raise self.error(f"`{name}` could not be loaded: {_brief(error)}", hint=hint) from error
-
-    def _check_weights(self, name: str, variant: str | None) -> None:
-        files = self._weights(name, variant)
-        for index in [file for file in files if file.endswith(".json")]:
-            shards = json.loads((self.folder / name / index).read_bytes())["weight_map"].values()
-            if missing := sorted({*shards} - files):
-                raise self.error(f"`{name}/{missing[0]}` is missing")
+        if missing := sorted(shards - files):
+            raise self.error(f"`{name}/{missing[0]}` is missing")
         if not any(file.endswith(".safetensors") for file in files):
-            others = "; other formats are not read, and other variants need `variant=`"
-            raise self.error(f"`{name}` has no weights as safetensors{others}")
+            hint = "other formats are not read; other variants need `variant=`"
+            raise self.error(f"`{name}` has no weights as safetensors", hint=hint)
 
     def _weights(self, name: str, variant: str | None) -> set[str]:
         """The files of weights that are loaded, with their index: those of the variant, or else those without one."""
@@ -553,17 +535,17 @@ class _Source:
 
     def digest(self, variant: str | None) -> str:
         """12 hex digits of a SHA-256 over names and contents of the files that are loaded."""
-        files = [self.folder / INDEX]
+        paths = [self.folder / INDEX]
         for name in sorted(self.components):
-            weights = self._weights(name, variant)
-            paths = [path for path in sorted((self.folder / name).glob("*")) if path.suffix not in _NEVER_LOADED]
-            files += [path for path in paths if ".safetensors" not in path.name or path.name in weights]
+            unused = {path.name for path in self.folder.glob(f"{name}/*.safetensors*")} - self._weights(name, variant)
+            paths += [path for path in sorted(self.folder.glob(f"{name}/*")) if path.name not in unused]
         digest = hashlib.sha256()
-        for path in filter(Path.is_file, files):
-            digest.update(f"{path.relative_to(self.folder).as_posix()}\n{path.stat().st_size}\n".encode())
-            with path.open("rb") as content:
-                while block := content.read(1 << 22):
-                    digest.update(block)
+        for path in paths:
+            if path.is_file() and path.suffix not in _NEVER_LOADED:
+                digest.update(f"{path.relative_to(self.folder).as_posix()}\n{path.stat().st_size}\n".encode())
+                with path.open("rb") as content:
+                    while block := content.read(1 << 22):
+                        digest.update(block)
         return digest.hexdigest()[:12]
 
 
@@ -595,8 +577,8 @@ def _download(repo: str, revision: str, variant: str | None) -> _Source:
     return _Source(folder=snapshot, name=repo, is_in_hub=True)  # looks at the files that have arrived, too
 
 
-def _import_text_to_image() -> tuple[type, ...]:
-    """The text-to-image pipelines of diffusers, as `AutoPipelineForText2Image` knows them."""
+def _text_to_image() -> tuple[type, ...]:
+    """The classes that `AutoPipelineForText2Image` knows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries about each other
         try:
@@ -610,11 +592,6 @@ def _import_text_to_image() -> tuple[type, ...]:
 def _plain(name: str) -> str:
     """A name without characters that separate values of a signature."""
     return re.sub(r"[^\w./-]", "-", name)
-
-
-def _text(request: PictureRequest) -> str:
-    """A prompt that every tokenizer takes: half characters become question marks."""
-    return request.prompt.encode("utf-8", "replace").decode()
 
 
 def _brief(error: BaseException) -> str:

@@ -314,12 +314,10 @@ def test_an_option_that_makes_no_sense_is_refused(tiny: Path, options: dict[str,
         drawer(tiny, **options).check()
 
 
-def test_an_option_that_the_pipeline_does_not_have_is_refused(sd3: Path, tmp_path: Path) -> None:
-    model = Path(shutil.copytree(sd3, tmp_path / "sd3"))
-    edit_index(model, _class_name="FluxPipeline")
-    drawer(sd3, negative_prompt="blue").check()
-    edit_index(model, _class_name="Flux2KleinPipeline")
-    with pytest.raises(DrawerMisconfigured, match="takes no negative_prompt"):
+def test_an_option_that_the_pipeline_does_not_have_is_refused(model: Path) -> None:
+    drawer(model, negative_prompt="blue").check()
+    edit_index(model, _class_name="LatentConsistencyModelPipeline")
+    with pytest.raises(DrawerMisconfigured, match="a LatentConsistencyModelPipeline takes no negative_prompt"):
         drawer(model, negative_prompt="blue").check()
 
 
@@ -372,13 +370,30 @@ def test_a_decoder_that_overflows_makes_no_picture(model: Path, value: float, me
     assert message in str(outcome)
 
 
-def test_prompts_that_are_cut_are_counted_and_logged_once(tiny: Path) -> None:
+def test_prompts_that_are_cut_are_counted_and_logged_once(tiny: Path, caplog: pytest.LogCaptureFixture) -> None:
     long = drawer(tiny)
     with warnings_logged() as lines:
         drawn(long, requests("x" * (MAX_TOKENS - 2), "x" * (MAX_TOKENS - 1), "short"))
     assert long.cut_prompts == 1
     (line,) = lines
+    assert not [
+        record for record in caplog.records if "diffusers" in record.name
+    ]  # it would repeat the end of every prompt
     assert "1 of 3 prompts are longer than the 77 tokens that `tiny` reads" in line
+
+
+def test_weights_that_are_missing_are_the_same_every_time_and_logged(sd3: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    model = Path(shutil.copytree(sd3, tmp_path / "sd3"))
+    path = model / "text_encoder" / "model.safetensors"
+    weights = load_file(path)
+    del weights["text_projection.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with warnings_logged() as lines:
+        assert drawn(drawer(model), requests("a cat")) == drawn(drawer(model), requests("a cat"))
+        assert drawn(drawer(model), requests("a cat")) != drawn(drawer(sd3), requests("a cat"))
+    assert sum("Some weights of `sd3` are random" in line for line in lines) == 3
 
 
 def fail_on(monkeypatch: pytest.MonkeyPatch, failure: Callable[[int, list[str]], Exception | None]) -> Counter[str]:
@@ -438,6 +453,15 @@ def test_a_device_without_memory_draws_nothing_more(tiny: Path, monkeypatch: pyt
     assert all(isinstance(outcome, DrawerUnavailable) for outcome in outcomes[2:])
     assert all("`batch_size=1`" in str(outcome) for outcome in outcomes[2:])
     assert calls["all"] == 2
+
+
+def test_every_batch_has_the_same_shape(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU computes other bits for other shapes."""
+    checked = ready(tiny, batch_size=3, negative_prompt="blue")
+    batches: list[list[str]] = []
+    fail_on(monkeypatch, lambda _, prompts: batches.append(prompts))
+    drawn(checked, requests(*"abcde"))
+    assert batches == [["a", "b", "c"], ["d", "e", "e"]]
 
 
 def test_closing_early_stops_after_the_batch_in_flight(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
