@@ -199,8 +199,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 texts.delete()
         signature = f"{protocol.signature},{self._drawer.signature}"
         facts = [_facts(answer, outcomes, signature) for answer in answers if answer.text is not None]
-        if self.rank == 0:
-            _log(facts, outcomes)
+        _log(facts, outcomes, f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "")
         return [_output(answer, outcomes, signature) for answer in answers]
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
@@ -473,15 +472,15 @@ def _parts(
             yield DrawnPicture(path=outcome, prompt=part.text)
 
 
-def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes) -> None:
-    """One line about all answers, and the first reason of each kind of failure."""
+def _log(facts: Sequence[DrawingFacts], outcomes: _Outcomes, rank: str) -> None:
+    """One line about all answers of this process, and a reason of each kind of failure."""
     drawn = sum(fact.drawn for fact in facts)
     failed = sum((Counter(fact.failed) for fact in facts), Counter[str]())
     unused = sum((Counter(fact.unused) for fact in facts), Counter[str]())
-    line = f"interleaved: {len(facts):,} answers with {drawn:,} pictures"
+    line = f"interleaved{rank}: {len(facts):,} answers with {drawn:,} pictures"
     line += f"; not drawn: {listed(failed)}" if failed else ""
     line += f"; not used of the writer's texts: {listed(unused)}" if unused else ""
-    logger.log("INFO" if drawn and not failed else "WARNING", line)
+    logger.log("INFO" if drawn and not failed else "WARNING", "{}", line)
     reasons = {outcome.name: outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)}
     for name, reason in reasons.items():
-        logger.warning("interleaved: {}", f"{name}: " + str(reason).partition("\n")[0])
+        logger.warning("interleaved{}: {}", rank, f"{name}: " + str(reason).partition("\n")[0])

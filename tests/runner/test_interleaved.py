@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
+import torch
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.models import get_model
 from lmms_eval.models.model_utils.gen_metrics import reset_logged_metrics
@@ -75,22 +77,33 @@ def test_it_is_what_its_writer_is(drawer):
     assert model.accelerator == "the runner's"
 
 
-def mmie_requests(tmp_path, monkeypatch, model):
-    """The runner's requests for six samples, and their task."""
-    monkeypatch.setenv("MMIE_DATA", str(conversations_folder(tmp_path / "data")))
-    tasks = get_task_dict(["mmie"], TaskManager(model_name="interleaved"), "simple" if model.is_simple else "chat")
-    task = tasks["mmie"]
-    model.task_dict["mmie"] = task.dataset
-    task.override_metric(metric_name="bypass")  # as with `--predict_only`: no judge
-    task.build_all_requests(rank=0, world_size=1)
-    return task.instances
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """MMIE with six samples, for simple and chat models, and its requests."""
+    folder = conversations_folder(tmp_path_factory.mktemp("mmie") / "data")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("MMIE_DATA", str(folder))
+        manager = TaskManager(model_name="interleaved")
+        loaded = {kind: get_task_dict(["mmie"], manager, kind)["mmie"] for kind in ("simple", "chat")}
+    for task in loaded.values():
+        task.override_metric(metric_name="bypass")  # as with `--predict_only`: no judge
+        task.build_all_requests(rank=0, world_size=1)
+    return loaded
 
 
-def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(
-    drawer, server, tmp_path, monkeypatch
-):
+@pytest.fixture
+def mmie_requests(tasks):
+    def requests_for(model):
+        task = tasks["simple" if model.is_simple else "chat"]
+        model.task_dict["mmie"] = task.dataset
+        return task.instances
+
+    return requests_for
+
+
+def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(drawer, server, mmie_requests):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
-    requests = mmie_requests(tmp_path, monkeypatch, model)
+    requests = mmie_requests(model)
     contexts = []
     generate = model._writer.generate_until
 
@@ -108,9 +121,81 @@ def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protoc
     assert all(request.args[0].count("[picture]") == 0 for request in requests)  # the runner's own are unchanged
 
 
-def test_tokens_of_the_writer_are_passed_on(drawer, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("text", "answer", "unused"),
+    [
+        pytest.param("[LMMS_EVAL_REQUEST_FAILED after 1 retries] [picture]", None, {}, id="failure"),
+        pytest.param("<think>A dog. [picture]", None, {}, id="only-thinking"),
+        pytest.param("", None, {}, id="empty"),
+        pytest.param('{"text": "A.", "images": ["a.png"]}', None, {}, id="pictures-of-its-own"),
+        pytest.param("No marker.", ("No marker.",), {}, id="no-marker"),
+        pytest.param("<think>B. [picture]</think>C.", ("C.",), {"thinking": 1}, id="marker-in-thinking"),
+    ],
+)
+def test_what_no_picture_is_drawn_for(drawer, server, mmie_requests, text, answer, unused):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
-    requests = mmie_requests(tmp_path, monkeypatch, model)
+    requests = mmie_requests(model)[:1]
+    model._writer.generate_until = lambda _: [text]
+    (output,) = model.generate_until(requests)
+    drawn = read_drawn_answer(output)
+    assert drawn.answer == (text if answer is None else answer)
+    assert drawn.facts.unused == unused
+    assert not len(server)
+
+
+def test_a_run_that_ends_while_the_writer_writes_goes_on_behind_saved_texts(drawer, mmie_requests, monkeypatch):
+    monkeypatch.setattr("mmie_tasks.runner.interleaved._PORTION", 2)
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(model)
+    sizes = []
+
+    def write(portion):
+        sizes.append(len(portion))
+        if len(sizes) == 3:
+            raise RuntimeError("the machine is gone")
+        return ["[ERROR] no reply", "A cat. [picture]"]
+
+    model._writer.generate_until = write
+    with pytest.raises(RuntimeError):
+        model.generate_until(requests)
+    assert len(model.generate_until(requests)) == len(requests) == 6
+    assert sizes == [2, 2, 2, 2, 2]  # again: the two failures and the last portion
+
+
+def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(drawer, mmie_requests):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(model)
+    first = model._writer
+    first._model = torch.nn.Linear(1, 1)
+    model.generate_until(requests)
+    assert not hasattr(first, "_model")
+    model.generate_until(requests)
+    assert model._writer is not first
+    assert model._writer.task_dict is first.task_dict
+
+
+def test_samples_of_a_task_share_the_function_that_batching_models_read(drawer, tmp_path, mmie_requests):
+    (tmp_path / "answers.json").write_text(json.dumps({"SA-0": "A cat. [picture]", "MSR-2": "5"}))
+    model = Interleaved(lvlm=f"predictions:path={tmp_path / 'answers.json'}", t2i=drawer)
+    requests = mmie_requests(model)
+    functions = []
+    generate = model._writer.generate_until
+
+    def record(requests):
+        functions.extend(request.args[1] for request in requests)
+        return generate(requests)
+
+    model._writer.generate_until = record
+    model.generate_until(requests)
+    assert len(set(functions)) == 1
+    docs = model.task_dict["mmie"]["test"]
+    told = ["[picture]" in str(functions[0](docs[i])) for i in range(len(requests))]
+    assert told == [i % 3 != 2 for i in range(len(requests))]
+
+
+def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):
+    model = Interleaved(lvlm=WRITER, t2i=drawer)
+    requests = mmie_requests(model)
     numbers = itertools.count()
     model._writer.generate_until = lambda requests: [
         GenerationResult(text="A.", token_counts=TokenCounts(output_tokens=next(numbers))) for _ in requests

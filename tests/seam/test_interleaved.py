@@ -12,7 +12,7 @@ from support.image_server import MODERATION, drawn, image_server
 from support.interleaved_runs import FIRST, SECOND, arguments, facts, last_text, pictures, writes
 from support.judge_server import Body, JudgeServer, Sent, judge_server
 from support.mmie_judge import content_of, text_of
-from support.mmie_seam import N, evaluate, printed, results, samples
+from support.mmie_seam import N, evaluate, results, samples
 from support.runner import Workplace
 from support.tiny_pipeline import write_tiny_pipeline
 from support.tiny_writer import write_tiny_writer
@@ -46,35 +46,40 @@ def test_the_judge_sees_what_a_writer_wrote_and_a_drawer_drew(
     drawer.says(lambda body: MODERATION if body["prompt"] == SECOND else drawn(body))
     result = evaluate(workplace, *arguments(chat(writer), images(drawer)), url=judge.url)
     assert result.status == 0, result.output
-    # Words and limits: told to all samples with pictures in their answers, and to no others.
+    # Samples with pictures in their answers are asked with the words and the limit, and no others.
     told = [last_text(body) for body in writer.asked]
-    assert sum("at most 2 times" in text for text in told) == N_DRAWN, result.output
-    assert sum("[picture]" in text for text in told) == N_DRAWN
-    # The first step's picture of each sample, byte for byte; MSR is judged as text.
+    assert [sum(words in text for text in told) for words in ("at most 2 times", "[picture]")] == [N_DRAWN] * 2
     assert sorted(body["prompt"] for body in drawer.asked) == sorted([FIRST, SECOND] * N_DRAWN)
     assert len({body["seed"] for body in drawer.asked}) == 2 * N_DRAWN
+    # The judge gets the first picture of each, byte for byte, and MSR as text.
     stored = set(pictures(workplace.folder / "cache").values())
     assert len(stored) == N_DRAWN
-    shown = [part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)]
-    assert stored <= set(shown)
-    (tale,) = [body for body in judge.asked if "Tale 0 begins" in text_of(body)]
-    answer = f"{FIRST}\nImage-1: <image>\n{SECOND}\nThey walk.\nEnd.\n"
-    assert answer in text_of(tale)
+    assert stored <= shown(judge)
+    (tale,) = [text_of(body) for body in judge.asked if "Tale 0 begins" in text_of(body)]
+    assert f"{FIRST}\nImage-1: <image>\n{SECOND}\nThey walk.\nEnd.\n" in tale
     assert sum("### Answer\n42\n" in text_of(body) for body in judge.asked) == N - N_DRAWN
-    # What was not drawn or not used is counted, and the number is marked.
+    check_counts(workplace)
+    assert "reconstruction (step-1), not by the paper's pipeline; 4 pictures not drawn" in result.output
+    # The log of the run is scored again like any other.
+    saved = ("--model", "predictions", "--model_args", "path=out", "--output_path", "again")
+    again = evaluate(workplace, *saved, url=judge.url)
+    assert again.values == result.values, again.output
+    assert len(judge) == N
+
+
+def shown(judge: JudgeServer) -> set[bytes]:
+    """The pictures that a judge got."""
+    return {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
+
+
+def check_counts(workplace: Workplace) -> None:
+    """What was drawn, not drawn and not used: in a record, in the results file, and the signature of all samples."""
     fact = facts(samples(workplace))["SA-0"]
     assert (fact["drawn"], fact["not_drawn"], fact["unused"]) == (1, {"refused": 1}, {"pictures over the limit": 1})
     details = results(workplace)["mmie_tasks"]["mmie"]
-    assert (details["pictures_drawn"], details["pictures_failed"], details["pictures_unused"]) == (4, 4, 4)
-    assert "reconstruction" in result.output
-    assert "4 pictures not drawn" in result.output
+    assert [details[f"pictures_{name}"] for name in ("drawn", "failed", "unused")] == [N_DRAWN] * 3
     (signature,) = {line["coverage"]["signature"] for line in samples(workplace)}
     assert "|answers:step-1,images,model=image-model,size=512x512" in signature
-    # Its log is scored again like any other.
-    saved = ("--model", "predictions", "--model_args", "path=out", "--output_path", "again")
-    again = evaluate(workplace, *saved, url=judge.url)
-    assert printed(again) == printed(result), again.output
-    assert len(judge) == N
 
 
 def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
@@ -128,8 +133,7 @@ def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
         drawn.append({path.name: path.read_bytes() for path in cache.rglob("*.png")})
     assert len(drawn[0]) == 3
     assert drawn[0] == drawn[1]
-    shown = {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
-    assert set(drawn[0].values()) <= shown
+    assert set(drawn[0].values()) <= shown(judge)
 
 
 @pytest.mark.parametrize("force_simple", [False, True], ids=["chat", "simple"])
@@ -162,9 +166,8 @@ def test_pictures_of_a_chat_server_that_draws_itself_are_kept(workplace: Workpla
         assert {tuple(body["modalities"]) for body in server.asked} == {("image", "text")}
     assert result.status == 0, result.output
     stored = set(pictures(workplace.folder / "cache").values())
-    shown = {part for body in judge.asked for part in content_of(body) if isinstance(part, bytes)}
     assert stored
-    assert stored <= shown
+    assert stored <= shown(judge)
     assert "reconstruction" not in result.output
 
 
