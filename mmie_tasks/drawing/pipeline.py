@@ -16,7 +16,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -254,7 +254,7 @@ class PipelineDrawer:
     def _batch(self) -> int:
         return self.batch_size or (1 if self._devices == ("cpu",) else _GPU_BATCH)
 
-    def draw(self, requests: Sequence[PictureRequest]) -> Iterator[Outcome]:
+    def draw(self, requests: Sequence[PictureRequest]) -> Generator[Outcome, None, None]:
         """See `Drawer.draw`. All pipelines are loaded before the first picture is drawn, and stay until `close`.
 
         A batch on which the pipeline fails has errors as outcomes, and the others go on. If the first batch of a
