@@ -14,7 +14,7 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MethodType
@@ -165,6 +165,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             if self._arguments.drawer is not None:
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
+                self._signature = f"{self._arguments.protocol.signature},{self._drawer.signature}"
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._writer = self._create_writer()
@@ -188,19 +189,18 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         samples = list(map(self._sample, requests))
         if self._drawer is None or not any(samples):
             return list(self._live_writer().generate_until(requests))
-        protocol, arguments = self._arguments.protocol, self._arguments
+        arguments, protocol = self._arguments, self._arguments.protocol
         keys = [json.dumps([arguments.writer, arguments.writer_arguments, protocol.signature])]
         keys += [_request_key(request, sample) for request, sample in zip(requests, samples, strict=True)]
         with WrittenTexts(cache_dir(os.environ) / "written", keys) as texts:
-            outputs = self._write(requests, texts)
+            outputs = self._write(requests, samples, texts)
             answers = [_read(output, sample, protocol) for output, sample in zip(outputs, samples, strict=True)]
             outcomes = self._draw(answers, self._drawer)
             if not any(isinstance(outcome, _LATER) for outcome in outcomes.values()):
                 texts.delete()
-        signature = f"{protocol.signature},{self._drawer.signature}"
-        facts = [_facts(answer, outcomes, signature) for answer in answers if answer.text is not None]
+        facts = [_facts(answer, outcomes, self._signature) for answer in answers if answer.text is not None]
         _log(facts, outcomes, f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "")
-        return [_output(answer, outcomes, signature) for answer in answers]
+        return [_output(answer, outcomes, self._signature) for answer in answers]
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
         """As the writer: tasks of several rounds have no pictures in answers."""
@@ -243,17 +243,19 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             self._writer._rank, self._writer._world_size = self.rank, self.world_size
         return self._writer
 
-    def _write(self, requests: Sequence[Instance], texts: WrittenTexts) -> list[object]:
+    def _write(
+        self, requests: Sequence[Instance], samples: Sequence[_Sample | None], texts: WrittenTexts
+    ) -> list[object]:
         """The writer's outputs. It gets portions of one task, whose texts are saved together.
 
         Most Hugging Face models of lmms-eval read all images of a batch from the task of its first request.
         """
         outputs = {position: _saved_output(written) for position, written in texts.read().items()}
-        instructions = _Instructions(self._arguments.protocol, self._sample)
+        instructions = _Instructions(self._arguments.protocol)
         missing = (position for position in range(len(requests)) if position not in outputs)
         for _, positions in itertools.groupby(missing, lambda position: requests[position].task_name):
             while portion := list(itertools.islice(positions, _PORTION)):
-                instructed = [instructions.added_to(requests[position]) for position in portion]
+                instructed = [instructions.added_to(requests[i], samples[i]) for i in portion]
                 outputs |= zip(portion, self._live_writer().generate_until(instructed), strict=True)
                 texts.add({i: written for i in portion if (written := _text_to_save(outputs[i])) is not None})
         return [outputs[position] for position in range(len(requests))]
@@ -315,17 +317,14 @@ class _Instructions:
 
     Args:
         protocol: Whose words.
-        sample_of: The sample of a request, or None.
     """
 
-    def __init__(self, protocol: Protocol, sample_of: Callable[[Instance], _Sample | None]) -> None:
+    def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
-        self._sample_of = sample_of
         self._methods: dict[int, MethodType] = {}  # batching models compare and share them
 
-    def added_to(self, request: Instance) -> Instance:
-        """The request with the words behind the question; a request of another task unchanged."""
-        sample = self._sample_of(request)
+    def added_to(self, request: Instance, sample: _Sample | None) -> Instance:
+        """The request with the words behind the question; a request of another task, without sample, unchanged."""
         if sample is None:
             return request
         instructed = copy.copy(request)
