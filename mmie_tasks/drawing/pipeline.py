@@ -56,7 +56,6 @@ INDEX = "model_index.json"
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/[\w.-]+", re.ASCII)
 _SIDE_STEP_PX = 16  # what all pipelines draw without rounding: 8 for the autoencoder, 2 for a patch
-_GPU_BATCH = 4
 _ARGUMENTS = {"steps": "num_inference_steps", "guidance": "guidance_scale"}
 _NEVER_LOADED = (".bin", ".ckpt", ".pt", ".pth", ".pkl", ".msgpack", ".h5", ".onnx", ".pb", ".py")
 _PLAIN_WEIGHTS = re.compile(r"[^.]+\.safetensors(\.index\.json)?")
@@ -165,8 +164,7 @@ class PipelineDrawer:
 
     Attributes:
         options: Those that are set of ``width``, ``height``, ``steps``, ``guidance`` and ``negative_prompt``.
-        cut_prompts: How many prompts of the last call were longer than what the pipeline reads of them: their pictures
-            show the beginning. Not exact where a pipeline puts words of its own before the prompt.
+        cut_prompts: Prompts of the last call that are longer than the pipeline reads, without words of its own.
     """
 
     model: str
@@ -237,10 +235,8 @@ class PipelineDrawer:
     def _dtype_name(self) -> str:
         import torch
 
-        if self.dtype != "auto":
-            return self.dtype
-        if self._devices == ("cpu",):
-            return "float32"
+        if self.dtype != "auto" or self._devices == ("cpu",):
+            return "float32" if self.dtype == "auto" else self.dtype
         oldest = min(torch.cuda.get_device_capability(device) for device in self._devices)
         return "bfloat16" if oldest >= (8, 0) else "float16"
 
@@ -252,7 +248,7 @@ class PipelineDrawer:
 
     @property
     def _batch(self) -> int:
-        return self.batch_size or (1 if self._devices == ("cpu",) else _GPU_BATCH)
+        return self.batch_size or (1 if self._devices == ("cpu",) else 4)
 
     def draw(self, requests: Sequence[PictureRequest]) -> Generator[Outcome, None, None]:
         """See `Drawer.draw`. All pipelines are loaded before the first picture is drawn, and stay until `close`.
@@ -262,6 +258,8 @@ class PipelineDrawer:
         """
         if not requests:
             return
+        import torch
+
         try:
             starts = range(0, len(requests), self._batch)
             pipelines = self._load(len(starts))
@@ -270,7 +268,10 @@ class PipelineDrawer:
             return
         self._count_cut_prompts(pipelines[0], requests)
         drawing = _Drawing(requests, iter(starts))
-        with ThreadPoolExecutor(len(pipelines)) as threads:
+        flags = torch.backends.cudnn.flags(
+            enabled=True, benchmark=False, deterministic=True
+        )  # some writers change them
+        with flags, ThreadPoolExecutor(len(pipelines)) as threads:
             try:
                 futures = [threads.submit(self._draw_batches, pipeline, drawing) for pipeline in pipelines]
                 for _ in futures:
@@ -278,8 +279,7 @@ class PipelineDrawer:
                         yield from outcomes
             finally:
                 drawing.stop.set()
-            for future in futures:
-                future.result()
+            _ = [future.result() for future in futures]
         for start in drawing.starts:
             yield from ((index, drawing.error) for index in range(start, min(start + self._batch, len(requests))))
 

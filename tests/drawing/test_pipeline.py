@@ -467,6 +467,18 @@ def test_every_batch_has_the_same_shape(tiny: Path, monkeypatch: pytest.MonkeyPa
     assert batches == [["a", "b", "c"], ["d", "e", "e"]]
 
 
+def test_what_a_writer_has_set_for_convolutions_is_undone_while_drawing(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.backends import cudnn
+
+    monkeypatch.setattr(cudnn, "benchmark", True)  # the fastest kernel of the moment, which may be another next time
+    checked = ready(tiny)
+    fail_on(monkeypatch, lambda _call, _prompts: RuntimeError("benchmark") if cudnn.benchmark else None)
+    assert isinstance(drawn(checked, requests("a cat"))[0], bytes)
+    assert cudnn.benchmark
+
+
 def test_closing_early_stops_after_the_batch_in_flight(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked = ready(tiny)
     calls = fail_on(monkeypatch, lambda _call, _prompts: None)
