@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mmie_tasks.core.files import atomic_write
-from mmie_tasks.drawing.base import Drawer, DrawingError, Picture, PictureNotStored, PictureRequest
+from mmie_tasks.drawing.base import Drawer, DrawerMisconfigured, DrawingError, Picture, PictureNotStored, PictureRequest
 
 _SUFFIXES = (".png", ".jpg", ".webp")
 
@@ -21,13 +21,29 @@ class PictureStore:
     """The pictures of one drawer in a folder. Several processes may use it at once.
 
     Args:
-        folder: Created when a picture is added.
+        folder: Of the pictures of all drawers.
         signature: The drawer's.
     """
 
     def __init__(self, folder: Path, signature: str) -> None:
         self._folder = folder / hashlib.sha256(signature.encode()).hexdigest()[:16]
         self._signature = signature
+
+    def prepare(self) -> None:
+        """Create the folder, with a file that names the drawer, before anything is drawn.
+
+        Raises:
+            DrawerMisconfigured: It cannot be written.
+        """
+        about = self._folder / "drawer.txt"
+        try:
+            with atomic_write(about) as part:
+                part.write_text(f"{self._signature}\n", encoding="utf-8")
+        except OSError as error:
+            raise DrawerMisconfigured(
+                f"Pictures cannot be stored in `{self._folder}`: {error.strerror or error}.",
+                hint="name another folder with `pictures=FOLDER`, or make room on the disk",
+            ) from error
 
     def find(self, request: PictureRequest) -> Path | None:
         """The file of a picture; None if it has not been drawn."""
@@ -42,10 +58,6 @@ class PictureStore:
         """
         path = self._path(request).with_suffix(picture.suffix)
         try:
-            about = self._folder / "drawer.txt"
-            if not about.exists():
-                with atomic_write(about) as part:
-                    part.write_text(f"{self._signature}\n", encoding="utf-8")
             with atomic_write(path) as part:
                 part.write_bytes(picture.content)
         except OSError as error:

@@ -166,6 +166,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 self._drawer = open_drawer(self._arguments.drawer, os.environ)
                 self._drawer.check()
                 self._signature = f"{self._arguments.protocol.signature},{self._drawer.signature}"
+                self._store = PictureStore(self._arguments.pictures, self._drawer.signature)
+                self._store.prepare()
         except MmieTasksError as error:
             raise SystemExit(str(error)) from None
         self._writer = self._create_writer()
@@ -291,8 +293,7 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
                 progress.total, progress.initial = total, stored
                 progress.update(stored)
 
-            store = PictureStore(self._arguments.pictures, drawer.signature)
-            outcomes = draw_all(drawer, store, requests, start, progress.update)
+            outcomes = draw_all(drawer, self._store, requests, start, progress.update)
         drawer.close()
         errors = [outcome for outcome in outcomes.values() if isinstance(outcome, DrawingError)]
         if len(errors) == len(outcomes) and (reason := next((e for e in errors if isinstance(e, _LATER)), None)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mmie_tasks.drawing.base import DrawerRefused, Picture, PictureNotStored, PictureRequest
+import pytest
+
+from mmie_tasks.drawing.base import DrawerMisconfigured, DrawerRefused, Picture, PictureNotStored, PictureRequest
 from mmie_tasks.drawing.store import PictureStore, draw_all
 
 CAT, DOG, OWL = (PictureRequest(prompt=prompt, seed=1) for prompt in ("a cat", "a dog", "an owl"))
@@ -70,6 +72,14 @@ def test_a_refusal_is_an_outcome_and_is_requested_again_later(tmp_path):
     draw(tmp_path, [DOG, CAT], pens)
     assert pens.prompts.count("a dog") == 2
     assert pens.prompts.count("a cat") == 1
+
+
+def test_a_folder_that_cannot_be_written_is_known_before_anything_is_drawn(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DrawerMisconfigured, match="cannot be stored in"):
+        PictureStore(tmp_path / "file", "pens").prepare()
+    PictureStore(tmp_path / "new", "pens").prepare()
+    assert [path.read_text() for path in tmp_path.rglob("drawer.txt")] == ["pens\n"]
 
 
 def test_once_a_picture_cannot_be_stored_no_further_one_is_drawn(tmp_path):

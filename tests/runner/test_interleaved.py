@@ -67,6 +67,12 @@ def test_a_missing_key_ends_the_run_before_the_writer_is_made(monkeypatch):
         Interleaved(lvlm="dummy", t2i="images:model=gpt-image-1")
 
 
+def test_a_folder_of_pictures_that_cannot_be_written_ends_the_run_before_the_writer_is_made(drawer, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match="Pictures cannot be stored"):
+        Interleaved(lvlm=WRITER, t2i=drawer, pictures=str(tmp_path / "file"))
+
+
 def test_it_is_what_its_writer_is(drawer):
     model = get_model("interleaved").create_from_arg_string(f"lvlm={WRITER},t2i={drawer}", {"batch_size": 3})
     assert model.is_simple
