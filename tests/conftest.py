@@ -19,12 +19,12 @@ settings.load_profile("any-machine")
 TESTS = Path(__file__).resolve().parent
 LONGEST = (  # what starts processes of its own or computes for long, roughly in order
     *("judges/mmie_score/test_cluster.py", "judges/mmie_score/test_real_width.py"),
-    *("seam/test_ways.py", "gpu/test_check.py"),
+    *("seam/test_interleaved.py", "seam/test_ways.py", "gpu/test_check.py", "drawing/test_pipeline.py"),
     *("seam/test_mmie_score.py", "seam/test_mia_bench.py", "results/report/test_page.py"),
     *("preflight/test_prefetch.py", "runner/test_model_memory.py", "seam/test_hub.py"),
     *("benchmarks/mia_bench/test_assets.py", "judges/mmie_score/checkpoint/test_source.py"),
     *("seam/test_mmie_models.py", "hub/test_locate.py", "results/report", "test_packaging.py"),
-    *("judges/mmie_score", "seam", "results", "judges", "gpu", "preflight", "hub", "runner"),
+    *("judges/mmie_score", "seam", "results", "judges", "gpu", "preflight", "hub", "runner", "drawing"),
 )
 
 
