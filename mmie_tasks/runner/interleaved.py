@@ -284,9 +284,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         requests = [picture for answer in answers for picture in answer.pictures]
         if not requests:
             return {}
-        for sentence in free_model(self._writer).sentences:
-            logger.info(f"interleaved: {sentence}")
-            self._writer_is_freed = True
+        freed = free_model(self._writer)
+        self._writer_is_freed |= bool(freed.freed)
+        for sentence in freed.sentences:
+            logger.info("interleaved: {}", sentence)
         with tqdm(desc="Drawing", disable=self.rank != 0, unit="picture") as progress:
 
             def start(total: int, stored: int) -> None:
