@@ -27,6 +27,7 @@ _MARKERS = re.compile(
 )
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
 _NAME_CHARACTERS = 40  # of a key in counts
+_PICTURE_KEYS = ("picture", "image", "description", "image_description", "image_prompt", "prompt")  # as writers vary it
 
 _STEP = """\
 Answer with text and pictures. Write short steps. After a step that a picture should show, put the marker {marker} on \
@@ -170,20 +171,21 @@ def _has_prose(text: str, candidate: str) -> bool:
 def _steps_of(text: str) -> list[object] | None:
     with suppress(ValueError, RecursionError):
         match json.loads(text, strict=False):  # models write line breaks into strings
-            case {"steps": list() as steps} if any(isinstance(step, dict) for step in steps):
+            case {"steps": list() as steps} | [*steps] if any(isinstance(step, dict) for step in steps):
                 return steps
     return None
 
 
 def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
     fields: Mapping[object, object] = step if isinstance(step, dict) else {"text": step}
+    picture_key = next((key for key in _PICTURE_KEYS if key in fields), None)
     for key, value in fields.items():
         words = value.strip() if isinstance(value, str) else ""
         if key == "text" and words:
             yield words
-        elif key == "picture" and words:
+        elif key == picture_key and words:
             yield Prompt(text=words)
-        elif key == "picture" and value == "":
+        elif key == picture_key and value == "":
             unused[NO_WORDS] += 1
         elif words or not (value is None or isinstance(value, str) or value in ([], {})):
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1

@@ -58,6 +58,13 @@ STEPS = '{"steps": [{"text": "A.", "picture": "a cat"}, {"text": "B."}]}'
         pytest.param(f"Sure. {STEPS} Done.", ["A.", "<a cat>", "B."], {AROUND: 1}, id="prose-around"),
         pytest.param('{"steps": [{"text": "A\nB", "picture": null}]}', ["A\nB"], {}, id="line-break-in-a-string"),
         pytest.param('{"steps": ["A.", {"picture": "a cat"}]}', ["A.", "<a cat>"], {}, id="a-step-that-is-a-text"),
+        pytest.param('[{"text": "A.", "image_description": "a cat"}]', ["A.", "<a cat>"], {}, id="a-list-another-key"),
+        pytest.param(
+            '{"steps": [{"text": "A.", "image": "a.png", "picture": "a cat"}]}',
+            ["A.", "<a cat>"],
+            {"`image` of a step": 1},
+            id="two-keys",
+        ),
         pytest.param('{"steps": [{"text": "A.", "picture": ""}]}', ["A."], {NO_WORDS: 1}, id="empty-description"),
         pytest.param(
             '{"steps": [{"text": "A.", "title": "T", "n": 1, "tags": []}]}',
