@@ -27,7 +27,7 @@ _MARKERS = re.compile(
 )
 _FENCE = re.compile(r"```[ \t]*\w*[ \t]*\n(.*?)```", re.DOTALL)
 _NAME_CHARACTERS = 40  # of a key in counts
-_PICTURE_KEYS = ("picture", "image", "description", "image_description", "image_prompt", "prompt")  # as writers vary it
+_PICTURE_KEYS = ("picture", "description", "image_description", "image_prompt", "prompt")  # as writers vary it
 
 _STEP = """\
 Answer with text and pictures. Write short steps. After a step that a picture should show, put the marker {marker} on \
