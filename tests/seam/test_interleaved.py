@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from support.image_server import MODERATION, drawn, image_server
@@ -119,7 +120,8 @@ def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
 def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
     workplace: Workplace, judge: JudgeServer
 ) -> None:
-    write_tiny_pipeline(workplace.folder / "tiny")
+    with patch.dict(os.environ):  # importing transformers 4 sets variables
+        write_tiny_pipeline(workplace.folder / "tiny")
     (workplace.folder / "texts.json").write_text(
         '{"SA-0": "A cat.[picture] A dog.[picture]", "PBL-1": "A hen.[picture]", "MSR-2": "7"}', encoding="utf-8"
     )
@@ -140,7 +142,8 @@ def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
 def test_a_model_of_lmms_eval_writes_with_its_own_weights(
     workplace: Workplace, judge: JudgeServer, drawer: JudgeServer, force_simple: bool
 ) -> None:
-    write_tiny_writer(workplace.folder / "writer")
+    with patch.dict(os.environ):  # importing transformers 4 sets variables
+        write_tiny_writer(workplace.folder / "writer")
     (workplace.plugins / "decord.py").write_text("VideoReader = cpu = None\n")  # LLaVA needs it for videos only
     more = ("--force_simple",) if force_simple else ()
     lvlm = "llava_hf:pretrained=writer,device_map=cpu,dtype=float32"

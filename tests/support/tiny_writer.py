@@ -37,7 +37,12 @@ def write_tiny_writer(folder: Path) -> Path:
     tokenizer.pre_tokenizer = Split(Regex(r"\s+"), "removed")
     tokenizer.decoder = Fuse()
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>"
+        tokenizer_object=tokenizer,
+        unk_token="<unk>",
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        model_input_names=["input_ids", "attention_mask"],
     )
     fast.add_special_tokens({"additional_special_tokens": ["<image>"]})
     config = LlavaConfig(
