@@ -106,7 +106,7 @@ bench: $(READY)  ## MILEBENCH_EVALUATE=path/to/evaluate.py compares with the off
 	$(BIN)/python -W ignore tests/bench/milebench_speed.py $(if $(MILEBENCH_EVALUATE),--evaluate '$(MILEBENCH_EVALUATE)')
 	$(BIN)/python -W ignore tests/bench/judge_speed.py
 	$(BIN)/python -W ignore tests/bench/judge_storms.py
-	$(BIN)/python -W ignore tests/bench/drawing_floor.py
+	TQDM_DISABLE=1 $(BIN)/python -W ignore tests/bench/drawing_floor.py
 	$(BIN)/python -W ignore tests/bench/mmie_requests.py
 	$(BIN)/python -W ignore tests/bench/mmie_score_speed.py
 	$(BIN)/python -W ignore tests/bench/mmie_score_front.py

@@ -61,7 +61,6 @@ def model_seconds(n: int, folder: Path) -> float:
 
     # Two of three samples are drawn.
     os.environ |= {"MMIE_DATA": str(conversations_folder(folder / "data", n * 3 // 2)), "MMIE_TASKS_CACHE": str(folder)}
-    os.environ["TQDM_DISABLE"] = "1"
     with server() as url:
         drawer = f"images:any;base_url={url};max_concurrency=100"
         model = Interleaved(lvlm="dummy:response=A scene. [picture]", t2i=drawer)
