@@ -253,9 +253,8 @@ class PipelineDrawer:
             return
         self._count_cut_prompts(pipelines[0], requests)
         drawing = _Drawing(requests, iter(starts))
-        flags = torch.backends.cudnn.flags(
-            enabled=True, benchmark=False, deterministic=True
-        )  # some writers change them
+        # Some writers change these flags.
+        flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
         with flags, ThreadPoolExecutor(len(pipelines)) as threads:
             try:
                 futures = [threads.submit(self._draw_batches, pipeline, drawing) for pipeline in pipelines]

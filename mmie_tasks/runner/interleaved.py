@@ -56,7 +56,7 @@ _ARGUMENTS = (
     "where `;` stands for `,`"
 )
 _PORTION = 512  # requests that the writer gets at once; their texts are saved together
-_SELF, _REPLY = "self", "modalities"
+_SELF, _MODALITIES = "self", "modalities"
 _LATER = (DrawerUnavailable, DrawerMisconfigured, DrawingOverBudget, PictureNotStored)  # another run may draw them
 
 
@@ -190,7 +190,8 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
         """
         samples = list(map(self._sample, requests))
         if self._drawer is None or not any(samples):
-            return list(self._live_writer().generate_until(requests))
+            by_task = itertools.groupby(requests, lambda request: request.task_name)
+            return [output for _, group in by_task for output in self._live_writer().generate_until(list(group))]
         arguments, protocol = self._arguments, self._arguments.protocol
         keys = [json.dumps([arguments.writer, arguments.writer_arguments, protocol.signature])]
         keys += [_request_key(request, sample) for request, sample in zip(requests, samples, strict=True)]
@@ -200,9 +201,10 @@ class Interleaved(lmms):  # type: ignore[misc]  # the runner is untyped
             outcomes = self._draw(answers, self._drawer)
             if not any(isinstance(outcome, _LATER) for outcome in outcomes.values()):
                 texts.delete()
-        facts = [_facts(answer, outcomes, self._signature) for answer in answers if answer.text is not None]
-        _log(facts, outcomes, f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "")
-        return [_output(answer, outcomes, self._signature) for answer in answers]
+        facts = [_facts(answer, outcomes, self._signature) for answer in answers]
+        of_texts = [fact for answer, fact in zip(answers, facts, strict=True) if answer.text is not None]
+        _log(of_texts, outcomes, f" (rank {self.rank} of {self.world_size})" if self.world_size > 1 else "")
+        return [_output(answer, outcomes, fact) for answer, fact in zip(answers, facts, strict=True)]
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> list[object]:
         """As the writer: tasks of several rounds have no pictures in answers."""
@@ -375,13 +377,15 @@ def _parse_arguments(
         raise SettingWrong(f"There is no protocol `{protocol}`.", hint=f"one of {', '.join(PROTOCOLS)}")
     drawer = t2i.replace(";", ",")
     choice = parse_choice(drawer, "`t2i`", "drawer")
-    if choice.name == _SELF and (unknown := ", ".join(f"`{option}`" for option in choice.options if option != _REPLY)):
-        raise SettingWrong(f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_REPLY}=image+text`")
+    if choice.name == _SELF and (
+        unknown := ", ".join(f"`{option}`" for option in choice.options if option != _MODALITIES)
+    ):
+        raise SettingWrong(f"`t2i=self` has no option {unknown}.", hint=f"`t2i=self:{_MODALITIES}=image+text`")
     return _Arguments(
         writer=name,
         writer_arguments=writer_arguments,
         drawer=None if choice.name == _SELF else drawer,
-        modalities=tuple(filter(None, choice.options.get(_REPLY, "").split("+"))),
+        modalities=tuple(filter(None, choice.options.get(_MODALITIES, "").split("+"))),
         protocol=PROTOCOLS[protocol],
         pictures=Path(pictures).expanduser().absolute() if pictures else cache_dir(os.environ) / "pictures",
         runner_options=runner_options,
@@ -449,11 +453,10 @@ def _facts(answer: _Answer, outcomes: _Outcomes, signature: str) -> DrawingFacts
     return DrawingFacts(signature=signature, drawn=len(drawn) - failed.total(), failed=dict(failed), unused=unused)
 
 
-def _output(answer: _Answer, outcomes: _Outcomes, signature: str) -> object:
+def _output(answer: _Answer, outcomes: _Outcomes, facts: DrawingFacts) -> object:
     """What the runner gets: the answer as the JSON of `mmie_tasks.answers.drawn`, with the writer's tokens."""
     if answer.text is None:
         return answer.output
-    facts = _facts(answer, outcomes, signature)
     if answer.written is None:
         text = write_undrawn_answer(answer.text, facts)
     else:

@@ -98,6 +98,24 @@ def tasks(tmp_path_factory):
 
 
 @pytest.fixture
+def recorded():
+    """A function that lists the requests of each call of a model's writer from now on."""
+
+    def record_calls_of(model):
+        calls = []
+        generate = model._writer.generate_until
+
+        def record(requests):
+            calls.append(requests)
+            return generate(requests)
+
+        model._writer.generate_until = record
+        return calls
+
+    return record_calls_of
+
+
+@pytest.fixture
 def mmie_requests(tasks):
     def requests_for(model):
         task = tasks["simple" if model.is_simple else "chat"]
@@ -107,23 +125,18 @@ def mmie_requests(tasks):
     return requests_for
 
 
-def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(drawer, server, mmie_requests):
+def test_only_samples_with_pictures_in_their_answers_get_the_words_of_the_protocol(
+    drawer, server, mmie_requests, recorded
+):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
     requests = mmie_requests(model)
-    contexts = []
-    generate = model._writer.generate_until
-
-    def record(requests):
-        contexts.extend(request.args[0] for request in requests)
-        return generate(requests)
-
-    model._writer.generate_until = record
+    calls = recorded(model)
     answers = [read_drawn_answer(getattr(answer, "text", answer)) for answer in model.generate_until(requests)]
-    told = ["[picture]" in context for context in contexts]
-    assert told == [request.doc_id % 3 != 2 for request in requests]
-    assert [answer.facts.drawn for answer in answers] == [int(is_told) for is_told in told]
-    assert [isinstance(answer.answer, str) for answer in answers] == [not is_told for is_told in told]
-    assert len(server) == sum(told)
+    has_words = ["[picture]" in request.args[0] for call in calls for request in call]
+    assert has_words == [request.doc_id % 3 != 2 for request in requests]
+    assert [answer.facts.drawn for answer in answers] == list(map(int, has_words))
+    assert [not isinstance(answer.answer, str) for answer in answers] == has_words
+    assert len(server) == sum(has_words)
     assert all(request.args[0].count("[picture]") == 0 for request in requests)  # the runner's own are unchanged
 
 
@@ -180,23 +193,15 @@ def test_a_writer_that_was_freed_for_drawing_is_made_again_when_it_is_needed(dra
     assert model._writer.task_dict is first.task_dict
 
 
-def test_samples_of_a_task_share_the_function_that_batching_models_read(drawer, tmp_path, mmie_requests):
+def test_samples_of_a_task_share_the_function_that_batching_models_read(drawer, tmp_path, mmie_requests, recorded):
     (tmp_path / "answers.json").write_text(json.dumps({"SA-0": "A cat. [picture]", "MSR-2": "5"}))
     model = Interleaved(lvlm=f"predictions:path={tmp_path / 'answers.json'}", t2i=drawer)
     requests = mmie_requests(model)
-    functions = []
-    generate = model._writer.generate_until
-
-    def record(requests):
-        functions.extend(request.args[1] for request in requests)
-        return generate(requests)
-
-    model._writer.generate_until = record
+    calls = recorded(model)
     model.generate_until(requests)
-    assert len(set(functions)) == 1
-    docs = model.task_dict["mmie"]["test"]
-    told = ["[picture]" in str(functions[0](docs[i])) for i in range(len(requests))]
-    assert told == [i % 3 != 2 for i in range(len(requests))]
+    (doc_to_messages,) = {request.args[1] for call in calls for request in call}
+    has_words = ["[picture]" in str(doc_to_messages(doc)) for doc in model.task_dict["mmie"]["test"]]
+    assert has_words == [i % 3 != 2 for i in range(len(requests))]
 
 
 def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):
@@ -210,11 +215,15 @@ def test_tokens_of_the_writer_are_passed_on(drawer, mmie_requests):
     assert [output.token_counts.output_tokens for output in outputs] == list(range(len(requests)))
 
 
-def test_requests_of_other_tasks_reach_the_writer_as_they_are(drawer, server):
+def test_requests_of_other_tasks_reach_the_writer_as_they_are_and_one_task_at_a_time(drawer, server, recorded):
     model = Interleaved(lvlm=WRITER, t2i=drawer)
-    request = Instance(
-        "generate_until", ("Why?", {}, None, 0, "x", "test"), 0, {"task": "x", "doc_id": 0, "repeats": 1}
-    )
-    assert [getattr(answer, "text", answer) for answer in model.generate_until([request])] == [model._response]
+    calls = recorded(model)
+    requests = [
+        Instance("generate_until", ("Why?", {}, None, i, task, "test"), 0, {"task": task, "doc_id": i, "repeats": 1})
+        for task in ("x", "y")
+        for i in range(2)
+    ]
+    assert [getattr(answer, "text", answer) for answer in model.generate_until(requests)] == [model._response] * 4
+    assert calls == [requests[:2], requests[2:]]
     assert not len(server)
     reset_logged_metrics()

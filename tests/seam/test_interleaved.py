@@ -117,6 +117,18 @@ def test_a_killed_run_repeats_nothing_but_what_was_in_flight(
     assert (len(drawer), len(writer)) == (requests, 2 * N)
 
 
+def test_the_runners_cache_keeps_answers_with_their_pictures(
+    workplace: Workplace, writer: JudgeServer, drawer: JudgeServer
+) -> None:
+    options = (*arguments(chat(writer), images(drawer)), "--predict_only", "--limit", "3", "--use_cache", "answers")
+    for _ in range(2):
+        result = evaluate(workplace, *options)
+        assert result.status == 0, result.output
+    assert (len(writer), len(drawer)) == (3, 4)  # of the first run
+    logged = [path.read_text(encoding="utf-8") for path in (workplace.folder / "out").rglob("*_samples_mmie.jsonl")]
+    assert [text.count('\\"path\\": ') for text in logged] == [8, 8]  # each under `resps` and `filtered_resps`
+
+
 def test_a_pipeline_in_this_process_draws_the_same_pictures_in_every_run(
     workplace: Workplace, judge: JudgeServer
 ) -> None:

@@ -31,7 +31,7 @@ from typing import Any
 
 from PIL import Image
 
-from support.judge_server import Body, JudgeServer, Says, Sent, error
+from support.judge_server import Body, JudgeServer, Says, Sent, error, judge_server
 
 MODERATION = error(400, code="moderation_blocked", message="Your request was rejected by the safety system.")
 NOT_JSON = Sent(content=b"<html>Sign in</html>")
@@ -95,12 +95,8 @@ def without(*parameters: str, status: int = 400) -> Callable[[Body], Body | Sent
 def image_server(says: Says = drawn, **settings: Any) -> Iterator[JudgeServer]:
     """Start a server, stop it at the end."""
     settings = {"models": ("image-model",), "route": "/images/generations", "check": None, **settings}
-    server = JudgeServer(says, **settings)
-    server.start()
-    try:
+    with judge_server(says, **settings) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def main() -> None:
