@@ -1,4 +1,4 @@
-"""The drawer protocol: prompts in, pictures or errors out.
+"""The drawer protocol: prompts in, pictures or errors out; and drawers by name.
 
 * DrawingError
   + DrawerUnavailable   no picture after retries: no connection, timeout, 429, 5xx, unusable bodies
@@ -14,11 +14,18 @@ answer goes to the judge without it, and the reason is counted under `DrawingErr
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from mmie_tasks.core.errors import MmieTasksError
+from mmie_tasks.core import options
+from mmie_tasks.core.errors import MmieTasksError, SettingWrong
+
+BUILT_IN: Mapping[str, str] = {
+    "images": "mmie_tasks.drawing.server:open_drawer",
+    "diffusers": "mmie_tasks.drawing.pipeline:open_drawer",
+}
+"""Name to factory, as ``module:function``. Its keyword arguments are the drawer's options: see `core.options`."""
 
 
 class DrawingError(Exception):
@@ -124,3 +131,22 @@ class Drawer(Protocol):
     def close(self) -> None:
         """Free the memory of devices. A later request loads the model again."""
         ...
+
+
+def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
+    """Open a drawer; it draws, sends and loads nothing yet.
+
+    Args:
+        choice: ``NAME:MODEL`` or ``NAME:k=v,k=v``, as the user typed it after ``t2i=``.
+        environment: Holds keys and addresses of servers.
+
+    Raises:
+        SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.
+        DrawerMisconfigured: A value makes no sense for the drawer.
+    """
+    drawer = options.parse_choice(choice, "`t2i`", "drawer")
+    if (factory := BUILT_IN.get(drawer.name)) is None:
+        hint = f"one of {options.listed(BUILT_IN, drawer.name)}, as in `t2i=images:model=gpt-image-1`"
+        raise SettingWrong(f"There is no drawer `{drawer.name}`.", hint=hint)
+    opened: Drawer = options.create("drawer", drawer, options.import_factory(factory), environment)
+    return opened

@@ -42,10 +42,10 @@ from mmie_tasks.drawing.base import (
     DrawingOverBudget,
     PictureNotStored,
     PictureRequest,
+    open_drawer,
 )
+from mmie_tasks.drawing.pictures import PictureStore, draw_all
 from mmie_tasks.drawing.protocols import PROTOCOLS, Prompt, Protocol, WrittenAnswer
-from mmie_tasks.drawing.registry import open_drawer
-from mmie_tasks.drawing.store import PictureStore, draw_all
 from mmie_tasks.runner.chat_pictures import keep_chat_pictures
 from mmie_tasks.runner.hooks import loaded_benchmark
 from mmie_tasks.runner.model_memory import free_model, record_tested_model

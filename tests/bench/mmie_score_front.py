@@ -34,11 +34,11 @@ from support.ray_engines import ScriptedEngine
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestList
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
-from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
 GPUS = 8

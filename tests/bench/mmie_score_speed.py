@@ -36,12 +36,10 @@ from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
 from mmie_tasks.judges.mmie_score.devices import choose_device, choose_dtype, exact_fp32
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
+from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
-from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
-from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
-from mmie_tasks.judges.mmie_score.prompt import reply_text
 
 
 @dataclass(kw_only=True)

@@ -19,7 +19,7 @@ from support.hub_server import COMMIT, ask
 from support.model_hub import ModelHub
 from support.tiny_pipeline import MAX_TOKENS, quietly, write_tiny_pipeline, write_tiny_sd3
 
-from mmie_tasks.drawing import registry
+from mmie_tasks.drawing import base
 from mmie_tasks.drawing.base import (
     Drawer,
     DrawerMisconfigured,
@@ -131,7 +131,7 @@ def test_nothing_is_loaded_for_no_requests(tmp_path: Path) -> None:
 
 
 def test_the_registry_opens_it_with_options_as_text(tiny: Path) -> None:
-    opened = registry.open_drawer(f"diffusers:model={tiny},steps=2,guidance=1.5,size=32x32,device=cpu", {})
+    opened = base.open_drawer(f"diffusers:model={tiny},steps=2,guidance=1.5,size=32x32,device=cpu", {})
     expected = drawer(tiny, guidance=1.5, size="32x32")
     assert opened.signature == expected.signature
     assert drawn(opened, requests("a cat")) == drawn(expected, requests("a cat"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mmie_tasks.drawing.base import DrawerMisconfigured, DrawerRefused, Picture, PictureNotStored, PictureRequest
-from mmie_tasks.drawing.store import PictureStore, draw_all
+from mmie_tasks.drawing.pictures import PictureStore, draw_all
 
 CAT, DOG, OWL = (PictureRequest(prompt=prompt, seed=1) for prompt in ("a cat", "a dog", "an owl"))
 

@@ -21,8 +21,15 @@ from support.random_checkpoint import REAL_WIDTH, write
 
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score.devices import choose_device
-from mmie_tasks.judges.mmie_score.engine.attention import Attend, BatchLayout
-from mmie_tasks.judges.mmie_score.engine.paged import KERNELS, KernelName, PagedAttention, self_check, unsupported
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    KERNELS,
+    Attend,
+    BatchLayout,
+    KernelName,
+    PagedAttention,
+    self_check,
+    unsupported,
+)
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 if TYPE_CHECKING:

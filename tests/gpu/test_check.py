@@ -17,7 +17,7 @@ from gpu.check import PARTS, Row, completed, error_line, parsed, run, table
 from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
+from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 
 pytestmark = needs_transformers_5
 

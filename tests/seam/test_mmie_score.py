@@ -16,7 +16,7 @@ from support.mmie_seam import N, create_workplace, evaluate, printed, results, s
 from support.runner import CommandResult, Workplace
 from support.transformers_5 import needs_transformers_5
 
-from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 
 pytestmark = needs_transformers_5
 

@@ -21,11 +21,11 @@ from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding
 
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.weights import load_model
 from mmie_tasks.judges.mmie_score.devices import Budget
 from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder
 from mmie_tasks.judges.mmie_score.engine.engine import Engine
+from mmie_tasks.judges.mmie_score.engine.model import Prefill, TextModel, Vision, normalized
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
@@ -37,10 +37,8 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     Row,
     Schedule,
 )
-from mmie_tasks.judges.mmie_score.engine.text_model import Prefill, TextModel
-from mmie_tasks.judges.mmie_score.engine.vision import Vision, normalized
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-from mmie_tasks.judges.mmie_score.prompt import reply_text
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, reply_text
+from mmie_tasks.judges.mmie_score.loading import load_model
 from support import internvl_golden as golden
 from support import stock_internvl as stock
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 
-from mmie_tasks.judges.mmie_score.engine.paged import flash_kernel
+from mmie_tasks.judges.mmie_score.engine.attention import flash_kernel
 
 
 def varlen_attn(

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from support.internvl_golden import CHECKPOINT
 
 _ZEROED = ("o_proj.weight", "down_proj.weight")

@@ -173,18 +173,17 @@ def choose_attention(
     Raises:
         JudgeMisconfigured: The kernel that the option names cannot be used here.
     """
-    from mmie_tasks.judges.mmie_score.engine import paged
-    from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+    from mmie_tasks.judges.mmie_score.engine import attention as kernels
 
     if option == "sdpa":
-        return AttentionChoice(attention=SdpaAttention(), reason="`attention=sdpa` was requested")
+        return AttentionChoice(attention=kernels.SdpaAttention(), reason="`attention=sdpa` was requested")
     sizes = {"heads": config.num_attention_heads, "kv_heads": config.kv_heads, "head_dim": config.head_dim}
-    unsupported = paged.unsupported(device, dtype, config.head_dim)
+    unsupported = kernels.unsupported(device, dtype, config.head_dim)
     reasons = [unsupported] if unsupported else []
-    names = paged.KERNELS if option == "auto" else (option,)
+    names = kernels.KERNELS if option == "auto" else (option,)
     with exact_fp32():  # the results that kernels are compared with
         for name in () if unsupported else names:
-            attention = paged.checked_attention(name, device, dtype, **sizes)
+            attention = kernels.checked_attention(name, device, dtype, **sizes)
             if not isinstance(attention, str):
                 passed = f"{attention.title} passed its check on {device}"
                 return AttentionChoice(attention=attention, reason="; ".join([passed, *reasons]))
@@ -198,7 +197,7 @@ def choose_attention(
             logger.info(row_by_row)
         else:
             logger.warning(f"{row_by_row} {_SDPA_COST}" + ("" if unsupported else f"\n\nhint: {_SDPA_HINT}"))
-    return AttentionChoice(attention=SdpaAttention(), reason=reason)
+    return AttentionChoice(attention=kernels.SdpaAttention(), reason=reason)
 
 
 @contextmanager

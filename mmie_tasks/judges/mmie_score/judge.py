@@ -7,36 +7,52 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import cached_property
-from importlib.metadata import version
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from mmie_tasks.core.files import readable_size
+from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
-from mmie_tasks.judges.mmie_score import prompt
-from mmie_tasks.judges.mmie_score.checkpoint import DEFAULT_MODEL, Checkpoint, locate, open_checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.source import is_repository
+from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, locate, open_checkpoint
+from mmie_tasks.judges.mmie_score.checkpoint.source import (
+    DEFAULT_MODEL,
+    MODEL_VARIABLE,
+    checkpoint_assets,
+    is_repository,
+)
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.devices import (
+    LONG_TOKENS,
     AttentionOption,
     DtypeOption,
     Placement,
     choose_attention,
     choose_device,
     choose_dtype,
+    device_bytes,
     exact_fp32,
+    free_bytes,
     parse_bytes,
+    plan,
+)
+from mmie_tasks.judges.mmie_score.inputs import (
+    InputBuilder,
+    PromptPreparer,
+    RequestList,
+    RequestSource,
+    control_strings,
+    reply_text,
 )
 from mmie_tasks.judges.mmie_score.ray_session import INSTALL_RAY, choose_session, engine_limit, idle_gpus
 
 if TYPE_CHECKING:
-    from mmie_tasks.hub.asset import Asset
     from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-    from mmie_tasks.judges.mmie_score.inputs import RequestSource
     from mmie_tasks.judges.mmie_score.loading import LoadedJudge
 
-MODEL_VARIABLE = "MMIE_SCORE_MODEL"
+_PACKAGES = ("transformers", "sentencepiece", "safetensors", "pillow", "psutil")
 # With 4.57 the model cannot be built: `Phi3Config` has no `rope_parameters`. And
 # `InternVLModel.get_image_features` returns a tensor there, not an object with `pooler_output`.
 _OLDEST_TRANSFORMERS = 5
@@ -211,10 +227,41 @@ class MmieScoreJudge:
         return self._loaded is not None and self._loaded.captured
 
     def assets(self) -> Sequence[Asset]:
-        """See `mmie_tasks.judges.mmie_score.assets`."""
-        from mmie_tasks.judges.mmie_score.assets import assets
+        """The judge's Python packages, and the checkpoint that its options name.
 
-        return assets(self, self._environment)
+        Raises:
+            JudgeMisconfigured: The model is neither a folder nor a repository.
+        """
+        packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
+        return [packages, *checkpoint_assets(self.model, self.revision, self._environment, self._checks)]
+
+    def _checks(self, location: Callable[[], CheckpointLocation]) -> Sequence[Check]:
+        checkpoint = cache(lambda: open_checkpoint(location()))
+        return (
+            Check(subject="mmie_score: files", describe=lambda: checkpoint().description()),
+            Check(subject="mmie_score: memory", describe=lambda: self._describe_memory(checkpoint())),
+        )
+
+    def _describe_memory(self, checkpoint: Checkpoint) -> str:
+        """How many long requests fit into memory at once, and which attention is used and why.
+
+        Raises:
+            JudgeMisconfigured: None fits, or there is no such device.
+        """
+        gpus = self.ray_gpus()
+        if gpus and not self.has_device():
+            return f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory is not checked"
+        engines = f"; {gpus} engines, on the GPUs of Ray" if gpus else "; one engine, in the process of the run"
+        placement = self.placement(checkpoint)
+        limit = self.max_memory_bytes or device_bytes(placement.device)
+        free = min(free_bytes(placement.device), limit)
+        longest = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
+        budget = plan(checkpoint, placement, rows=self.max_rows, tokens=longest, free_bytes=free, device_bytes=limit)
+        return (
+            f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
+            f"{longest:,} tokens fit at once, in {placement.dtype_name}; attention {placement.attention.name}: "
+            f"{placement.attention_reason}{engines}"
+        )
 
     def check(self) -> None:
         """Check the checkpoint's files and the device, without reading weights.
@@ -267,8 +314,6 @@ class MmieScoreJudge:
                     yield index, error
 
     def _outcomes(self, requests: Sequence[JudgeRequest]) -> Iterator[tuple[int, Outcome]]:
-        from mmie_tasks.judges.mmie_score.inputs import RequestList
-
         if not requests:
             return
         lengths = self.lengths(requests)
@@ -287,8 +332,6 @@ class MmieScoreJudge:
             JudgeMisconfigured: The checkpoint cannot be used.
             DataMissing: The checkpoint could not be downloaded.
         """
-        from mmie_tasks.judges.mmie_score.inputs import InputBuilder
-
         with self._open_lock:
             checkpoint = self._checkpoint
         builder, max_positions = InputBuilder(checkpoint), checkpoint.config.llm_config.max_position_embeddings
@@ -314,7 +357,6 @@ class MmieScoreJudge:
             DataMissing: The checkpoint could not be downloaded.
         """
         from mmie_tasks.judges.mmie_score.engine.schedule import Completion
-        from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer
 
         with self._open_lock:
             checkpoint = self._checkpoint
@@ -339,7 +381,7 @@ class MmieScoreJudge:
 
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self._checkpoint.tokenizer
-        text = prompt.reply_text(tokenizer.decode(completion.output))
+        text = reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
         recorded = [index for index in completion.digits if index in offsets]
         return JudgeReply(
@@ -349,6 +391,14 @@ class MmieScoreJudge:
             finish=completion.finish,
             digits=tuple(DigitToken(offset=offsets[index], logprobs=completion.digits[index]) for index in recorded),
         )
+
+
+def _describe_packages() -> str:
+    try:
+        check_transformers(version("transformers"))
+        return ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    except PackageNotFoundError as error:
+        raise JudgeMisconfigured(f"{error.name} is not installed.", hint=f"`pip install {error.name}`") from error
 
 
 def check_transformers(installed: str) -> None:
@@ -371,7 +421,7 @@ def check_transformers(installed: str) -> None:
 
 def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:
     """Log how many requests contain control strings of the judge, and which."""
-    by_request = [strings for request in requests if (strings := prompt.control_strings(request.parts, added))]
+    by_request = [strings for request in requests if (strings := control_strings(request.parts, added))]
     if not by_request:
         return
     counts = Counter(string for strings in by_request for string in strings)

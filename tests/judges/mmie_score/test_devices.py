@@ -22,8 +22,8 @@ from mmie_tasks.judges.mmie_score.devices import (
     exact_fp32,
     free_bytes,
 )
-from mmie_tasks.judges.mmie_score.engine import paged
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
+from mmie_tasks.judges.mmie_score.engine import attention as attention_module
+from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 TEXT = SimpleNamespace(num_attention_heads=4, kv_heads=2, head_dim=8)
@@ -133,8 +133,8 @@ def kernels(monkeypatch):
             return lambda _: reason or PagedAttention(name=name, title=f"the {name} kernel", kernel=paged_kernel)
 
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-        monkeypatch.setattr(paged, "KERNELS", {name: opened(name) for name in ("flash", "triton")})
-        monkeypatch.setattr(paged, "self_check", lambda attention, *_, **__: wrong.get(attention.name))
+        monkeypatch.setattr(attention_module, "KERNELS", {name: opened(name) for name in ("flash", "triton")})
+        monkeypatch.setattr(attention_module, "self_check", lambda attention, *_, **__: wrong.get(attention.name))
 
     return simulate
 
@@ -196,7 +196,9 @@ def test_a_requested_kernel_is_taken_although_another_would_be_preferred(kernels
 def test_kernels_are_compared_with_exact_results_whatever_a_tested_model_has_allowed(kernels, monkeypatch):
     kernels({}, {})
     precisions = []
-    monkeypatch.setattr(paged, "self_check", lambda *_, **__: precisions.append(torch.get_float32_matmul_precision()))
+    monkeypatch.setattr(
+        attention_module, "self_check", lambda *_, **__: precisions.append(torch.get_float32_matmul_precision())
+    )
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:

@@ -18,7 +18,7 @@ from mmie_tasks.judges.base import JudgeReply, JudgeRequest
 from mmie_tasks.judges.mmie_score import loading
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.devices import Placement
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
+from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 
 pytestmark = needs_transformers_5

@@ -22,7 +22,7 @@ from support.golden import vectors
 from mmie_tasks.judges.base import RequestBroken
 from mmie_tasks.judges.mmie_score import inputs
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
-from mmie_tasks.judges.mmie_score.engine.vision import normalized
+from mmie_tasks.judges.mmie_score.engine.model import normalized
 from mmie_tasks.judges.mmie_score.inputs import TILE_PX, grid, read_tiles, tiles
 
 SIZES = st.integers(1, 5000)

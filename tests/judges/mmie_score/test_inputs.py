@@ -20,9 +20,9 @@ from mmie_tasks.judges.mmie_score.inputs import (
     QueuedRequest,
     RequestList,
     RequestQueue,
+    control_strings,
     read_tiles,
 )
-from mmie_tasks.judges.mmie_score.prompt import control_strings
 
 CASES = golden.cases()
 IMAGE = golden.IMAGES / "vga.png"

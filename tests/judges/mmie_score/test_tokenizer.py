@@ -15,8 +15,8 @@ from support import internvl_golden as golden
 from support.golden import vectors
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score.prompt import reply_text
-from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.inputs import reply_text
 
 MODEL = (golden.CHECKPOINT / "tokenizer.model").read_bytes()
 PIECE_TAG = 0x0A  # of a piece in the file, followed by its length in one byte

@@ -2,30 +2,79 @@
 
 No file of a checkpoint is ever run, and no pickle is ever opened: ``conversation.py`` is parsed as
 text, and weights are safetensors. `open_checkpoint` takes seconds and does not import torch; the
-weights are loaded by `mmie_tasks.judges.mmie_score.checkpoint.weights`, which does.
+weights are loaded by `mmie_tasks.judges.mmie_score.loading`, which does.
+
+Official names are those of ``InternVLChatModel`` (OpenGVLab/InternVL); native ones those of transformers'
+``InternVLForConditionalGeneration`` with a Phi-3 text model. The rows of the vision tower's fused ``qkv`` are queries,
+keys and values in equal thirds; all other weights keep their shape.
+
+A fine-tune with the official script (``internvl_chat_finetune.py``) may be saved as it was trained:
+``base_layer`` beside ``lora_A.default`` and ``lora_B.default``. The script's alpha is always twice
+the rank, so the merged weight is ``base + 2 * B @ A``, whatever the rank.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.mmie_score.checkpoint import files
 from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, Config, message_file, read_config, read_message
-from mmie_tasks.judges.mmie_score.checkpoint.files import Shards, Tensor, unusable
-from mmie_tasks.judges.mmie_score.checkpoint.names import Weight, expected_shapes, weights_of
+from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Shards, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
-from mmie_tasks.judges.mmie_score.prompt import END, IMAGE_CONTEXT
-
-if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import END, IMAGE_CONTEXT, SlowLlamaTokenizer
 
 __all__ = ["DEFAULT_MODEL", "Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
 
+LORA_SCALE = 2.0
+
+_TOWER = "model.vision_tower"
+_PREFIXES = {
+    "mlp1.0.": "model.multi_modal_projector.layer_norm.",
+    "mlp1.1.": "model.multi_modal_projector.linear_1.",
+    "mlp1.3.": "model.multi_modal_projector.linear_2.",
+    "language_model.lm_head.": "lm_head.",
+    "language_model.model.": "model.language_model.",
+    "vision_model.embeddings.class_embedding": f"{_TOWER}.embeddings.cls_token",
+    "vision_model.embeddings.position_embedding": f"{_TOWER}.embeddings.position_embeddings",
+    "vision_model.embeddings.patch_embedding.": f"{_TOWER}.embeddings.patch_embeddings.projection.",
+    "vision_model.encoder.layers.": f"{_TOWER}.encoder.layer.",
+}
+_LAYER_PARTS = {
+    ".attn.proj.": ".attention.projection_layer.",
+    ".norm1.": ".layernorm_before.",
+    ".norm2.": ".layernorm_after.",
+    ".ls1": ".lambda_1",
+    ".ls2": ".lambda_2",
+}
+_FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
+_LORA_BASE = ".base_layer."
+_LORA_UPDATE = re.compile(r"(.+)\.lora_([AB])\.default\.weight")
+_LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
+_MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
+
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """A weight of the model, and the tensors that it is computed from.
+
+    Attributes:
+        stored: The weight, or the weight before the fine-tune.
+        down: The update's ``A``, (rank, columns); None without an update.
+        up: The update's ``B``, (rows, rank).
+    """
+
+    stored: Tensor
+    down: Tensor | None = None
+    up: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +109,21 @@ class Checkpoint:
     weights: Mapping[str, Weight] = field(repr=False)
     notes: tuple[str, ...] = ()
 
+    def description(self) -> str:
+        """The content of the files; not the system message itself, which is not ours to show."""
+        tokenizer, text = self.tokenizer, self.config.llm_config
+        stripping = sum(token.rstrip for token in tokenizer.listed.values())
+        description = (
+            f"InternVL2 with Phi-3, {readable_size(self.weight_bytes)} of {self.dtype}, "
+            f"{text.num_hidden_layers} layers, vocabulary {text.vocab_size:,}, "
+            f"tiles of {self.config.vision_config.image_size} px; rope {text.rope_scaling.type}, long above "
+            f"{text.original_max_position_embeddings:,} of {text.max_position_embeddings:,} tokens; "
+            f"tokenizer legacy={str(tokenizer.legacy).lower()}, {len(tokenizer.added)} added tokens, {stripping} with "
+            f"rstrip; system message of {len(self.system_message)} characters in `{self.message_file}`; "
+            f"digest {self.digest}"
+        )
+        return "; ".join([description, *self.notes])
+
 
 def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the weights.
@@ -68,8 +132,6 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
         JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not
             fit together; the message names file and problem.
     """
-    from mmie_tasks.judges.mmie_score.tokenizer import SlowLlamaTokenizer
-
     folder = location.folder
     files.require(folder, [files.CONFIG])
     content = files.read_object(folder / files.CONFIG)
@@ -163,3 +225,141 @@ def _notes(
     if rows := config.llm_config.vocab_size - len(tokenizer):
         notes.append(f"{rows} rows of the embeddings belong to no token")
     return notes
+
+
+def native_names(official: str) -> tuple[str, ...]:
+    """The native name of a weight; three names if queries, keys and values are separate there.
+
+    >>> native_names("mlp1.3.bias")
+    ('model.multi_modal_projector.linear_2.bias',)
+    >>> native_names("vision_model.encoder.layers.7.attn.qkv.bias")[1]
+    'model.vision_tower.encoder.layer.7.attention.k_proj.bias'
+    """
+    prefix, native = next(pair for pair in _PREFIXES.items() if official.startswith(pair[0]))
+    name = native + official.removeprefix(prefix)
+    if not name.startswith(f"{_TOWER}.encoder."):
+        return (name,)
+    if fused := _FUSED.fullmatch(name):
+        layer, kind = fused.groups()
+        return tuple(f"{layer}.attention.{part}_proj.{kind}" for part in "qkv")
+    for part, native in _LAYER_PARTS.items():
+        name = name.replace(part, native)
+    return (name,)
+
+
+def expected_shapes(config: Config) -> dict[str, Shape]:
+    """Every weight of the official model, by its official name, with its shape."""
+    vision, text = config.vision_config, config.llm_config
+    wide, inner = vision.hidden_size, vision.intermediate_size
+    vision_layer = {
+        "ls1": (wide,),
+        "ls2": (wide,),
+        **_pair("norm1", wide),
+        **_pair("norm2", wide),
+        **_pair("attn.qkv", 3 * wide, wide),
+        **_pair("attn.proj", wide, wide),
+        **_pair("mlp.fc1", inner, wide),
+        **_pair("mlp.fc2", wide, inner),
+    }
+    shuffled = 4 * wide  # of the four patches that become one token
+    hidden, inner = text.hidden_size, text.intermediate_size
+    heads = text.num_attention_heads + 2 * text.kv_heads
+    text_layer = {
+        "input_layernorm.weight": (hidden,),
+        "post_attention_layernorm.weight": (hidden,),
+        "self_attn.qkv_proj.weight": (heads * text.head_dim, hidden),
+        "self_attn.o_proj.weight": (hidden, hidden),
+        "mlp.gate_up_proj.weight": (2 * inner, hidden),
+        "mlp.down_proj.weight": (hidden, inner),
+    }
+    patch = (vision.num_channels, vision.patch_size, vision.patch_size)
+    return {
+        "vision_model.embeddings.class_embedding": (1, 1, wide),
+        "vision_model.embeddings.position_embedding": (1, vision.side_patches**2 + 1, wide),
+        **_pair("vision_model.embeddings.patch_embedding", wide, *patch),
+        **_layers("vision_model.encoder.layers", vision.num_hidden_layers, vision_layer),
+        "language_model.lm_head.weight": (text.vocab_size, hidden),
+        "language_model.model.embed_tokens.weight": (text.vocab_size, hidden),
+        "language_model.model.norm.weight": (hidden,),
+        **_layers("language_model.model.layers", text.num_hidden_layers, text_layer),
+        **_pair("mlp1.0", shuffled),
+        **_pair("mlp1.1", hidden, shuffled),
+        **_pair("mlp1.3", hidden, hidden),
+    }
+
+
+def _layers(stem: str, count: int, layer: Mapping[str, Shape]) -> dict[str, Shape]:
+    return {f"{stem}.{n}.{name}": shape for n in range(count) for name, shape in layer.items()}
+
+
+def _pair(stem: str, *shape: int) -> dict[str, Shape]:
+    """A weight, and a bias with one number for each of its rows."""
+    return {f"{stem}.weight": shape, f"{stem}.bias": shape[:1]}
+
+
+def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str, Weight]:
+    """The model's weights by their official names.
+
+    Args:
+        tensors: All stored tensors; rotary frequencies, which old files hold, are left out.
+        ranks: The ranks of the fine-tune in the config, by the first part of a name
+            (``language_model``, ``vision_model``); 0 if the config gives none.
+
+    Raises:
+        JudgeMisconfigured: A weight is stored twice, or an update has no base, lacks a half, has a
+            shape that does not fit, or is missing in some layers.
+    """
+    stored: dict[str, Tensor] = {}
+    updates: dict[str, dict[str, Tensor]] = defaultdict(dict)
+    bases = set()
+    for tensor in tensors:
+        name = tensor.name.replace(".base_model.model.", ".", 1)  # added by a LoRA wrapper
+        if name.endswith("rotary_emb.inv_freq"):
+            continue
+        target = stored
+        if update := _LORA_UPDATE.fullmatch(name):
+            target, name = updates[f"{update[1]}.weight"], update[2]
+        elif _LORA_BASE in name:
+            name = name.replace(_LORA_BASE, ".", 1)
+            bases.add(name)
+        if name in target:
+            raise unusable(f"`{tensor.name}` is stored a second time, as `{target[name].name}`.")
+        target[name] = tensor
+    _check_updates(stored, bases, updates)
+    return {
+        name: _updated(name, weight, updates[name], ranks) if name in updates else Weight(stored=weight)
+        for name, weight in stored.items()
+    }
+
+
+def _check_updates(stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Every update has a base and both halves; all layers have it, or none."""
+    for name in sorted({name for name in bases if name.endswith(".weight")} | set(updates)):
+        halves = updates.get(name, {})
+        parts = {"base_layer": name in bases, "lora_A": "A" in halves, "lora_B": "B" in halves}
+        if missing := ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored):
+            merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
+            raise unusable(
+                f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.", _MERGED_HINT
+            )
+    kinds = {_LAYER_NUMBER.sub(".layers.N.", name) for name in updates}
+    for name in stored:
+        if name not in updates and _LAYER_NUMBER.sub(".layers.N.", name) in kinds:
+            raise unusable(
+                f"`{name}` is merged, and other layers are not: the fine-tune is partly merged.", _MERGED_HINT
+            )
+
+
+def _updated(name: str, stored: Tensor, update: Mapping[str, Tensor], ranks: Mapping[str, int]) -> Weight:
+    down, up = update["A"], update["B"]
+    rank = down.shape[0] if down.shape else 0
+    config_rank = ranks.get(name.partition(".")[0], 0)
+    fits = len(stored.shape) == 2 and (down.shape, up.shape) == ((rank, stored.shape[1]), (stored.shape[0], rank))
+    if not fits or rank == 0 or config_rank not in (0, rank):
+        expected = f", and the config has rank {config_rank}" if config_rank else ""
+        raise unusable(
+            f"The fine-tune of `{name}` does not fit: the weight is {list(stored.shape)}, its "
+            f"update {list(up.shape)} by {list(down.shape)}{expected}.",
+            _MERGED_HINT,
+        )
+    return Weight(stored=stored, down=down, up=up)

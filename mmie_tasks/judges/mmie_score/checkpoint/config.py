@@ -37,7 +37,7 @@ _LAYOUT = {
     "sep": "<|end|>",
     "sep_style": "SeparatorStyle.MPT",
 }
-"""The prompt that `mmie_tasks.judges.mmie_score.prompt` builds, field by field."""
+"""The prompt that `mmie_tasks.judges.mmie_score.inputs` builds, field by field."""
 _PARSE_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 
 

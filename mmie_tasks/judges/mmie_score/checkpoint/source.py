@@ -1,4 +1,4 @@
-"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed.
+"""Where a checkpoint comes from: a local folder, or a repository on the Hub, downloaded if needed; as an asset, too.
 
 The commit of a branch or tag is resolved once and noted in a text file, so that later runs judge
 with the same weights::
@@ -11,7 +11,7 @@ To follow a branch that has moved, delete the text file. The files are in the Hu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,14 +21,16 @@ from loguru import logger
 
 from mmie_tasks.core.files import file_lock
 from mmie_tasks.core.paths import cache_dir
-from mmie_tasks.hub.asset import DownloadPlan, hub_cache
+from mmie_tasks.hub.asset import CACHE_VARIABLE, Asset, Check, DownloadPlan, hub_cache, hub_cache_copies, local_asset
 from mmie_tasks.hub.download import download_errors, explain
 from mmie_tasks.hub.revisions import CommitNote, commit_note, is_revision
 from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.checkpoint import files
 
 DEFAULT_MODEL = "MMIE/MMIE-Score"
+MODEL_VARIABLE = "MMIE_SCORE_MODEL"
 
+_ASSET = "mmie_score: checkpoint"
 _SELECTION: dict[str, Any] = {
     # `conversation.py` is parsed as text; no other code, and no pickle, is downloaded.
     "allow_patterns": [
@@ -108,7 +110,7 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
         )
     if _COMMIT.fullmatch(revision):
         return _downloaded(repo, revision)
-    note = revision_note(repo, revision, environment)
+    note = _revision_note(repo, revision, environment)
     if commit := note.read():
         logger.info(f"`{repo}`: commit {commit}, as noted for `{revision}` in `{note.path}`.")
         return _downloaded(repo, commit)
@@ -126,7 +128,7 @@ def _from_hub(repo: str, revision: str, environment: Mapping[str, str]) -> Check
     return location
 
 
-def revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
+def _revision_note(repo: str, revision: str, environment: Mapping[str, str]) -> CommitNote:
     """The note with the commit of a branch or tag."""
     return commit_note(cache_dir(environment).absolute() / "mmie_score", f"{repo.replace('/', '--')}@{revision}")
 
@@ -142,7 +144,7 @@ def _downloaded(repo: str, revision: str) -> CheckpointLocation:
         raise hub_failure(repo, revision, error) from error
 
 
-def cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
+def _cached_snapshot(repo: str, revision: str) -> CheckpointLocation | None:
     """The complete snapshot in the Hub's cache; None without one."""
     failures: tuple[type[BaseException], ...] = (*download_errors(), JudgeMisconfigured)
     try:
@@ -161,7 +163,7 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Checkpoint
     return CheckpointLocation(folder=folder, name=f"{repo}@{folder.name}")
 
 
-def download_plan(repo: str, revision: str) -> DownloadPlan:
+def _download_plan(repo: str, revision: str) -> DownloadPlan:
     """The files of a revision that this machine does not have.
 
     Requests one file, so that a gated repository is noticed.
@@ -210,3 +212,63 @@ def hub_failure(repo: str, revision: str, error: BaseException, *, is_downloadin
         f"The judge's checkpoint `{repo}` at revision `{revision}` could not be downloaded: {explanation.reason}.",
         hint=f"{explanation.hint}, or set `model=` to a folder with the checkpoint",
     )
+
+
+def checkpoint_assets(
+    model: str,
+    revision: str | None,
+    environment: Mapping[str, str],
+    checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
+) -> Sequence[Asset]:
+    """The checkpoint that the arguments of `locate` name.
+
+    Args:
+        model: See `locate`; the others, too.
+        revision: Of the repository.
+        environment: Of this process.
+        checks_of: Checks of the checkpoint at a location, which may be downloaded for them.
+
+    Raises:
+        JudgeMisconfigured: The model is neither a folder nor a repository.
+    """
+    if not is_repository(model):
+        location = locate(model, revision, environment)
+        in_folder = Check(subject=_ASSET, describe=lambda: f"the folder `{location.folder}`")
+        checks = (in_folder, *checks_of(lambda: location))
+        local = local_asset(_ASSET, MODEL_VARIABLE, {MODEL_VARIABLE: str(location.folder)}, checks)
+        return [local] if local else []
+    commit = _revision_note(model, revision or "main", environment).read() or revision or "main"
+    cached = _cached_snapshot(model, commit)
+    checks = (
+        Check(subject=_ASSET, describe=lambda: _compare_with_hub(model, commit)),
+        *checks_of(lambda: _cached_snapshot(model, commit) or locate(model, revision, environment)),
+    )
+    asset = Asset(
+        name=_ASSET,
+        source=cached.name if cached else f"{model}@{commit}",
+        folder=hub_cache(),
+        is_here=lambda: _cached_snapshot(model, commit) is not None,
+        plan=lambda: _download_plan(model, commit),
+        fetch=lambda: locate(model, revision, environment).name,
+        copies={CACHE_VARIABLE: cache_dir(environment).absolute(), **hub_cache_copies()},
+        checks=checks,
+    )
+    return [asset]
+
+
+def _compare_with_hub(repo: str, revision: str) -> str:
+    """Where the checkpoint is; logs a warning if it could not be compared with the Hub."""
+    from huggingface_hub.errors import OfflineModeIsEnabled
+
+    location = _cached_snapshot(repo, revision)
+    name = location.name if location else f"{repo}@{revision}"
+    message = f"{name} is in the Hub's cache"
+    try:
+        _download_plan(repo, revision)
+    except JudgeMisconfigured as error:
+        if isinstance(error.__cause__, OfflineModeIsEnabled):
+            return f"{message}; `HF_HUB_OFFLINE` is set, so the Hub is not contacted"
+        reason = str(error).partition("\n")[0]
+        logger.warning(f"{message}, and the Hub cannot be reached. {reason}")
+        return ""
+    return message

@@ -19,10 +19,9 @@ import torch
 from loguru import logger
 from numpy.typing import NDArray
 
-from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, takes_long_factors
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
-from mmie_tasks.judges.mmie_score.engine.schedule import Row
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel, padded_attend
+from mmie_tasks.judges.mmie_score.engine.attention import Attend, Attention, BatchLayout, PagedAttention
+from mmie_tasks.judges.mmie_score.engine.model import TextModel, padded_attend
+from mmie_tasks.judges.mmie_score.engine.schedule import Row, takes_long_factors
 
 Compute: TypeAlias = Callable[[], torch.Tensor]
 Capture: TypeAlias = Callable[[Compute], Compute]

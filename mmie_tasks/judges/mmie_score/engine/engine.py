@@ -11,6 +11,7 @@ from loguru import logger
 from mmie_tasks.judges.base import JudgeUnavailable
 from mmie_tasks.judges.mmie_score.devices import Budget, release_memory, shrink
 from mmie_tasks.judges.mmie_score.engine.decoding import Decoder, DigitRecorder
+from mmie_tasks.judges.mmie_score.engine.model import Prefill, Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import (
     Chunk,
     Completion,
@@ -21,8 +22,6 @@ from mmie_tasks.judges.mmie_score.engine.schedule import (
     Row,
     Schedule,
 )
-from mmie_tasks.judges.mmie_score.engine.text_model import Prefill
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
 
 _MAX_WAITING = 16  # prompts with tiles, ready for admission: a full batch for the vision tower
 _MAX_DELAY = 16  # decoding steps that an unfilled prefill step may wait for

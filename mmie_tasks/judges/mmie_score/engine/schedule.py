@@ -7,14 +7,15 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from mmie_tasks.judges.base import JudgeError
-from mmie_tasks.judges.mmie_score.engine.attention import takes_long_factors
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,11 @@ class Chunk:
     def ends_prompt(self) -> bool:
         """Whether the first token can be generated after it."""
         return self.stop == len(self.row.prompt.ids)
+
+
+def takes_long_factors(tokens: int, long_after: int) -> bool:
+    """Whether all of a prompt of so many tokens, or the last generated one, has long factors."""
+    return tokens > long_after
 
 
 class PagePool:

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 if TYPE_CHECKING:
-    from mmie_tasks.judges.mmie_score.engine.paged import PagedRows
+    from mmie_tasks.judges.mmie_score.engine.attention import PagedRows
 
 _BLOCK_KEYS = 64  # keys that are loaded at once; a page is a multiple of them
 

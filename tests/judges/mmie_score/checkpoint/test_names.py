@@ -9,9 +9,9 @@ from support.transformers_5 import needs_transformers_5
 from transformers import InternVLForConditionalGeneration
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from mmie_tasks.judges.mmie_score.checkpoint import expected_shapes, native_names
 from mmie_tasks.judges.mmie_score.checkpoint.config import read_config
-from mmie_tasks.judges.mmie_score.checkpoint.names import expected_shapes, native_names
-from mmie_tasks.judges.mmie_score.checkpoint.weights import native_config
+from mmie_tasks.judges.mmie_score.loading import native_config
 
 GOLDEN = json.loads((INTERNVL / "checkpoint/config.json").read_bytes())
 TEXT, VISION = GOLDEN["llm_config"], GOLDEN["vision_config"]

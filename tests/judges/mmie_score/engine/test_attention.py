@@ -12,13 +12,9 @@ from support.mmie_engine import CPU, LONG_AFTER, model, one_thread
 from support.transformers_5 import needs_transformers_5
 from transformers.models.phi3.modeling_phi3 import Phi3RotaryEmbedding, apply_rotary_pos_emb
 
-from mmie_tasks.judges.mmie_score.engine.attention import (
-    BatchLayout,
-    Rotary,
-    SdpaAttention,
-    rotated,
-    takes_long_factors,
-)
+from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.model import Rotary, rotated
+from mmie_tasks.judges.mmie_score.engine.schedule import takes_long_factors
 
 pytestmark = needs_transformers_5
 

@@ -10,11 +10,10 @@ from support.paged_kernel import paged_kernel
 from support.transformers_5 import needs_transformers_5
 from transformers import Phi3Config, Phi3ForCausalLM
 
-from mmie_tasks.judges.mmie_score.engine.attention import SdpaAttention
+from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention, SdpaAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder
-from mmie_tasks.judges.mmie_score.engine.paged import PagedAttention
+from mmie_tasks.judges.mmie_score.engine.model import TextModel
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt, Row
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
 pytestmark = needs_transformers_5
 

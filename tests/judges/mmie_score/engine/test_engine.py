@@ -30,8 +30,8 @@ from support.mmie_engine import (
 )
 from support.transformers_5 import needs_transformers_5
 
+from mmie_tasks.judges.mmie_score.engine.model import TextModel
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
-from mmie_tasks.judges.mmie_score.engine.text_model import TextModel
 
 pytestmark = needs_transformers_5
 

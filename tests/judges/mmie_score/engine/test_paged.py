@@ -11,9 +11,16 @@ from support.paged_kernel import paged_kernel, varlen_attn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from triton.errors import TritonError
 
-from mmie_tasks.judges.mmie_score.engine import paged
-from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.paged import KERNELS, PagedAttention, flash_kernel, self_check, unsupported
+from mmie_tasks.judges.mmie_score.engine import attention as kernels
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    KERNELS,
+    BatchLayout,
+    PagedAttention,
+    SdpaAttention,
+    flash_kernel,
+    self_check,
+    unsupported,
+)
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 ROWS = BatchLayout(starts=[0, 1, 8, 9, 309], lengths=[257, 520, 1, 300], tables=[[4, 0, 9, 6], [7, 2, 5], [1], [8, 3]])
@@ -212,7 +219,7 @@ def test_a_module_that_cannot_be_imported_is_a_reason(monkeypatch, kernel, modul
 
 @pytest.mark.parametrize(("capabilities", "name"), [({(9, 0)}, "flash-unpaged-prefill"), ({(8, 0)}, "flash")])
 def test_prefill_without_pages_is_used_on_listed_gpus_only_and_is_in_the_name(monkeypatch, capabilities, name):
-    monkeypatch.setattr(paged, "UNPAGED_PREFILL_CAPABILITIES", frozenset(capabilities))
+    monkeypatch.setattr(kernels, "UNPAGED_PREFILL_CAPABILITIES", frozenset(capabilities))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     attention = KERNELS["flash"](GPU)
     assert (attention.name, attention.unpaged_prefill) == (name, name != "flash")

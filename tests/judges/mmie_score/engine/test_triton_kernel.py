@@ -23,8 +23,13 @@ from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
 from mmie_tasks.judges.mmie_score.devices import Placement
 from mmie_tasks.judges.mmie_score.engine import triton_kernel
-from mmie_tasks.judges.mmie_score.engine.attention import BatchLayout, SdpaAttention
-from mmie_tasks.judges.mmie_score.engine.paged import KERNELS, PagedAttention, self_check
+from mmie_tasks.judges.mmie_score.engine.attention import (
+    KERNELS,
+    BatchLayout,
+    PagedAttention,
+    SdpaAttention,
+    self_check,
+)
 from mmie_tasks.judges.mmie_score.engine.triton_kernel import paged_attention
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 

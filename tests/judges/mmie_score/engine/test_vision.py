@@ -15,8 +15,8 @@ from support import internvl_golden as golden
 from support.mmie_engine import max_difference, model, one_thread, text_prompt
 from support.transformers_5 import needs_transformers_5
 
+from mmie_tasks.judges.mmie_score.engine.model import Vision
 from mmie_tasks.judges.mmie_score.engine.schedule import Prompt
-from mmie_tasks.judges.mmie_score.engine.vision import Vision
 from mmie_tasks.judges.mmie_score.inputs import read_tiles
 
 pytestmark = needs_transformers_5

@@ -16,10 +16,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mmie_tasks.judges.mmie_score.checkpoint.config import problems_of
 from mmie_tasks.judges.mmie_score.checkpoint.files import TOKENIZER, TOKENIZER_CONFIG, read_bytes, unusable
-from mmie_tasks.judges.mmie_score.prompt import MARKS
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
+
+IMAGE_START = "<img>"
+IMAGE_CONTEXT = "<IMG_CONTEXT>"
+IMAGE_END = "</img>"
+SYSTEM = "<|system|>"
+USER = "<|user|>"
+ASSISTANT = "<|assistant|>"
+END = "<|end|>"
+
+MARKS = (SYSTEM, USER, ASSISTANT, END, IMAGE_START, IMAGE_CONTEXT, IMAGE_END)
+"""Strings that a prompt is built with. Each must be one token of the judge."""
 
 _MAX_ID_DIGITS = 9
 _MAX_MODEL_BYTES = 64 * 1024 * 1024  # the official file has 500 KB
