@@ -23,7 +23,7 @@ from mmie_tasks.results.calibrate.correction import (
     labels_by_benchmark,
 )
 from mmie_tasks.results.commands import listed_names, open_runs, result_parser, write_text
-from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
+from mmie_tasks.results.judge_exam.grade import JudgeGrades, StoredGrades, judge_lines
 from mmie_tasks.results.people import Label
 from mmie_tasks.runs.benchmark import Benchmark, Metric, PublishedRow, ScoreKind
 from mmie_tasks.runs.log_files import Run, TaskRun

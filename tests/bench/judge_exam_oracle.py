@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mmie_tasks.results.judge_exam import mmrb2, opening
+from mmie_tasks.results.judge_exam import verdicts
 from mmie_tasks.results.judge_exam.grade import grade
 from mmie_tasks.results.judge_exam.verdicts import Pair, read_judgements
 
@@ -37,9 +37,9 @@ SAMPLE = "evaluate/generate_judgements/outputs/sample_task3_interleaved.json"
 
 
 def opening_figures(folder: Path) -> Iterator[Figure]:
-    people = opening.load(folder, os.environ)
+    people = verdicts.load_opening(folder, os.environ)
     for judge, (file, agreement, first_answer, first_answer_people) in OPENING_JUDGES.items():
-        result = grade(people, read_judgements(folder / "Interleaved_Arena" / file, people, opening.judge_rows))
+        result = grade(people, read_judgements(folder / "Interleaved_Arena" / file, people))
         yield f"OpenING, {judge}: agreement", result.agreement.value, agreement
         yield f"OpenING, {judge}: first answer", result.first_answer.value, first_answer
         yield f"OpenING, {judge}: first answer, people", result.first_answer_people.value, first_answer_people
@@ -47,13 +47,13 @@ def opening_figures(folder: Path) -> Iterator[Figure]:
 
 def mmrb2_figures(folder: Path, scratch: Path) -> Iterator[Figure]:
     shutil.copy(folder / "benchmark" / "interleaved_response_only.json", scratch / "interleaved.json")
-    people = mmrb2.load(folder, os.environ)
+    people = verdicts.load_mmrb2(folder, os.environ)
     yield "MMRB2: is it published", 100.0 * people.source.endswith("(the published verdicts)"), "100"
     made_up = scratch / "judgements.json"
     made_up.write_text(json.dumps(random_judgements(people.pairs)))
-    result = grade(people, read_judgements(made_up, people, mmrb2.judge_rows))
+    result = grade(people, read_judgements(made_up, people))
     yield "MMRB2, random judgements: agreement", result.agreement.value, official_accuracy(folder, made_up, scratch)
-    result = grade(people, read_judgements(folder / SAMPLE, people, mmrb2.judge_rows))
+    result = grade(people, read_judgements(folder / SAMPLE, people))
     accuracy = official_accuracy(folder, folder / SAMPLE, scratch)
     yield "MMRB2, sample judgements: agreement", result.agreement.value, accuracy
     yield "MMRB2, sample judgements: coverage", result.coverage, "100"

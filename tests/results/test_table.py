@@ -21,10 +21,9 @@ from mmie_tasks.benchmarks.mmie import benchmark as mmie
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.calibrate.correction import correct
-from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.judge_exam.stored import StoredGrades
-from mmie_tasks.results.people import csv_text, read_label_files
+from mmie_tasks.results.judge_exam.grade import StoredGrades
+from mmie_tasks.results.people import csv_text, judged_samples, planned_answers, read_label_files
 from mmie_tasks.results.table import as_csv, as_json, as_latex, as_markdown, score_table
 from mmie_tasks.results.table import run as run_table
 from mmie_tasks.runs.benchmark import PublishedRow

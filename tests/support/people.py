@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
-from mmie_tasks.results.people import COLUMNS, Label
+from mmie_tasks.results.people import COLUMNS, Label, judged_samples, planned_answers
 from mmie_tasks.runs.benchmark import LoggedSample
 from mmie_tasks.runs.log_files import TaskRun
 

@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from mmie_tasks.core.bootstrap import LEVEL
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.tables import NO_VALUE, counted, short_name, table
-from mmie_tasks.results.agreement.analysis import Agreement, RaterPair, analyse, panel_of, reference_of
+from mmie_tasks.results.agreement.analysis import (
+    Agreement,
+    Rater,
+    RaterPair,
+    analyse,
+    panel_of,
+    read_ratings,
+    reference_of,
+)
 from mmie_tasks.results.agreement.measures import (
     DIFFERENCE_MEASURES,
     GROUP_MEASURES,
@@ -21,7 +29,6 @@ from mmie_tasks.results.agreement.measures import (
     MeasureOptions,
     measure_titles,
 )
-from mmie_tasks.results.agreement.ratings import Rater, read_ratings
 from mmie_tasks.results.commands import listed_names, require_range, result_parser
 from mmie_tasks.runs.benchmark import ScoreKind
 

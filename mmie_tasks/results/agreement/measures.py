@@ -17,8 +17,59 @@ import numpy as np
 
 from mmie_tasks.core.bootstrap import Floats, Indices, Interval, percentile_interval, resample_counts
 from mmie_tasks.core.tables import NO_VALUE
-from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
 from mmie_tasks.runs.benchmark import Scale
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RatingRows:
+    """Distinct rows of ratings, of samples that two raters or more have rated.
+
+    Attributes:
+        points: Shape ``(rows, raters)``, in ascending order; NaN where a rater has none.
+        counts: How many samples have this row; shape ``(rows,)``.
+    """
+
+    points: Floats
+    counts: Indices
+
+    @property
+    def samples(self) -> int:
+        """How many samples the rows stand for."""
+        return int(self.counts.sum())
+
+    @property
+    def judge(self) -> Floats:
+        """Points of the first rater."""
+        return self.points[:, 0]
+
+    @property
+    def reference(self) -> Floats:
+        """Points of the second rater."""
+        return self.points[:, 1]
+
+    @property
+    def by_sample(self) -> Floats:
+        """One column per sample; shape ``(raters, samples)``."""
+        return np.repeat(self.points.T, self.counts, axis=1)
+
+    @property
+    def rounded(self) -> RatingRows:
+        """With points rounded to whole numbers, halves to the even one."""
+        return RatingRows(np.rint(self.points), self.counts)
+
+
+def rating_rows(*raters: Floats) -> RatingRows:
+    """The rows of the samples that two raters or more have rated.
+
+    Args:
+        raters: Points of each, one entry per sample; NaN where there are none.
+    """
+    points = np.column_stack(raters)
+    rated = points[np.isfinite(points).sum(axis=1) >= 2]
+    filled = np.where(np.isfinite(rated), rated, -np.inf)  # NaN is not equal to NaN
+    distinct, counts = np.unique(filled, axis=0, return_counts=True)
+    return RatingRows(np.where(np.isfinite(distinct), distinct, np.nan), counts)
+
 
 RESAMPLES = 1000  # of an interval, unless the user sets another number
 

@@ -18,11 +18,27 @@ from mmie_tasks.core.bootstrap import Floats, resample_counts
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.tables import counted, short_name
 from mmie_tasks.core.verdict import Scored
-from mmie_tasks.results.agreement.measures import Measurement, MeasureOptions, alpha, measure, pearson, with_interval
-from mmie_tasks.results.agreement.ratings import RatingRows, rating_rows
+from mmie_tasks.results.agreement.measures import (
+    Measurement,
+    MeasureOptions,
+    RatingRows,
+    alpha,
+    measure,
+    pearson,
+    rating_rows,
+    with_interval,
+)
 from mmie_tasks.results.calibrate.estimate import CorrectedMean, Estimate, Population, StratumScores, corrected_mean
-from mmie_tasks.results.calibrate.plan import JudgedSamples, judged_samples, strata_in_order, stratum_weights
-from mmie_tasks.results.people import Label, answer_digest, id_in_csv, read_label_files
+from mmie_tasks.results.people import (
+    JudgedSamples,
+    Label,
+    answer_digest,
+    id_in_csv,
+    judged_samples,
+    read_label_files,
+    strata_in_order,
+    stratum_weights,
+)
 from mmie_tasks.runs.benchmark import Scale, ScoreKind
 from mmie_tasks.runs.log_files import TaskRun
 from mmie_tasks.runs.metric_values import metrics_of

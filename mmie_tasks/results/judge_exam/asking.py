@@ -22,7 +22,7 @@ from mmie_tasks.core.verdict import Scored, Unscored, Verdict, differ
 from mmie_tasks.judges.base import JudgeReply, JudgeRequest, content_key
 from mmie_tasks.judging.requests import CheckedRequest, GradedRequest, JudgeResult
 from mmie_tasks.judging.session import SharedJudge, judge_together
-from mmie_tasks.results.judge_exam.stored import COMPARE
+from mmie_tasks.results.judge_exam.grade import COMPARE
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, Segments
 from mmie_tasks.runs.benchmark import BadRecord, LoggedSegment
 from mmie_tasks.runs.benchmark import Segments as LoggedSegments

@@ -20,12 +20,17 @@ from mmie_tasks.judges.choice import with_judge_args
 from mmie_tasks.judges.registry import PANEL, JudgeChoice, parse_choice
 from mmie_tasks.judging.session import SharedJudge, shared_judge
 from mmie_tasks.results.commands import require_range
-from mmie_tasks.results.judge_exam import mmrb2, opening
 from mmie_tasks.results.judge_exam.asking import Method, choose_pairs, comparing, giving_points
-from mmie_tasks.results.judge_exam.grade import Grade, Share, grade
-from mmie_tasks.results.judge_exam.stored import COMPARE, Exam, as_json, store
+from mmie_tasks.results.judge_exam.grade import COMPARE, Exam, Grade, Share, as_json, grade, store
 from mmie_tasks.results.judge_exam.stress import run_stress
-from mmie_tasks.results.judge_exam.verdicts import Judgement, SetName, VerdictSet, read_judgements
+from mmie_tasks.results.judge_exam.verdicts import (
+    Judgement,
+    SetName,
+    VerdictSet,
+    load_mmrb2,
+    load_opening,
+    read_judgements,
+)
 
 _JUDGE_HINT = "`mmie-tasks judge-exam openai:MODEL`, or `--verdicts FILE` for published verdicts of a judge"
 _FOLDER_HINT = (
@@ -33,8 +38,8 @@ _FOLDER_HINT = (
 )
 
 _SETS: Mapping[SetName, Callable[[Path | None, Mapping[str, str]], VerdictSet]] = {
-    "mmrb2": mmrb2.load,
-    "opening": opening.load,
+    "mmrb2": load_mmrb2,
+    "opening": load_opening,
 }
 _PUBLISHED = "verdicts:"  # before the file of published verdicts, in the place of a judge's signature
 
@@ -154,8 +159,7 @@ def _method(choice: JudgeChoice, name: str | None) -> Method:
 
 def _published(path: Path, verdict_set: VerdictSet) -> Exam:
     """Grade the published verdicts of a judge; asks nobody and stores nothing."""
-    rows_in = opening.judge_rows if verdict_set.name == "opening" else mmrb2.judge_rows
-    judgements = read_judgements(path, verdict_set, rows_in)
+    judgements = read_judgements(path, verdict_set)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     return Exam(
         judge=f"{_PUBLISHED}{path.name},{digest}",

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mmie_tasks.core.bootstrap import resample_counts
 from mmie_tasks.results.agreement import measures as module
-from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas
-from mmie_tasks.results.agreement.ratings import rating_rows
+from mmie_tasks.results.agreement.measures import LEVELS, alpha, alphas, rating_rows
 
 QUICK = settings(max_examples=60, deadline=None)
 RATINGS = st.integers(2, 4).flatmap(

@@ -11,8 +11,7 @@ from sklearn import metrics
 
 from mmie_tasks.core import bootstrap
 from mmie_tasks.results.agreement import measures
-from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure
-from mmie_tasks.results.agreement.ratings import rating_rows
+from mmie_tasks.results.agreement.measures import ALL_MEASURES, MeasureOptions, measure, rating_rows
 from mmie_tasks.runs.benchmark import Scale
 
 SIX = Scale(full_marks=6, unit="points, 0 to 6", whole=True, percent=lambda mean: mean / 0.06)

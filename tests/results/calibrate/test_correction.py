@@ -17,9 +17,8 @@ from support.people import human_points, labels_of, with_samples
 from mmie_tasks.core.errors import AnswersUnusable
 from mmie_tasks.core.verdict import Scored, Unscored
 from mmie_tasks.results.calibrate.correction import correct, labels_by_benchmark
-from mmie_tasks.results.calibrate.plan import judged_samples, planned_answers
 from mmie_tasks.results.commands import open_run
-from mmie_tasks.results.people import csv_text, read_labels
+from mmie_tasks.results.people import csv_text, judged_samples, planned_answers, read_labels
 from mmie_tasks.runs.benchmark import LoggedSegment
 from mmie_tasks.runs.metric_values import metric_value
 

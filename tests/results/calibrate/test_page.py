@@ -21,10 +21,9 @@ from support.report_runs import SCALE, sample
 
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.judges.base import JudgeReply, Usage
+from mmie_tasks.results.calibrate.command import labelling_page
 from mmie_tasks.results.calibrate.command import run as calibrate
-from mmie_tasks.results.calibrate.page import labelling_page
-from mmie_tasks.results.calibrate.plan import PlannedAnswer
-from mmie_tasks.results.people import answer_digest, id_in_csv, read_labels
+from mmie_tasks.results.people import PlannedAnswer, answer_digest, id_in_csv, read_labels
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment, Scale
 
 PERCENT = Scale(full_marks=100, unit="percent of full marks", percent=lambda points: points)
@@ -444,7 +443,7 @@ def test_an_unusable_picture_is_a_note_with_its_reason_and_is_counted(
 
 
 def test_too_many_pictures_are_an_error_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmie_tasks.results.calibrate.page.BUDGET_CHARACTERS", 1000)
+    monkeypatch.setattr("mmie_tasks.results.calibrate.command.BUDGET_CHARACTERS", 1000)
     items = [item(sample("1", question=(LoggedSegment(image=noise(tmp_path / "a.png", (200, 200))),)))]
     with pytest.raises(SettingWrong, match="plan fewer samples"):
         page_text(items)

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
 from mmie_tasks.core.verdict import Unscored
-from mmie_tasks.results.calibrate.plan import (
-    JudgedSample,
-    JudgedSamples,
-    judged_samples,
-    planned_answers,
-    strata_in_order,
-)
 from mmie_tasks.results.commands import open_run
+from mmie_tasks.results.people import JudgedSample, JudgedSamples, judged_samples, planned_answers, strata_in_order
 
 
 def logged(folder, task="mmie", lines=None):

@@ -12,7 +12,7 @@ from loguru import logger
 from support.report_runs import run, sample
 from support.stored_exams import document, write_exam
 
-from mmie_tasks.results.judge_exam.stored import JudgeGrades, StoredGrades, judge_lines
+from mmie_tasks.results.judge_exam.grade import JudgeGrades, StoredGrades, judge_lines
 
 GPT = "judge:openai|model:gpt-4o-2024-11-20|t:0"
 QWEN = "judge:openai|model:Qwen/Qwen3-VL|t:0|host:gpu7"

@@ -25,7 +25,7 @@ from support.verdict_files import (
 
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, DataMissing
 from mmie_tasks.hub.pinned_file import RetryPolicy
-from mmie_tasks.results.judge_exam import mmrb2, opening
+from mmie_tasks.results.judge_exam import verdicts
 from mmie_tasks.results.judge_exam.grade import grade
 from mmie_tasks.results.judge_exam.verdicts import Judgement, Pair, VerdictSet, read_judgements
 
@@ -65,12 +65,12 @@ def readable(verdict_set: VerdictSet) -> Pair:
 
 def download(server: Server, cache: Path, content: bytes = CONTENT) -> VerdictSet:
     pin = replace(
-        opening.VERDICTS,
+        verdicts.OPENING_VERDICTS,
         url=f"{server.url}/verdicts",
         size_bytes=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
     )
-    return opening.load(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
+    return verdicts.load_opening(None, {"MMIE_TASKS_CACHE": str(cache)}, pin, ONCE)
 
 
 def test_opening_is_downloaded_once_and_has_verdicts_only(server: Server, tmp_path: Path) -> None:
@@ -92,18 +92,20 @@ def test_another_file_is_never_taken_for_the_published_verdicts(server: Server, 
 
 
 def test_the_pinned_file_is_that_of_the_facts() -> None:
-    assert opening.VERDICTS.url.startswith("https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c02")
-    assert (opening.VERDICTS.size_bytes, opening.VERDICTS.sha256[:8]) == (1_025_107, "2bf58594")
+    assert verdicts.OPENING_VERDICTS.url.startswith(
+        "https://raw.githubusercontent.com/LanceZPF/OpenING/56b663bc84ef64960c02"
+    )
+    assert (verdicts.OPENING_VERDICTS.size_bytes, verdicts.OPENING_VERDICTS.sha256[:8]) == (1_025_107, "2bf58594")
 
 
 def test_of_a_tie_the_forced_side_is_the_winner(tmp_path: Path) -> None:
-    pairs = opening.load(opening_folder(tmp_path), {}).pairs
+    pairs = verdicts.load_opening(opening_folder(tmp_path), {}).pairs
     assert [(pair.winner, pair.is_tie) for pair in pairs] == [("A", False), ("B", True), ("A", True)]
     assert [(pair.sample, pair.subset) for pair in pairs[1:]] == [("1502046", "task 15"), ("0301007", "task 03")]
 
 
 def test_opening_answers_are_texts_with_their_images_behind_them(tmp_path: Path) -> None:
-    verdict_set = opening.load(opening_folder(tmp_path), {})
+    verdict_set = verdicts.load_opening(opening_folder(tmp_path), {})
     assert (verdict_set.has_answers, verdict_set.missing_answers) == (True, 0)
     assert readable(verdict_set) == Pair(
         id=FIRST,
@@ -160,7 +162,7 @@ def test_pairs_without_complete_answers_are_left_out_and_counted(
 ) -> None:
     folder = opening_folder(tmp_path)
     edit(folder / name)
-    verdict_set = opening.load(folder, {})
+    verdict_set = verdicts.load_opening(folder, {})
     assert verdict_set.has_answers
     assert (FIRST not in {pair.id for pair in verdict_set.pairs}, len(log)) == (True, 1)
     assert verdict_set.missing_answers == 3 - len(verdict_set.pairs)
@@ -173,7 +175,7 @@ def test_a_model_or_sample_cannot_name_a_file_outside_the_folder(tmp_path: Path,
     folder = opening_folder(tmp_path)
     rows = [*OPENING_ROWS, opening_row("1502046", hostile, "Red", "A"), opening_row(hostile, "Red", "Green", "A")]
     write_json(folder / OPENING_FILE, rows)
-    assert opening.load(folder, {}).missing_answers == 2
+    assert verdicts.load_opening(folder, {}).missing_answers == 2
     assert "not a file inside" in log[0] or "File name too long" in log[0]
 
 
@@ -181,7 +183,7 @@ def test_a_folder_without_any_complete_answer_has_verdicts_only(tmp_path: Path, 
     folder = opening_folder(tmp_path)
     for file in folder.glob("gen_outputs/*/*.jpg"):
         file.unlink()
-    verdict_set = opening.load(folder, {})
+    verdict_set = verdicts.load_opening(folder, {})
     assert (len(verdict_set.pairs), verdict_set.has_answers, verdict_set.missing_answers) == (3, False, 0)
     assert "3 of 3 pairs" in log[0]
 
@@ -203,21 +205,21 @@ def test_a_folder_without_any_complete_answer_has_verdicts_only(tmp_path: Path, 
 def test_verdicts_in_another_layout_are_broken_data(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "verdicts.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataBroken, match=r"verdicts\.json") as error:
-        opening.load(tmp_path / "verdicts.json", {})
+        verdicts.load_opening(tmp_path / "verdicts.json", {})
     assert problem in error.value.message
 
 
 @pytest.mark.parametrize("name", ["opening", "mmrb2"])
 def test_a_folder_without_the_file_is_missing_data_with_the_layout_in_the_hint(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataMissing, match=r"cannot be read(.|\n)*hint: name a folder with `[\w/]+\.json`"):
-        (opening.load if name == "opening" else mmrb2.load)(tmp_path, {})
+        (verdicts.load_opening if name == "opening" else verdicts.load_mmrb2)(tmp_path, {})
 
 
 def test_the_source_of_a_local_file_says_whether_it_is_the_published_one(tmp_path: Path) -> None:
     path = write_json(tmp_path / "verdicts.json", OPENING_ROWS)
-    pin = replace(opening.VERDICTS, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    assert opening.load(path, {}, pin).source == f"`{path}` (SHA-256 {pin.sha256[:12]}…, the published file)"
-    assert opening.load(path, {}).source.endswith("…, not the published file)")
+    pin = replace(verdicts.OPENING_VERDICTS, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    assert verdicts.load_opening(path, {}, pin).source == f"`{path}` (SHA-256 {pin.sha256[:12]}…, the published file)"
+    assert verdicts.load_opening(path, {}).source.endswith("…, not the published file)")
 
 
 # MMRB2
@@ -227,16 +229,16 @@ def test_mmrb2_verdicts_are_the_published_ones_whatever_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [mmrb2_row(1), mmrb2_row(2)]
-    published = mmrb2.load(mmrb2_file(tmp_path, rows), {})
-    assert published.source.endswith(" (not the published verdicts)")
-    monkeypatch.setattr(mmrb2, "VERDICTS_SHA256", mmrb2.verdicts_sha256(published.pairs))
-    assert mmrb2.load(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(" (the published verdicts)")
+    loaded = verdicts.load_mmrb2(mmrb2_file(tmp_path, rows), {})
+    assert loaded.source.endswith(" (not the published verdicts)")
+    monkeypatch.setattr(verdicts, "MMRB2_VERDICTS_SHA256", verdicts.verdicts_sha256(loaded.pairs))
+    assert verdicts.load_mmrb2(mmrb2_file(tmp_path, rows[::-1]), {}).source.endswith(" (the published verdicts)")
     rows[0]["chosen"] = "A" if rows[0]["chosen"] == "B" else "B"
-    assert mmrb2.load(mmrb2_file(tmp_path, rows), {}).source.endswith(" (not the published verdicts)")
+    assert verdicts.load_mmrb2(mmrb2_file(tmp_path, rows), {}).source.endswith(" (not the published verdicts)")
 
 
 def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -> None:
-    verdict_set = mmrb2.load(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
+    verdict_set = verdicts.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(1)]), {})
     assert (verdict_set.has_answers, verdict_set.both_orders, verdict_set.missing_answers) == (False, True, 0)
     assert verdict_set.licence.startswith("CC BY-NC 4.0")
     assert verdict_set.pairs == (
@@ -253,7 +255,7 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
             images=(2, 1),
         ),
     )
-    assert mmrb2.load(tmp_path / MMRB2_FILE, {}) == verdict_set
+    assert verdicts.load_mmrb2(tmp_path / MMRB2_FILE, {}) == verdict_set
 
 
 @pytest.mark.parametrize(
@@ -271,18 +273,18 @@ def test_mmrb2_verdicts_have_votes_texts_and_numbers_of_images(tmp_path: Path) -
 def test_mmrb2_fields_of_another_type_are_broken_data(tmp_path: Path, field: str, value: object) -> None:
     folder = mmrb2_file(tmp_path, [mmrb2_row(1), mmrb2_row(2, **{field: value})])
     with pytest.raises(DataBroken, match=rf"`pairs\.1\.{field}"):
-        mmrb2.load(folder, {})
+        verdicts.load_mmrb2(folder, {})
 
 
 def test_a_folder_that_the_official_script_has_built_has_answers(tmp_path: Path, log: list[str]) -> None:
     folder = built_mmrb2_folder(tmp_path, [mmrb2_row(1), mmrb2_row(2)])
-    verdict_set = mmrb2.load(folder, {})
+    verdict_set = verdicts.load_mmrb2(folder, {})
     assert (verdict_set.has_answers, verdict_set.missing_answers, log) == (True, 0, [])
     pair = readable(verdict_set)
     assert pair.question == ("q.png", "Go on.")
     assert pair.answers == (("1_a0.jpg", " First. ", "1_a1.jpg"), ("One.", "1_b0.jpg"))
     (folder / "images/1_b0.jpg").unlink()
-    verdict_set = mmrb2.load(folder, {})
+    verdict_set = verdicts.load_mmrb2(folder, {})
     assert ([pair.id for pair in verdict_set.pairs], verdict_set.missing_answers) == (["pair-2"], 1)
 
 
@@ -291,17 +293,16 @@ def test_a_folder_that_the_official_script_has_built_has_answers(tmp_path: Path,
 
 @pytest.fixture
 def people(tmp_path: Path) -> VerdictSet:
-    return opening.load(write_json(tmp_path / "people.json", OPENING_ROWS), {})
+    return verdicts.load_opening(write_json(tmp_path / "people.json", OPENING_ROWS), {})
 
 
 @pytest.fixture
 def experts(tmp_path: Path) -> VerdictSet:
-    return mmrb2.load(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
+    return verdicts.load_mmrb2(mmrb2_file(tmp_path, [mmrb2_row(number) for number in range(3)]), {})
 
 
 def judged(verdict_set: VerdictSet, folder: Path, content: object) -> tuple[Judgement, ...]:
-    rows_in = {"opening": opening.judge_rows, "mmrb2": mmrb2.judge_rows}[verdict_set.name]
-    return read_judgements(write_json(folder / "judge.json", content), verdict_set, rows_in)
+    return read_judgements(write_json(folder / "judge.json", content), verdict_set)
 
 
 def test_a_judges_tie_counts_as_the_forced_side(people: VerdictSet, tmp_path: Path) -> None:
@@ -389,4 +390,4 @@ def test_a_judges_file_that_cannot_be_read_is_an_error(
     if content:
         path.write_bytes(content)
     with pytest.raises(AnswersUnusable, match=r"judge\.json"):
-        read_judgements(path, experts, mmrb2.judge_rows)
+        read_judgements(path, experts)

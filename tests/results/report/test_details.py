@@ -14,7 +14,7 @@ from support.report_runs import SIGNATURE, sample
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.html import MAX_TEXT, EmbeddedImage
-from mmie_tasks.results.report.page import CHUNK_BYTES, pack
+from mmie_tasks.results.report.command import CHUNK_BYTES, pack
 from mmie_tasks.results.report.samples import MAX_IMAGES, MAX_REPLY, SampleRow, sample_detail, shown_images
 from mmie_tasks.runs.benchmark import LoggedSegment
 

@@ -22,7 +22,7 @@ from support.report_browser import (
     text_colours,
 )
 
-from mmie_tasks.results.report.page import render
+from mmie_tasks.results.report.command import render
 
 
 def test_the_page_opens_without_errors_and_without_requests(drawn: DrawnPage, hostile: Path) -> None:

@@ -18,7 +18,7 @@ from support.stored_exams import write_exam
 from mmie_tasks.judges.base import JudgeReply, Usage
 from mmie_tasks.results.calibrate.correction import CORRECTED_INTERVALS, SAMPLING_ERROR_ONLY, correct
 from mmie_tasks.results.commands import open_runs
-from mmie_tasks.results.judge_exam.stored import StoredGrades
+from mmie_tasks.results.judge_exam.grade import StoredGrades
 from mmie_tasks.results.report.command import payload
 from mmie_tasks.runs.benchmark import LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import Run
