@@ -38,6 +38,7 @@ PURE = ("sample.py", "prompts.py", "official.py", "robust.py", "marks.py", "metr
 """Files of a benchmark that may import the standard library and `PURE_IMPORTS` only."""
 
 PURE_IMPORTS = (
+    "mmie_tasks.core.messages",
     "mmie_tasks.core.tables",
     "mmie_tasks.core.verdict",
     "mmie_tasks.runs.benchmark",  # types

@@ -1,6 +1,6 @@
 """The registry of benchmarks: ours, and those that other packages register.
 
-A benchmark of ours is a folder beside this file with a module ``benchmark``. Another package
+A benchmark of ours is a folder beside this file with a module ``task``. Another package
 registers its own in its ``pyproject.toml``:
 
     [project.entry-points."mmie_tasks.benchmarks"]
@@ -11,14 +11,16 @@ Its task files are in the folder ``task_yamls`` of the package that contains the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
-from mmie_tasks.core.errors import SettingWrong
+import yaml
+
+from mmie_tasks.core.errors import DataBroken, SettingWrong
 from mmie_tasks.core.paths import task_dir
 from mmie_tasks.runs.benchmark import Benchmark
 
@@ -42,7 +44,7 @@ class BenchmarkEntry:
     @property
     def is_ours(self) -> bool:
         """Whether the benchmark comes with this package."""
-        return self.target == f"{_OURS}.{self.name}.benchmark:BENCHMARK"
+        return self.target == f"{_OURS}.{self.name}.task:BENCHMARK"
 
     @property
     def package(self) -> str:
@@ -101,11 +103,42 @@ class BenchmarkEntry:
             )
         return Path(next(iter(spec.submodule_search_locations))) / "task_yamls"
 
+    def tasks_by_name(self) -> Mapping[str, tuple[str, ...]]:
+        """Every name that belongs to the benchmark (its own, its tasks, its tags) to the tasks.
+
+        Raises:
+            SettingWrong: As `task_dir`.
+            DataBroken: A task file is not YAML.
+        """
+        names: dict[str, tuple[str, ...]] = {self.name: (self.name,)}
+        for path in sorted(self.task_dir().glob("*.yaml")):
+            try:
+                content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
+            except (yaml.YAMLError, UnicodeDecodeError) as error:
+                reason = str(error).partition("\n")[0]
+                hint = "reinstall the package that contains it"
+                raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
+            fields = content if isinstance(content, dict) else {}
+            task, tags = fields.get("task"), fields.get("tag")
+            if isinstance(task, str):
+                names[task] = (task,)
+                for tag in tags if isinstance(tags, list) else [tags]:
+                    if isinstance(tag, str):
+                        names[tag] = (*names.get(tag, ()), task)
+        return names
+
+
+class _TaskLoader(yaml.SafeLoader):
+    """Reads a task file without the functions that it names."""
+
+
+_TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
+
 
 def entries() -> tuple[BenchmarkEntry, ...]:
     """Every registered benchmark, ours first; another package cannot replace one of ours."""
-    names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/benchmark.py"))
-    by_name = {name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.benchmark:BENCHMARK") for name in names}
+    names = sorted(p.parent.name for p in Path(__file__).resolve().parent.glob("*/task.py"))
+    by_name = {name: BenchmarkEntry(name=name, target=f"{_OURS}.{name}.task:BENCHMARK") for name in names}
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
         by_name.setdefault(entry.name, BenchmarkEntry(name=entry.name, target=entry.value))
     return tuple(by_name.values())

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from loguru import logger
 
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entries, entry_names, entry_of_task, require_judged
-from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError, SettingWrong
+from mmie_tasks.core.errors import DataMissing, MmieTasksError, SettingWrong
 from mmie_tasks.core.files import free_bytes, nearest_existing, readable_size
 from mmie_tasks.core.tables import table
 from mmie_tasks.hub.asset import Asset, DownloadPlan
@@ -25,7 +24,7 @@ from mmie_tasks.judges.base import HasAssets
 from mmie_tasks.judges.choice import DEFAULT, JudgeChoices, choose_judges, open_judge, parse_flags
 from mmie_tasks.judges.panel_choice import judges_of
 from mmie_tasks.judges.registry import JudgeChoice
-from mmie_tasks.preflight.findings import is_writable, problem_from, shortened
+from mmie_tasks.preflight.doctor import is_writable, problem_from, shortened
 
 if TYPE_CHECKING:
     from loguru import Record
@@ -202,13 +201,6 @@ def _assets_of(choice: JudgeChoice, environment: Mapping[str, str]) -> list[Asse
     return [asset for asset in assets if asset.origin != "installed"]
 
 
-class _TaskLoader(yaml.SafeLoader):
-    """Reads a task file without the functions that it names."""
-
-
-_TaskLoader.add_multi_constructor("!", lambda _loader, _suffix, _node: None)
-
-
 def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...]]:
     """Benchmark to its selected tasks, in the order in which they are named.
 
@@ -225,10 +217,11 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
         )
     selection: dict[BenchmarkEntry, tuple[str, ...]] = {}
     for name in names:
-        entry, tasks = entry_of_task(name), tasks_named(name)
+        entry = entry_of_task(name)
+        tasks = () if entry is None else entry.tasks_by_name().get(name, ())
         if entry is None or not tasks:
             searched = entries() if entry is None else (entry,)
-            lowered = {valid.lower(): valid for one in searched for valid in _names_of(one)}
+            lowered = {valid.lower(): valid for one in searched for valid in one.tasks_by_name()}
             # `DocVQA` stands for `milebench_DocVQA`.
             close = [valid for valid in sorted(lowered) if valid.endswith(f"_{name.lower()}")]
             close += difflib.get_close_matches(name.lower(), lowered)
@@ -237,33 +230,6 @@ def select_tasks(names: Sequence[str]) -> Mapping[BenchmarkEntry, tuple[str, ...
             raise SettingWrong(f"There is no benchmark or task `{name}`.", hint=hint)
         selection[entry] = tuple(dict.fromkeys((*selection.get(entry, ()), *tasks)))
     return selection
-
-
-def tasks_named(name: str) -> tuple[str, ...]:
-    """A benchmark or task itself, or the tasks of a tag; empty for an unknown name."""
-    entry = entry_of_task(name)
-    return () if entry is None else _names_of(entry).get(name, ())
-
-
-def _names_of(entry: BenchmarkEntry) -> Mapping[str, tuple[str, ...]]:
-    """Every name that belongs to a benchmark (itself, its tasks, its tags) to the tasks."""
-    names: dict[str, tuple[str, ...]] = {entry.name: (entry.name,)}
-    for path in sorted(entry.task_dir().glob("*.yaml")):
-        try:
-            content = yaml.load(path.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506 - safe
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            reason = str(error).partition("\n")[0]
-            hint = "reinstall the package that contains it"
-            raise DataBroken(f"`{path}` is not a task file: {reason}.", hint=hint) from error
-        fields = content if isinstance(content, dict) else {}
-        task = fields.get("task")
-        if isinstance(task, str):
-            names[task] = (task,)
-            tags = fields.get("tag")
-            for tag in tags if isinstance(tags, list) else [tags]:
-                if isinstance(tag, str):
-                    names[tag] = (*names.get(tag, ()), task)
-    return names
 
 
 def plan_asset(asset: Asset) -> PlannedAsset:

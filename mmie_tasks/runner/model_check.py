@@ -19,7 +19,7 @@ from dataclasses import asdict
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 
-from mmie_tasks.preflight.findings import Finding
+from mmie_tasks.preflight.doctor import Finding
 
 TIMEOUT_S = 300.0  # a first import of torch and transformers from a network drive takes minutes
 

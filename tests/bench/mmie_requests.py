@@ -88,14 +88,14 @@ def measure(root: Path) -> None:
         "MMIE_TASKS_JUDGE": "openai:nobody",
         "OPENAI_API_KEY": "none",
     }
-    from mmie_tasks.benchmarks.mmie import task
+    from mmie_tasks.benchmarks.mmie import data, task
     from mmie_tasks.benchmarks.mmie.request import build_request
     from mmie_tasks.benchmarks.mmie.sample import Sample
     from mmie_tasks.judging.deferred import DeferredRows
 
     begun = time.perf_counter()
     docs = task.process_docs(SimpleNamespace(config_name="all"))
-    task.check_data(docs)
+    data.check_data(docs)
     loaded = time.perf_counter() - begun
     answers = json.loads((root / "answers.json").read_text())
     begun = time.perf_counter()

@@ -95,7 +95,7 @@ def test_a_judge_of_another_benchmark_is_refused(package):
     folder = package(sketch="judged_package.benchmark:BENCHMARK")
     (folder / "judged_package" / "benchmark.py").write_text(
         "from dataclasses import replace\n"
-        "from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK\n"
+        "from mmie_tasks.benchmarks.mmie.task import BENCHMARK\n"
         "BENCHMARK = replace(BENCHMARK, name='sketch')\n"
     )
     with pytest.raises(SettingWrong, match="judge of the benchmark `sketch` is that of `mmie`"):
@@ -111,10 +111,7 @@ def test_a_part_that_cannot_be_imported_is_said_in_words(package):
 
 @pytest.mark.parametrize("room", ["mmie", "milebench", "mia_bench"])
 def test_looking_at_results_needs_no_runner_and_nothing_heavy(room):
-    code = (
-        f"import sys, mmie_tasks.benchmarks.{room}.benchmark\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
+    code = f"import sys, mmie_tasks.benchmarks.{room}.task\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(ended.stdout.split())
     assert "mmie_tasks" in loaded

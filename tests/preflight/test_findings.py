@@ -9,7 +9,7 @@ import pytest
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Asset, Check, DownloadPlan
-from mmie_tasks.preflight.findings import Finding, check_assets, folder_finding
+from mmie_tasks.preflight.doctor import Finding, check_assets, folder_finding
 
 
 def asset(

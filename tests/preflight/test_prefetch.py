@@ -28,7 +28,7 @@ answer = run(["--tasks", "mmie,milebench_DocVQA,mia_bench", "--json"], os.enviro
 # The official words are not ours: the pin is moved to words of our own.
 OWN_PIN = """
 import dataclasses, hashlib
-from mmie_tasks.benchmarks.mmie import judge_prompts as file
+from mmie_tasks.benchmarks.mmie import request as file
 content = {content!r}
 pin = file.OFFICIAL = dataclasses.replace(
     file.OFFICIAL, url="{url}", size_bytes=len(content), sha256=hashlib.sha256(content).hexdigest()

@@ -6,8 +6,7 @@ import pytest
 
 from mmie_tasks.core.errors import DataMissing
 from mmie_tasks.hub.asset import Check
-from mmie_tasks.preflight.doctor import as_json, as_text
-from mmie_tasks.preflight.findings import Finding, run_check
+from mmie_tasks.preflight.doctor import Finding, as_json, as_text, run_check
 
 LONG = "a sentence of many words " * 12
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.golden import GOLDEN
 
-from mmie_tasks.benchmarks.milebench.assets import datasets_of
+from mmie_tasks.benchmarks.milebench.data import datasets_of
 from mmie_tasks.benchmarks.milebench.sample import DATASETS, has_variant
 from mmie_tasks.benchmarks.registry import BenchmarkEntry, entry_of_task
 from mmie_tasks.core.errors import MmieTasksError, SettingWrong

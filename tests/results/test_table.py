@@ -15,9 +15,9 @@ from support.logged_runs import JUDGE, mia_lines, milebench_lines, mmie_lines, w
 from support.report_runs import SIGNATURE, SKETCH, run, sample
 from support.stored_exams import write_exam
 
-from mmie_tasks.benchmarks.milebench import benchmark as milebench
+from mmie_tasks.benchmarks.milebench import task as milebench
 from mmie_tasks.benchmarks.milebench.metrics import MEANS_OF_TASKS
-from mmie_tasks.benchmarks.mmie import benchmark as mmie
+from mmie_tasks.benchmarks.mmie import task as mmie
 from mmie_tasks.core.errors import SettingWrong
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.results.calibrate.correction import correct

@@ -122,9 +122,7 @@ def test_a_second_registration_changes_nothing(log: list[str]) -> None:
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Creates a package with a folder of task files, and registers its benchmark."""
-    registered: list[BenchmarkEntry] = [
-        BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.benchmark:BENCHMARK")
-    ]
+    registered: list[BenchmarkEntry] = [BenchmarkEntry(name="mmie", target="mmie_tasks.benchmarks.mmie.task:BENCHMARK")]
     monkeypatch.setattr(registration, "entries", lambda: tuple(registered))
     monkeypatch.syspath_prepend(str(tmp_path))
 

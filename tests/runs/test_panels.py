@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.panels import MODELS, NOT_JUDGED, judged, mmie_line, signature
 
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mmie.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored, Unscored, as_row
 from mmie_tasks.judging.panel import Judged, Panel, disagreement
 from mmie_tasks.results.frames import LoadedRun

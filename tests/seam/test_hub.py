@@ -18,7 +18,7 @@ from support.mmie_judge import by_category
 from support.mmie_seam import KEY, TABLE, N, create_workplace, evaluate, printed
 from support.runner import CommandResult, Workplace
 
-from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO
+from mmie_tasks.benchmarks.milebench.data import PARTS, REPO
 
 
 def archive(datasets: tuple[str, ...]) -> bytes:

@@ -1,25 +1,44 @@
-"""MIA-Bench as a `datasets.Dataset` whose images are paths, from a folder or from the Hub."""
+"""MIA-Bench's samples as a `datasets.Dataset` whose images are paths, from a local folder or the Hub.
+
+The dataset on the Hub is a table with the images inside. It is downloaded into the Hub's own cache, and
+written once as files below `mmie_tasks.core.paths.cache_dir`::
+
+    mia_bench/<commit>/instruction_benchmark_all.json, images/000.jpg, ...
+    mia_bench/commits/<revision>.txt               see `mmie_tasks.hub.revisions`
+
+Images are the bytes from the Hub, never re-encoded, because the judge is shown the file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mia_bench.assets import ANNOTATION, hub_folder, image_paths, is_address
 from mmie_tasks.benchmarks.mia_bench.sample import BadSample, Sample
 from mmie_tasks.benchmarks.odd_rows import OddRows
 from mmie_tasks.core.errors import DataBroken, DataMissing
-from mmie_tasks.hub.asset import read_json_file
-from mmie_tasks.hub.images import inside
+from mmie_tasks.core.files import file_lock
+from mmie_tasks.core.paths import cache_dir
+from mmie_tasks.hub.asset import Asset, DownloadPlan, data_asset, hub_cache, read_json_file
+from mmie_tasks.hub.download import HubFile, download_errors, download_failure
+from mmie_tasks.hub.images import check_images, image_suffix, inside
+from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 if TYPE_CHECKING:
     import datasets
+
+REPO = "lmms-lab-encoder/MIA-Bench"  # the one that the runner's own task loads
+ANNOTATION = "instruction_benchmark_all.json"
 
 
 DataRow = dict[str, object]
@@ -83,6 +102,16 @@ def dataset(environment: Mapping[str, str]) -> datasets.Dataset:
     return datasets.Dataset.from_list(rows, features=datasets.Features(features))
 
 
+def check_data(docs: datasets.Dataset) -> None:
+    """Check the header of every image, before anything is generated or judged.
+
+    Raises:
+        DataMissing: Files are missing or are no images; gives their number and the first name.
+    """
+    hint = "complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub"
+    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
+
+
 def words_digest(samples: Sequence[Sample]) -> str:
     """SHA-256, in hex, of the instructions and components, in order."""
     words = [[sample.instruction, list(sample.components)] for sample in samples]
@@ -137,3 +166,305 @@ def _row(entry: _Entry, path: Path | None, data: str) -> DataRow:
         "component_type": list(entry.sample.categories),
         "data": data,
     }
+
+
+MAX_ROWS = 10_000  # the benchmark has 400
+MAX_IMAGE_BYTES = 64 * 1024 * 1024
+NUMBERED = "`images/<row>.<ext>`, the row from 0 and in three digits, such as `images/007.jpg`"
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HOST = re.compile(r"[\w-]+(\.[\w-]+)+/", re.ASCII)  # row 193 has no scheme
+_EXTENSIONS = frozenset((".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".jfif", ".avif"))
+_DATASET = HubDataset(repo=REPO, name="mia_bench", variable="MIA_BENCH_REVISION", required=(ANNOTATION,))
+_ALTERNATIVE = f"set `MIA_BENCH_DATA` to a folder with `{ANNOTATION}` and `images/`"
+_PAGE = f"https://huggingface.co/datasets/{REPO}"
+_FIELDS = ("instruction", "type", "components", "component_weight", "component_type")
+_TABLES = "*test*.parquet"  # the split `test`
+_LISTING_TIMEOUT_S = 10.0
+
+# Images
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reference:
+    """A row's image as the annotation names it.
+
+    Attributes:
+        text: The complete reference.
+        name: The last path part, without the query; empty if the address has no path.
+        query: The query, from the question mark on.
+        is_address: Whether it is a URL; otherwise it is a file name.
+    """
+
+    text: str
+    name: str
+    query: str
+    is_address: bool
+
+    @property
+    def is_file_name(self) -> bool:
+        """Whether the last part names a file: not a folder (row 205), not nothing (row 181)."""
+        return bool(self.name) and not self.text.partition("?")[0].endswith("/")
+
+
+def image_paths(folder: Path, references: Mapping[int, str]) -> dict[int, Path | None]:
+    """Row to its image file; if it does not exist, the path that it should have.
+
+    The file is the first of these that exists:
+
+    1. ``folder/images/<row>.<ext>``, the row from 0 and in three digits: ``images/007.jpg``; unless
+       another row's image has that name.
+    2. ``folder/<reference>``, if the reference is a file name and not an address.
+    3. ``folder/images/<name>``, the last part of the address: as it is, percent-decoded, or with
+       the query, as ``wget`` saves it; a name without an image extension may have got one.
+
+    None if the file cannot be identified: different addresses that end in the same name (rows 207
+    to 210 of the official file), or in a slash (rows 181 and 205). Such rows are named in the log;
+    a guess would show some of them another row's image.
+
+    Args:
+        folder: The folder of the annotation.
+        references: Row, from 0, to its ``image``.
+
+    Raises:
+        DataMissing: There is no folder ``images``, and the files are not elsewhere.
+        DataBroken: A name leaves the folder, or several files belong to one row.
+    """
+    finder = _Finder(folder, {row: _parse_reference(text) for row, text in references.items()})
+    paths = {row: finder.path(row) for row in references}
+    if not finder.images.is_dir() and not all(path and _is_file(path) for path in paths.values()):
+        raise DataMissing(
+            f"`{finder.images}`, the folder with the images of MIA-Bench, does not exist.",
+            hint=f"put them there as {NUMBERED}, or under the last part of their addresses; "
+            "or unset `MIA_BENCH_DATA` to download them from the Hub",
+        )
+    if unknown := [str(row) for row, path in paths.items() if path is None]:
+        logger.warning(
+            f"MIA-Bench: the addresses of rows {', '.join(unknown)} do not identify their files in "
+            f"`{finder.images}`, so they will have no score. hint: name them {NUMBERED}"
+        )
+    return paths
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name longer than the file system allows
+        return False
+
+
+def is_address(reference: str) -> bool:
+    """Whether the image is named by a URL, and not by a file's name.
+
+    >>> is_address("farm8.staticflickr.com/1.jpg"), is_address("images/3.png")
+    (True, False)
+    """
+    return bool(_SCHEME.match(reference) or _HOST.match(reference))
+
+
+def _parse_reference(text: str) -> _Reference:
+    scheme = _SCHEME.match(text)
+    if not is_address(text):
+        name = PurePosixPath(text.replace("\\", "/")).name
+        return _Reference(text=text, name=name, query="", is_address=False)
+    address = text[scheme.end() if scheme else 0 :].partition("#")[0]
+    path, question_mark, query = address.partition("?")
+    name = path.partition("/")[2].rstrip("/").rpartition("/")[2]
+    return _Reference(text=text, name=name, query=question_mark + query, is_address=True)
+
+
+class _Finder:
+    """Finds the files of rows in ``images``, and the rows that could use the same file."""
+
+    def __init__(self, folder: Path, references: Mapping[int, _Reference]) -> None:
+        self.images = folder / "images"
+        self._folder = folder
+        self._references = references
+        paths = self.images.iterdir() if self.images.is_dir() else ()
+        self._files = frozenset(path.name for path in paths)
+        self._rows_by_name: dict[str, list[int]] = {}
+        self._names_by_stem: dict[str, list[str]] = {}
+        for row, reference in references.items():
+            for name in dict.fromkeys((reference.name, unquote(reference.name))):
+                self._rows_by_name.setdefault(name, []).append(row)
+        for name in sorted(self._files):
+            self._names_by_stem.setdefault(name.rpartition(".")[0] or name, []).append(name)
+
+    def path(self, row: int) -> Path | None:
+        """The row's image; None if it cannot be identified."""
+        reference = self._references[row]
+        names = self._names_by_stem.get(f"{row:03d}", [])
+        if name := self._single(row, [name for name in names if not self._other_rows(name, row)]):
+            return inside(self.images, name)
+        if not reference.is_address:
+            path = inside(self._folder, reference.text)
+            if _is_file(path) or reference.name not in self._files:
+                return path
+        names = [reference.name, unquote(reference.name), reference.name + reference.query]
+        candidates = [name for name in names if name and name in self._files][:1]
+        if not candidates and reference.name and not _has_extension(reference.name):
+            names = self._names_by_stem.get(reference.name, [])
+            candidates = [name for name in names if _has_extension(name)]
+        if name := self._single(row, candidates):
+            plain = name if name in self._rows_by_name else name.removesuffix(reference.query)
+            return None if self._other_rows(plain, row) else inside(self.images, name)
+        is_unique = reference.is_file_name and not self._other_rows(reference.name, row)
+        return inside(self.images, reference.name) if is_unique else None
+
+    def _other_rows(self, name: str, row: int) -> list[int]:
+        """The rows with other images that have this name too."""
+        text = self._references[row].text
+        return [other for other in self._rows_by_name.get(name, ()) if self._references[other].text != text]
+
+    def _single(self, row: int, names: Sequence[str]) -> str | None:
+        if len(names) > 1:
+            raise DataBroken(
+                f"`{self.images}` contains several images for row {row}: {', '.join(names)}.", hint="keep one of them"
+            )
+        return names[0] if names else None
+
+
+def _has_extension(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in _EXTENSIONS
+
+
+# The Hub
+
+
+def hub_folder(environment: Mapping[str, str]) -> HubFolder:
+    """The folder with annotation and images, downloaded and written first if necessary.
+
+    If the Hub does not answer, its cache is used, into which the runner's own task downloads the same table.
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
+
+    Args:
+        environment: Read: ``MIA_BENCH_REVISION`` (branch, tag or commit; by default ``main``), and
+            what `mmie_tasks.core.paths.cache_dir` reads.
+
+    Raises:
+        DataMissing: No access, no such repository or revision, no connection, or a full disk.
+        DataBroken: The dataset on the Hub is not MIA-Bench.
+        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    if cached := _DATASET.cached(environment):
+        return cached
+    revision, root = _DATASET.revision(environment), _DATASET.root(environment)
+    try:
+        snapshot = Path(snapshot_download(REPO, repo_type="dataset", revision=revision, allow_patterns=_TABLES))
+        folder = root / snapshot.name  # the commit
+        root.mkdir(parents=True, exist_ok=True)
+        with file_lock(root / f"{folder.name}.lock", "downloading MIA-Bench"):
+            if not folder.is_dir():
+                names = sorted(str(path.relative_to(snapshot)) for path in snapshot.rglob("*.parquet"))
+                _write_folder([snapshot / name for name in names if fnmatch(name, _TABLES)], folder)
+    except download_errors() as error:
+        cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None
+        raise download_failure(_table(revision), cause or error) from error
+    return _DATASET.stored(folder.name, environment)
+
+
+def _table(revision: str) -> HubFile:
+    return HubFile(repo=REPO, filename=_TABLES, revision=revision, alternative=_ALTERNATIVE)
+
+
+def _write_folder(tables: Sequence[Path], folder: Path) -> None:
+    """Write annotation and images beside `folder`, and rename the result when it is complete."""
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
+    (unfinished / "images").mkdir(parents=True)
+    annotation = [_written(row, fields, unfinished) for row, fields in enumerate(_table_rows(tables))]
+    (unfinished / ANNOTATION).write_text(json.dumps(annotation, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(folder)
+    logger.info(f"MIA-Bench: {len(annotation)} samples written to `{folder}`.")
+
+
+def _table_rows(tables: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    if not tables:
+        raise _other_dataset(f"no file {_TABLES}")
+    columns = ["image", *_FIELDS]
+    try:
+        for path in tables:
+            with pyarrow.parquet.ParquetFile(path) as table:
+                if absent := [name for name in columns if name not in table.schema_arrow.names]:
+                    raise _other_dataset(f"no column {', '.join(absent)}")
+                for batch in table.iter_batches(batch_size=16, columns=columns):
+                    yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        hint = f"delete it and run again, or {_ALTERNATIVE}"
+        raise DataBroken(f"`{path}` of `{REPO}` cannot be read: {error}.", hint=hint) from error
+
+
+def _written(row: int, fields: Mapping[str, Any], folder: Path) -> Mapping[str, object]:
+    """Write a row's image; returns the row with the file's name in place of the image."""
+    content = (fields["image"] or {}).get("bytes") or b""
+    if row >= MAX_ROWS:
+        raise _other_dataset(f"more than {MAX_ROWS:,} rows")
+    if not 0 < len(content) <= MAX_IMAGE_BYTES:
+        raise _other_dataset(f"row {row}: `image` has {len(content):,} bytes")
+    name = f"images/{row:03d}{image_suffix(content) or '.bin'}"  # whether it can be decoded is checked later
+    (folder / name).write_bytes(content)
+    return {"image": name, **{field: fields[field] for field in _FIELDS}}
+
+
+def _other_dataset(difference: str) -> DataBroken:
+    return DataBroken(
+        f"The dataset `{REPO}` on the Hub is no longer MIA-Bench as published: {difference}.",
+        hint=f"set `MIA_BENCH_REVISION` to an older commit of {_PAGE}/commits, or {_ALTERNATIVE}",
+    )
+
+
+# Assets
+
+
+def _plan(environment: Mapping[str, str]) -> DownloadPlan:
+    """The size of the table, from the Hub's list of files.
+
+    Raises:
+        DataMissing: No access, no such repository or revision, or no answer.
+    """
+    from huggingface_hub import HfApi
+
+    revision = _DATASET.revision(environment)
+    try:
+        info = HfApi().dataset_info(REPO, revision=revision, files_metadata=True, timeout=_LISTING_TIMEOUT_S)
+    except download_errors() as error:
+        raise download_failure(_table(revision), error) from error
+    files = [file for file in info.siblings or [] if fnmatch(file.rfilename, _TABLES)]
+    size_bytes = sum(file.size or 0 for file in files)
+    return DownloadPlan(
+        source=f"{REPO}@{info.sha or revision}",
+        file_bytes=tuple(file.size for file in files),
+        disk_bytes={cache_dir(environment).absolute(): size_bytes, hub_cache(): size_bytes},
+    )
+
+
+def asset(environment: Mapping[str, str]) -> Asset:
+    """The samples with their images.
+
+    Raises:
+        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+    """
+    cached = _DATASET.cached(environment)
+
+    def describe() -> str:
+        docs = dataset(environment)
+        check_data(docs)
+        return f"{len(docs):,} samples of {docs[0]['data']}; no image is missing"
+
+    return data_asset(
+        name="mia_bench: data",
+        variables=["MIA_BENCH_DATA"],
+        source=cached.revision if cached else REPO,
+        is_here=lambda: _DATASET.cached(environment) is not None,
+        plan=lambda: _plan(environment),
+        fetch=lambda: f"{hub_folder(environment).revision} is here",
+        environment=environment,
+        describe=describe,
+    )

@@ -1,14 +1,17 @@
-"""The functions that the MIA-Bench YAML names, and the request for a sample and its answer."""
+"""MIA-Bench's task: the functions that its YAML names, its `Benchmark`, and its samples in a log."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,25 +19,37 @@ from mmie_tasks.answers.saved import NOT_TEXT, failure_of
 from mmie_tasks.benchmarks.mia_bench import data, metrics, prompts
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import is_impossible, read_robust
-from mmie_tasks.benchmarks.mia_bench.sample import Sample
+from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core import __version__
 from mmie_tasks.core.coverage import coverage_floor, floor_signature
 from mmie_tasks.core.errors import DataBroken, DataMissing, MmieTasksError
 from mmie_tasks.core.messages import user_turn
-from mmie_tasks.core.verdict import Scored, Verdicts
-from mmie_tasks.hub.images import ImageOpener, check_images
+from mmie_tasks.core.verdict import Scored, Verdict, Verdicts
+from mmie_tasks.hub.asset import Asset, installed_asset
+from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeRequest
 from mmie_tasks.judging.deferred import MetricRows
 from mmie_tasks.judging.panel import Judged
 from mmie_tasks.judging.requests import GradedRequest, JudgeResult
 from mmie_tasks.judging.session import BenchmarkJudge, PendingSample
-from mmie_tasks.runs.benchmark import ScoreKind
+from mmie_tasks.runs import log_line
+from mmie_tasks.runs.benchmark import (
+    SCORE_KINDS,
+    BadRecord,
+    Benchmark,
+    Line,
+    LoggedSample,
+    LoggedSegment,
+    Record,
+    ScoreKind,
+    Segments,
+)
+from mmie_tasks.runs.log_line import NOT_LOGGED
 from mmie_tasks.runs.rows import aggregation, plain_score
 
 if TYPE_CHECKING:
     import datasets
     from PIL import Image
-
 
 Doc = Mapping[str, Any]
 
@@ -114,16 +129,6 @@ def process_docs(stub: datasets.Dataset) -> datasets.Dataset:  # noqa: ARG001 - 
         return data.dataset(os.environ)
     except MmieTasksError as error:
         raise SystemExit(str(error)) from None
-
-
-def check_data(docs: datasets.Dataset) -> None:
-    """Check the header of every image, before anything is generated or judged.
-
-    Raises:
-        DataMissing: Files are missing or are no images; gives their number and the first name.
-    """
-    hint = "complete `images/`, or unset `MIA_BENCH_DATA` to download them from the Hub"
-    check_images("MIA-Bench", {doc["image"]: doc["id"] for doc in docs if doc["image"]}, hint)
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> list[dict[str, object]]:
@@ -235,3 +240,212 @@ def signature(doc: Doc) -> str:
 
 
 percent = aggregation(metrics.SCALE)
+
+
+def read_line(line: Line) -> LoggedSample:
+    """Read one line of a sample log.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    record = _record(line)
+    return replace(
+        log_line.sample(line, math.inf),
+        groups=metrics.groups(
+            log_line.text(record, "type"),
+            log_line.texts(record, "categories") or (),
+            contradictory=record.get("contradictory") is True,
+        ),
+        parts={kind: _parts(record, kind) for kind in SCORE_KINDS},
+        question=_question(line, record),
+        facts=_facts(record),
+    )
+
+
+def reread(line: Line) -> Mapping[str, Verdict] | None:
+    """Apply the current readers to a line's saved replies; None if the line lacks them.
+
+    Raises:
+        BadRecord: The line is not a scored sample of this benchmark.
+    """
+    judged = _rejudged(_record(line))
+    return None if judged is None else {"official": judged.verdicts.official, "robust": judged.verdicts.robust}
+
+
+def rerecord(line: Line) -> Record:
+    """The record with the current readers' results; unchanged if it has no readable reply."""
+    record = _record(line)
+    sample, judged = _sample(record), _rejudged(record)
+    if sample is None or judged is None or not log_line.replies(record):
+        return record
+    reply = last_reply(sample, judged)
+    return {**record, **metrics.graded_fields(sample, judged.verdicts, reply), **judged.panel_fields}
+
+
+def judge_request(question: Segments, answer: Segments, line: Line | None) -> GradedRequest:
+    """The request for any question and answer in the official text; see `Benchmark.judge_request`.
+
+    Images follow the text, the question's first; marks such as ``[picture 2]`` in the answer show where they stand.
+    Without a line there are such marks in the question, too, and its text is the instruction and the only component,
+    worth 10 points.
+
+    Raises:
+        BadRecord: The line is not a sample of this benchmark, or lacks components.
+        DataBroken: The installed runner does not have the official text.
+    """
+    check_prompt()
+    question_parts, answer_parts = log_line.parts(question), log_line.parts(answer)
+    images = [part for part in (*question_parts, *answer_parts) if isinstance(part, Path)]
+    first_number = sum(isinstance(part, Path) for part in question_parts) + 1
+    sample = _pair_sample(_marked(question_parts, 1)) if line is None else _logged_sample(question, line)
+    return graded_request(sample, _marked(answer_parts, first_number), images)
+
+
+def _marked(parts: Sequence[str | Path], first_number: int) -> str:
+    """Texts, one per line, with marks in the place of images.
+
+    >>> _marked(("Cut.", Path("a.png"), "Fold."), 2).splitlines()
+    ['Cut.', '[picture 2]', 'Fold.']
+    """
+    numbers = count(first_number)
+    return "\n".join(part if isinstance(part, str) else f"[picture {next(numbers)}]" for part in parts)
+
+
+def _pair_sample(text: str) -> Sample:
+    """A question that is no sample of the benchmark."""
+    return Sample(id="", instruction=text, type=TYPES[0], components=(text,), weights=(10,), categories=CATEGORIES[:1])
+
+
+def _logged_sample(question: Segments, line: Line) -> Sample:
+    """The sample of a line, with the instruction of a question, which is the sample's own or another."""
+    record = _record(line)
+    sample = _sample(record)
+    if sample is None or len(sample.components) != len(sample.categories):
+        raise BadRecord("the components of the instruction are not in this log")
+    texts, own_texts = ([s.text for s in segments if s.text] for segments in (question, _question(line, record)))
+    instruction = log_line.optional_text(record, "instruction") if texts == own_texts else ""
+    return replace(sample, instruction=instruction or "\n".join(texts))
+
+
+def _rejudged(record: Record) -> Judged | None:
+    sample = _sample(record)
+    return log_line.rejudged(record, None if sample is None else partial(grade, sample), math.inf)
+
+
+def _record(line: Line) -> Record:
+    record = log_line.record_of(line)
+    if record.get("type") not in TYPES:
+        raise BadRecord("`type` is none of MIA-Bench's types: not a sample of MIA-Bench")
+    return record
+
+
+def _sample(record: Record) -> Sample | None:
+    """The fields of the sample that the readers need; None if the record lacks them."""
+    categories, weights = log_line.texts(record, "categories") or (), _weights(record)
+    if not categories or len(weights) != len(categories):
+        return None
+    return Sample(
+        id=log_line.text(record, "id"),
+        instruction="",
+        type=log_line.text(record, "type"),
+        components=log_line.texts(record, "asked") or (),
+        weights=weights,
+        categories=categories,
+    )
+
+
+def _weights(record: Record) -> tuple[int, ...]:
+    """Full marks of each component, in points.
+
+    Raises:
+        BadRecord: The field has another form.
+    """
+    value = record.get("weights")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(type(weight) is int and 0 < weight < 1000 for weight in value):
+        raise BadRecord("`weights` is not a list of numbers of points from 1")
+    return tuple(value)
+
+
+def _parts(record: Record, kind: ScoreKind) -> dict[str, float]:
+    shares = log_line.mapping(log_line.mapping(record, "parts"), kind)
+    return {name: number for name, share in shares.items() if (number := log_line.number(share)) is not None}
+
+
+def _question(line: Line, record: Record) -> tuple[LoggedSegment, ...]:
+    """The image, then the instruction, as in the request to the tested model."""
+    text = log_line.text_segments(log_line.optional_text(line, "input"))
+    if "image" not in record:
+        return (LoggedSegment(problem=NOT_LOGGED), *text)
+    image = log_line.optional_text(record, "image")
+    return (LoggedSegment(image=image or None, problem="" if image else "the data names no file"), *text)
+
+
+def _facts(record: Record) -> dict[str, str | float | bool]:
+    """Text and mark of each component, of several judges their marks in order, and what is unusual about the sample."""
+    facts: dict[str, str | float | bool] = {}
+    marks_of_judges = record.get("marks", [record])  # a panel has a list
+    components = [
+        marks if isinstance(marks, list) else []
+        for judge_marks in (marks_of_judges if isinstance(marks_of_judges, list) else ())
+        if isinstance(judge_marks, Mapping)
+        for marks in [judge_marks.get("components")]
+    ]
+    columns = zip_longest(
+        log_line.texts(record, "categories") or (), _weights(record), log_line.texts(record, "asked") or (), *components
+    )
+    for number, (category, weight, text, *marks) in enumerate(columns, 1):
+        suffix = f": {text}" if text else ""
+        shown_marks = ", ".join(_mark(mark, weight) for mark in marks)
+        facts[f"component {number}"] = f"{category or '?'} {shown_marks}{suffix}"
+    if record.get("contradictory") is True:
+        facts["contradictory"] = True
+    if record.get("agrees") is False:
+        facts["the stated total is that of its parts"] = False
+    if (recomputed := log_line.number(record.get("recomputed"))) is not None:
+        facts["total of the parts, percent"] = recomputed
+    return facts
+
+
+def _mark(mark: object, weight: int | None) -> str:
+    """``3/4``; ``-/4`` if the reply gives no mark."""
+    if isinstance(mark, list) and len(mark) == 2:
+        points, out_of = map(log_line.number, mark)
+        if points is not None and out_of is not None:
+            return f"{points:g}/{out_of:g}"
+    return f"-/{weight or '?'}"
+
+
+def assets(_tasks: Sequence[str], environment: Mapping[str, str]) -> Sequence[Asset]:
+    """The samples with their images, and the judge prompt, which is installed with the runner.
+
+    Raises:
+        SettingWrong: ``MIA_BENCH_REVISION`` cannot be a revision.
+    """
+
+    def describe() -> str:
+        check_prompt()
+        return "unchanged, as in lmms-eval's own task"
+
+    return [data.asset(environment), installed_asset("mia_bench: judge prompt", "lmms-eval", describe)]
+
+
+BENCHMARK = Benchmark(
+    name="mia_bench",
+    title="MIA-Bench",
+    scale=metrics.SCALE,
+    metrics=metrics.METRICS,
+    read_line=read_line,
+    reread=reread,
+    rerecord=rerecord,
+    counts=metrics.counts,
+    notes=metrics.notes,
+    published={"mia_bench": 400},
+    judge=JUDGE,
+    judge_request=judge_request,
+    assets=assets,
+    check_data=data.check_data,
+    provenance=provenance,
+    signature=signature,
+)

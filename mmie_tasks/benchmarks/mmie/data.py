@@ -1,75 +1,39 @@
-"""MMIE as a `datasets.Dataset` whose images are paths, from a folder or from the Hub."""
+"""MMIE's samples as a `datasets.Dataset` whose images are paths, from a local folder or the gated Hub dataset.
+
+Below `mmie_tasks.core.paths.cache_dir` a download leaves::
+
+    mmie/<commit>/data.json
+    mmie/<commit>/images/...                       the archive, with the folders inside it
+    mmie/commits/<revision>.txt                    see `mmie_tasks.hub.revisions`
+    mmie/downloads/<etag>/images.tar.gz.part       while it is downloaded
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
+import posixpath
 import re
-import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from mmie_tasks.benchmarks.mmie.assets import ANNOTATION, LAYOUT, files_in, hub_folder, image_paths, local_file
-from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, BadSample, Segment, category_of
+from mmie_tasks.benchmarks.mmie.sample import CATEGORIES, GOLD_IMAGE, BadSample, DataRow, RowReader
 from mmie_tasks.benchmarks.odd_rows import OddRows
-from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong
-from mmie_tasks.core.messages import replace_surrogates
-from mmie_tasks.hub.asset import read_json_file
+from mmie_tasks.core.errors import DataBroken, DataMissing, SettingWrong, choice_setting
+from mmie_tasks.hub.archives import unpack_once
+from mmie_tasks.hub.asset import Asset, DownloadPlan, combined_plan, data_asset, plan_file, read_json_file
+from mmie_tasks.hub.download import HubFile, copy_once, install
+from mmie_tasks.hub.revisions import HubDataset, HubFolder
 
 if TYPE_CHECKING:
     import datasets
-
-
-# The data file has one of two forms, which its first row shows:
-#
-# * ``conversations``, as on the Hub: the turns of ``human`` are the question, those of ``gpt`` the
-#   gold answer.
-# * ``question``, the official judge's input (``dataset.py`` of Lillianwei-h/MMIE at eb0fd6e); the
-#   gold answer is ``gt_answer``, and ``answer`` and ``model`` are ignored.
-
-_ROLES = ("human", "gpt")
-_FORMS = ("conversations", "question")
-_LABELS = ("catagory", "category")  # the first is the dataset's own spelling
-_LONG_NAMES = {"situationalanalysis": "SA", "projectbasedlearning": "PBL", "multistepreasoning": "MSR"}
-
-_LONE_SURROGATES = "texts with half a character (a lone surrogate), replaced by U+FFFD"
-_SEVERAL_TURNS = "rows with several turns of one role, joined in order"
-_SEVERAL_TOKENS = "ids that name several categories, of which the first of SA, PBL, MSR counts"
-_UNKNOWN_LABEL = "category labels of no known spelling, not compared with the id"
-_NO_QUESTION = "questions with neither text nor image"
-_NO_GOLD = "MSR samples without a gold answer, which cannot be judged"
-_NUMBERS = "gold answers that are numbers, converted to text as in the official script"
-# The official script judges these rows; `strict` refuses them.
-_OTHER_LABEL = "category labels that contradict the id, by which the official script judges"
-_LABEL_NOT_TEXT = "labels that are no text, left out; the official script reads none"
-_GOLD_NOT_TEXT = "gold answers that are no text, written by `str` as in the official script"
-_GOLD_IMAGE = "images of gold answers that cannot be used, left out; no judge sees them"
-
-Fields = Mapping[str, object]
-SegmentTuple = tuple[Segment, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataRow:
-    """A checked row of the data file; images are named as in the file.
-
-    Attributes:
-        number: Position in the file, from 0.
-    """
-
-    number: int
-    id: str
-    category: str
-    field: str
-    subfield: str
-    question: SegmentTuple
-    gold: SegmentTuple
 
 
 def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | None = None) -> list[DataRow]:
@@ -84,7 +48,7 @@ def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | 
     Raises:
         BadSample: A row cannot be used, and `leave_out` is None.
     """
-    reader = _Reader(strict=leave_out is None)
+    reader = RowReader(strict=leave_out is None)
     rows = []
     for number, value in enumerate(values):
         try:
@@ -93,186 +57,9 @@ def read_rows(values: Iterable[object], leave_out: Callable[[int, str], None] | 
             if leave_out is None:
                 raise
             leave_out(number, str(error))
-    reader.log()
+    for oddity, (count, location) in reader.oddities.items():
+        logger.warning(f"MMIE: {oddity}: {count:,}, the first at {location}.")
     return rows
-
-
-class _Reader:
-    """Checks row after row, and counts oddities."""
-
-    def __init__(self, *, strict: bool) -> None:
-        self._strict = strict
-        self._form = ""
-        self._row_of: dict[str, int] = {}
-        self._location = ""
-        self._oddities: dict[str, tuple[int, str]] = {}  # number, and location of the first
-
-    def log(self) -> None:
-        """Log the oddities."""
-        for oddity, (count, location) in self._oddities.items():
-            logger.warning(f"MMIE: {oddity}: {count:,}, the first at {location}.")
-
-    def row(self, number: int, value: object) -> DataRow:
-        """The checked row.
-
-        Raises:
-            BadSample: It cannot be used.
-        """
-        self._location = f"row {number}"
-        try:
-            fields = _object(value, "it")
-            sample_id = self._id(fields, number)
-            category = self._category(sample_id, fields)
-            question, gold = self._content(fields)
-            if not any(segment.text or segment.image for segment in question):
-                self._note(_NO_QUESTION)
-            if category == "MSR" and not gold:
-                self._note(_NO_GOLD)
-            return DataRow(
-                number=number,
-                id=sample_id,
-                category=category,
-                field=self._label(fields, "field"),
-                subfield=self._label(fields, "subfield"),
-                question=question,
-                gold=gold,
-            )
-        except BadSample as error:
-            raise BadSample(f"{self._location}: {error}") from None
-
-    def _id(self, fields: Fields, number: int) -> str:
-        """The id, which must be unique: answers are matched to samples by it."""
-        value = fields.get("id")
-        if not isinstance(value, str) or not value:
-            raise BadSample(f"`id` is {reprlib.repr(value)}, not a text")
-        sample_id = self._encodable(value)
-        self._location += f", id {sample_id!r}"
-        first = self._row_of.setdefault(sample_id, number)
-        if first != number:
-            raise BadSample(f"`id` is repeated, first at row {first}")
-        return sample_id
-
-    def _category(self, sample_id: str, fields: Fields) -> str:
-        """The category of the id, as official."""
-        if not (tokens := [category for category in CATEGORIES if category in sample_id]):
-            raise BadSample(f"`id` contains none of {', '.join(CATEGORIES)}")
-        if len(tokens) > 1:
-            self._note(_SEVERAL_TOKENS)
-        for key in _LABELS:
-            label = self._label(fields, key)
-            folded = re.sub(r"[\s_-]+", "", label).lower()
-            short = folded.upper()
-            category = short if short in CATEGORIES else _LONG_NAMES.get(folded)
-            if label and category is None:
-                self._note(_UNKNOWN_LABEL)
-            elif category and category != tokens[0]:
-                self._tolerate(_OTHER_LABEL, f"`{key}` is {label!r}, and by its `id` it is {tokens[0]}")
-        return category_of(sample_id)
-
-    def _label(self, fields: Fields, key: str) -> str:
-        value = fields.get(key)
-        if value is not None and not isinstance(value, str):
-            self._tolerate(_LABEL_NOT_TEXT, f"`{key}` is {_kind(value)}, not text")
-            return ""
-        return self._text(value, key) or ""
-
-    def _content(self, fields: Fields) -> tuple[SegmentTuple, SegmentTuple]:
-        """Question and gold answer."""
-        form = next((form for form in (self._form, *_FORMS) if form in fields), None)
-        if form is None:
-            raise BadSample(f"neither `conversations` nor `question` among {_keys(fields)}")
-        self._form = self._form or form
-        if form != self._form:
-            raise BadSample(f"no `{self._form}`, as the rows before it have, among {_keys(fields)}")
-        if form == "conversations":
-            return self._turns(fields[form])
-        gold = fields.get("gt_answer")
-        return (
-            self._segments(fields[form], form),
-            () if gold is None else self._segments(gold, "gt_answer", gold=True),
-        )
-
-    def _turns(self, turns: object) -> tuple[SegmentTuple, SegmentTuple]:
-        if not isinstance(turns, list):
-            raise BadSample(f"`conversations` is {_kind(turns)}, not a list")
-        by_role: dict[str, list[SegmentTuple]] = {role: [] for role in _ROLES}
-        for i, turn in enumerate(turns):
-            name = f"conversations[{i}]"
-            fields = _object(turn, f"`{name}`")
-            role = fields.get("from")
-            if not isinstance(role, str) or role not in by_role:
-                raise BadSample(f"`{name}.from` is {reprlib.repr(role)}, neither 'human' nor 'gpt'")
-            content, name = fields.get("content"), f"{name}.content"
-            by_role[role].append(self._segments(content, name, gold=role == "gpt"))
-        if not by_role["human"]:
-            raise BadSample("`conversations` has no turn of 'human'")
-        if any(len(role_turns) > 1 for role_turns in by_role.values()):
-            self._note(_SEVERAL_TURNS)
-        question, gold = (tuple(segment for turn in by_role[role] for segment in turn) for role in _ROLES)
-        return question, gold
-
-    def _segments(self, value: object, name: str, *, gold: bool = False) -> SegmentTuple:
-        """A plain text is one segment, as for an ``answer`` in the official script."""
-        if isinstance(value, str):
-            return (Segment(self._text(value, name)),)
-        if not isinstance(value, list):
-            raise BadSample(f"`{name}` is {_kind(value)}, not a list of text and images")
-        return tuple(self._segment(part, f"{name}[{i}]", gold) for i, part in enumerate(value))
-
-    def _segment(self, value: object, name: str, gold: bool) -> Segment:
-        fields = _object(value, f"`{name}`")
-        content, image = fields.get("text"), fields.get("image")
-        if gold and not isinstance(content, (str, type(None))):
-            if isinstance(content, (int, float)) and not isinstance(content, bool):
-                self._note(_NUMBERS)
-            else:
-                self._tolerate(_GOLD_NOT_TEXT, f"`{name}.text` is {_kind(content)}, not text")
-            content = str(content)
-        if gold and not isinstance(image, (str, type(None))):
-            self._tolerate(_GOLD_IMAGE, f"`{name}.image` is {_kind(image)}, not text")
-            image = None
-        return Segment(self._text(content, f"{name}.text"), self._text(image, f"{name}.image") or None)
-
-    def _text(self, value: object, name: str) -> str | None:
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise BadSample(f"`{name}` is {_kind(value)}, not text")
-        return self._encodable(value)
-
-    def _encodable(self, text: str) -> str:
-        clean = replace_surrogates(text)
-        if clean is not text:
-            self._note(_LONE_SURROGATES)
-        return clean
-
-    def _tolerate(self, oddity: str, problem: str) -> None:
-        """Note an oddity of a row that the official script judges.
-
-        Raises:
-            BadSample: Such rows are refused.
-        """
-        if self._strict:
-            raise BadSample(problem)
-        self._note(oddity)
-
-    def _note(self, oddity: str) -> None:
-        count, location = self._oddities.get(oddity, (0, self._location))
-        self._oddities[oddity] = (count + 1, location)
-
-
-def _object(value: object, name: str) -> Fields:
-    if not isinstance(value, Mapping):
-        raise BadSample(f"{name} is {_kind(value)}, not an object")
-    return value
-
-
-def _kind(value: object) -> str:
-    return "null" if value is None else type(value).__name__
-
-
-def _keys(fields: Fields) -> str:
-    return reprlib.repr(sorted(fields))
 
 
 SELECTIONS = ("all", "sa", "pbl", "msr", "1k")
@@ -345,6 +132,28 @@ def missing_images(docs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return missing
 
 
+def check_data(docs: datasets.Dataset) -> None:
+    """Check that the images of the questions exist, before anything is generated or judged.
+
+    Raises:
+        DataMissing: Files are missing, and ``MMIE_MISSING_IMAGES`` is not ``count``.
+        SettingWrong: ``MMIE_MISSING_IMAGES`` is neither ``stop`` nor ``count``.
+    """
+    hint = f"`export {_MISSING}=count` continues without the images and counts them"
+    setting = choice_setting(os.environ, _MISSING, "stop", "count", hint=hint)
+    if not (missing := missing_images(docs)):
+        return
+    path, sample_id = next(iter(missing.items()))
+    message = f"{len(missing)} images of MMIE's questions are missing. The first, of sample {sample_id}: `{path}`"
+    if setting == "stop":
+        hint = f"unpack `images.tar.gz` beside `data.json`, or `export {_MISSING}=count` to run"
+        raise DataMissing(f"{message}.", hint=f"{hint} without them, as the official script does")
+    logger.warning(f"{message}. The samples are generated and judged without them, and counted.")
+
+
+_MISSING = "MMIE_MISSING_IMAGES"
+
+
 def ids_of_1k(ids_by_category: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """The ids of the thousand samples of ``mmie_1k``, or all ids if there are fewer.
 
@@ -412,7 +221,7 @@ def _without_outside_images(
         if not in_question:
             usable.append(row)
     if gold_images:
-        logger.warning(f"MMIE: {_GOLD_IMAGE}: {gold_images:,} outside `{path.parent}`.")
+        logger.warning(f"MMIE: {GOLD_IMAGE}: {gold_images:,} outside `{path.parent}`.")
     return usable
 
 
@@ -460,3 +269,247 @@ def _dataset(rows: Sequence[DataRow], paths: Mapping[str, str | None], data: str
     columns |= {"index": [positions[row.id] for row in rows], "row": list(range(len(rows)))}
     columns["data"] = [data] * len(rows)
     return datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+
+
+ANNOTATION = "data.json"
+IMAGES = "images"
+
+LAYOUT = (
+    f"the layout is `{ANNOTATION}`, the file of MMIE/MMIE or one in the official judge's form, "
+    f"beside `{IMAGES}/`; point `MMIE_DATA` at their folder, or unset it to download from the Hub"
+)
+_EXAMPLE = "overview.json"  # of the same repository
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+
+# The data file
+
+
+def local_file(path: Path) -> Path:
+    """The data file that ``MMIE_DATA`` names: the file itself, or the folder that contains it.
+
+    Raises:
+        DataMissing: There is none, or only the repository's example of the form.
+    """
+    if not path.exists():
+        message = f"`MMIE_DATA` is `{path}`: there is no such folder or file."
+        raise DataMissing(message, hint=LAYOUT)
+    file = path / ANNOTATION if path.is_dir() else path
+    if file.is_file() and file.name != _EXAMPLE:
+        return file
+    names = ", ".join(sorted(entry.name for entry in file.parent.iterdir())[:20]) or "nothing"
+    message = f"`{file.parent}` contains no `{ANNOTATION}`; it contains: {names}."
+    if (file.parent / _EXAMPLE).is_file():
+        message += f" `{_EXAMPLE}` shows the form with a few rows, and is not the benchmark."
+    raise DataMissing(message, hint=LAYOUT)
+
+
+# Images
+
+
+class _OutsideFolder(ValueError):
+    """A reference to a path that is not a file inside the data folder."""
+
+
+def image_paths(folder: Path, references: Iterable[str], *, hub: bool) -> dict[str, str | None]:
+    """Reference to the path of its file; ``folder/<reference>`` if there is no such file.
+
+    None for a reference that leaves the folder, such as ``../0.png``.
+
+    The file is the first of these that exists:
+
+    1. ``folder/<reference>``, as the official script joins them;
+    2. ``folder/images/<reference>``;
+    3. ``folder/<last part of the reference>``;
+    4. ``folder/images/<last part of the reference>``;
+    5. from the Hub only, whose archive may have any folder around its files: the file that shares
+       the most path parts with the reference, counted from the end.
+
+    3 to 5 are guesses: none is used that would give two references the same file. Links are followed and must end in
+    `folder`, or in its ``images``, which may itself be a link. Folders are listed once; no file is opened.
+
+    Args:
+        folder: The folder of the data file, absolute.
+        references: As in the data file. In a local folder, absolute references stay as they are.
+        hub: Whether everything came from the Hub.
+
+    Raises:
+        DataMissing: A folder cannot be listed.
+    """
+    finder = _Finder(str(folder))
+    paths: dict[str, str | None] = dict.fromkeys(references)
+    exact: set[str] = set()
+    unresolved: dict[str, str] = {}  # reference to name
+    guesses: dict[str, str | None] = {}  # by name
+    for reference in paths:
+        if not hub and posixpath.isabs(reference):
+            paths[reference] = reference
+            continue
+        with suppress(_OutsideFolder):
+            name = _relative(reference)
+            if path := finder.first(name, f"{IMAGES}/{name}"):
+                paths[reference] = path
+                exact.add(path)
+                continue
+            last = name.rpartition("/")[2]
+            guess = finder.first(last, f"{IMAGES}/{last}") or (finder.longest_match(name) if hub else None)
+            guesses[name], unresolved[reference] = guess, name
+    uses = Counter([*guesses.values(), *exact])
+    for reference, name in unresolved.items():
+        guess = guesses[name]
+        paths[reference] = guess if guess and uses[guess] == 1 else f"{folder}/{name}"
+    return paths
+
+
+def files_in(folder: str) -> dict[str, bool]:
+    """Name of each file in a folder to whether it is a link; empty if there is no such folder.
+
+    Raises:
+        DataMissing: The folder cannot be listed.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name: entry.is_symlink() for entry in entries if _is_file(entry)}
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            return {}
+        raise DataMissing(
+            f"The folder `{folder}` cannot be listed: {error.strerror}.",
+            hint="check its permissions, and what is mounted there",
+        ) from error
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # such as a loop of links
+        return False
+
+
+def _relative(reference: str) -> str:
+    """The reference with slashes, and without ``.`` and ``..``."""
+    slashed = reference.replace("\\", "/")
+    name = posixpath.normpath(slashed)
+    if _ABSOLUTE.match(slashed) or name in (".", "..") or name.startswith("../") or "\0" in reference:
+        raise _OutsideFolder
+    return name
+
+
+class _Finder:
+    """The files of a data folder; its folders are listed when they are first needed."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._real_roots = {os.path.realpath(path) for path in (root, f"{root}/{IMAGES}")}
+        self._listings: dict[str, dict[str, bool] | None] = {}  # None: outside of the roots
+        self._paths_by_name: dict[str, list[str]] | None = None
+
+    def first(self, *names: str) -> str | None:
+        """The path of the first of these names that is a file.
+
+        Raises:
+            _OutsideFolder: Links lead from it out of the folder.
+        """
+        for name in names:
+            folder, _, last = f"{self._root}/{name}".rpartition("/")
+            if folder not in self._listings:
+                files = files_in(folder)
+                self._listings[folder] = files if not files or self._is_inside(folder) else None
+            listing = self._listings[folder]
+            if listing is None or (listing.get(last) and not self._is_inside(f"{folder}/{last}")):
+                raise _OutsideFolder
+            if last in listing:
+                return f"{folder}/{last}"
+        return None
+
+    def _is_inside(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        return any(real == root or real.startswith(f"{root}/") for root in self._real_roots)
+
+    def longest_match(self, name: str) -> str | None:
+        """The only file below ``images`` that shares the most parts, counted from the end."""
+        if self._paths_by_name is None:
+            self._paths_by_name = {}
+            # No link leads out of an unpacked archive.
+            for folder, _, names in os.walk(f"{self._root}/{IMAGES}"):
+                for last in names:
+                    self._paths_by_name.setdefault(last, []).append(f"{folder}/{last}")
+        parts = name.split("/")
+        candidates = self._paths_by_name.get(parts[-1], [])
+        for length in range(len(parts), 0, -1):
+            tail = "/" + "/".join(parts[-length:])
+            if matches := [path for path in candidates if path.endswith(tail)]:
+                return matches[0] if len(matches) == 1 else None
+        return None
+
+
+# The Hub
+
+REPO = "MMIE/MMIE"
+ARCHIVE = "images.tar.gz"
+
+_DATASET = HubDataset(repo=REPO, name="mmie", variable="MMIE_REVISION", required=(ANNOTATION, IMAGES))
+_ALTERNATIVE = f"set `MMIE_DATA` to a folder with `{ANNOTATION}` and `{IMAGES}/`"
+
+
+def hub_folder(environment: Mapping[str, str]) -> HubFolder:
+    """The folder with the data file and ``images``, downloaded and unpacked first if necessary.
+
+    ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE`` are read by `huggingface_hub` itself.
+
+    Args:
+        environment: Read: ``MMIE_REVISION`` (branch, tag or commit; by default ``main``), and what
+            `mmie_tasks.core.paths.cache_dir` reads.
+
+    Raises:
+        DataMissing: No access, no such repository, revision or file, no connection, or a full disk.
+        DataBroken: The downloaded file is not the Hub's, or the archive cannot be unpacked.
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    if cached := _DATASET.cached(environment):
+        return cached
+    revision, root = _DATASET.revision(environment), _DATASET.root(environment)
+    commit = install(_hub_file(ANNOTATION, revision), root, ANNOTATION, copy_once)
+    if not (root / commit / IMAGES).is_dir():
+        install(_hub_file(ARCHIVE, commit), root, IMAGES, unpack_once)
+    return _DATASET.stored(commit, environment)
+
+
+def _hub_file(name: str, revision: str) -> HubFile:
+    return HubFile(repo=REPO, filename=name, revision=revision, alternative=_ALTERNATIVE)
+
+
+# Assets
+
+
+def asset(environment: Mapping[str, str]) -> Asset:
+    """Data file and images.
+
+    Raises:
+        SettingWrong: ``MMIE_REVISION`` cannot be a revision.
+    """
+    cached = _DATASET.cached(environment)
+
+    def plan() -> DownloadPlan:
+        root, revision = _DATASET.root(environment), _DATASET.revision(environment)
+        annotation = plan_file(_hub_file(ANNOTATION, revision), root, ANNOTATION, unpacked=False)
+        images = plan_file(_hub_file(ARCHIVE, revision), root, IMAGES, unpacked=True)
+        return combined_plan(f"{annotation.source}, {ARCHIVE}", (annotation, images))
+
+    def describe() -> str:
+        docs = dataset("all", environment)
+        check_data(docs)
+        missing = missing_images(docs)
+        count = f"{len(missing):,} images are" if missing else "no image is"
+        return f"{len(docs):,} samples of {docs[0]['data']}; {count} missing"
+
+    return data_asset(
+        name="mmie: data",
+        variables=["MMIE_DATA"],
+        source=cached.revision if cached else REPO,
+        is_here=lambda: _DATASET.cached(environment) is not None,
+        plan=plan,
+        fetch=lambda: f"{hub_folder(environment).revision} is here",
+        environment=environment,
+        describe=describe,
+    )

@@ -11,9 +11,9 @@ from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mia_lines
 
 from mmie_tasks.benchmarks.mia_bench import metrics, task
-from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK, grade
 from mmie_tasks.benchmarks.mia_bench.metrics import record
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
+from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK, grade
 from mmie_tasks.core.verdict import Unscored, Verdicts
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging.panel import Judged, MemberResult, Panel, combine

@@ -12,8 +12,7 @@ from loguru import logger
 from support.mia_bench_hub import ANNOTATION, DATA
 
 from mmie_tasks.benchmarks.mia_bench import data as mia_bench
-from mmie_tasks.benchmarks.mia_bench.assets import image_paths
-from mmie_tasks.benchmarks.mia_bench.data import dataset, words_digest
+from mmie_tasks.benchmarks.mia_bench.data import dataset, image_paths, words_digest
 from mmie_tasks.benchmarks.mia_bench.sample import CATEGORIES, TYPES, Sample
 from mmie_tasks.core.errors import DataBroken, DataMissing
 

@@ -13,8 +13,8 @@ from support.mia_judge import full_marks
 from support.mmie_data import draw
 
 from mmie_tasks.benchmarks.mia_bench import task
-from mmie_tasks.benchmarks.mia_bench.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mia_bench.data import dataset
+from mmie_tasks.benchmarks.mia_bench.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.hub.images import ImageOpener
 from mmie_tasks.judges.base import JudgeReply

@@ -12,7 +12,7 @@ from datasets import Dataset
 from PIL import Image
 from support.golden import GOLDEN, vectors
 
-from mmie_tasks.benchmarks.mia_bench import prompts, task
+from mmie_tasks.benchmarks.mia_bench import data, prompts, task
 from mmie_tasks.benchmarks.mia_bench.data import dataset
 from mmie_tasks.benchmarks.mia_bench.official import read_official
 from mmie_tasks.benchmarks.mia_bench.robust import read_robust
@@ -145,7 +145,7 @@ def test_an_answer_to_an_image_that_was_not_shown_is_not_judged(docs):
 
 def test_a_sample_whose_picture_cannot_be_told_costs_itself_and_not_the_run(docs):
     unknown = {**docs[0], "image": ""}
-    task.check_data(Dataset.from_list([*docs, unknown]))
+    data.check_data(Dataset.from_list([*docs, unknown]))
     assert task.doc_to_visual(unknown)
     assert task.process_results(unknown, ["It is red."])["official"]["unscored"] == "bad_image"
     task._OPENER = ImageOpener()
@@ -165,10 +165,10 @@ def test_judging_at_once_adds_a_plain_fraction_where_there_is_a_score(docs, monk
 
 
 def test_images_that_cannot_be_used_are_found_before_anything_is_asked(docs):
-    task.check_data(docs)
+    data.check_data(docs)
     broken = Dataset.from_list([*docs, {**docs[0], "id": "8", "image": "no/such.png"}])
     with pytest.raises(DataMissing, match="1 of the 9 images of MIA-Bench"):
-        task.check_data(broken)
+        data.check_data(broken)
 
 
 def test_missing_data_ends_the_run_in_words(monkeypatch, tmp_path):

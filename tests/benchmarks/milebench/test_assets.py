@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.hub_server import COMMIT, PROGRAM, HubServer, ask, ask_and_kill, environment, watch
 
-from mmie_tasks.benchmarks.milebench.assets import PARTS, REPO, dataset_folder
+from mmie_tasks.benchmarks.milebench.data import PARTS, REPO, dataset_folder
 from mmie_tasks.core.errors import DataMissing, SettingWrong
 
 ASK = """
 import os
-from mmie_tasks.benchmarks.milebench import assets
+from mmie_tasks.benchmarks.milebench import data as assets
 assets._PINS = {pins}
 folder = assets.dataset_folder("{dataset}", {{**os.environ, **{settings}}})
 answer = {{"folder": str(folder.folder), "revision": folder.commit}}

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from support.example import DATA, copy_of
 
-from mmie_tasks.benchmarks.milebench import task
+from mmie_tasks.benchmarks.milebench import data, task
 from mmie_tasks.benchmarks.milebench.data import dataset
 from mmie_tasks.benchmarks.milebench.sample import DATASETS
 from mmie_tasks.core.errors import DataMissing
@@ -64,20 +64,20 @@ def test_a_published_combined_picture_is_used_and_no_other_image_needed(tmp_path
     row = docs("DocVQA@combined1")[0]
     doc = {**row, "combined": [str(own)], "images": ["/nowhere.png"]}
     assert task.doc_to_visual(doc)[0].size == (10, 10)
-    task.check_data([doc])
+    data.check_data([doc])
     with pytest.raises(DataMissing, match=r"nowhere\.png"):
-        task.check_data([{**doc, "variant": "test"}])
+        data.check_data([{**doc, "variant": "test"}])
 
 
 def test_missing_images_are_counted_before_anything_is_generated(tmp_path):
     root = copy_of("DocVQA", tmp_path)
-    task.check_data(docs(root=root))
+    data.check_data(docs(root=root))
     (root / "DocVQA" / "images" / "3.png").unlink()
     with pytest.raises(DataMissing, match=r"1 of the \d images .* sample DocVQA/.*3\.png"):
-        task.check_data(docs(root=root))
+        data.check_data(docs(root=root))
     (root / "DocVQA" / "images" / "3.png").write_text("<html>")
     with pytest.raises(DataMissing, match="is not an image"):
-        task.check_data(docs(root=root))
+        data.check_data(docs(root=root))
 
 
 def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
@@ -85,7 +85,7 @@ def test_an_image_that_breaks_later_makes_only_its_sample_unscored(tmp_path):
     doc = docs(root=root)[1]
     whole = Path(doc["images"][0])
     whole.write_bytes(whole.read_bytes()[:60])
-    task.check_data(docs(root=root))
+    data.check_data(docs(root=root))
     assert len(task.doc_to_visual(doc)) == len(doc["images"])
     rows = task.process_results(doc, [doc["gold"]])
     assert rows["official"]["unscored"] == "bad_image"

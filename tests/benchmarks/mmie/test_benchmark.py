@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from support.hostile import JUNK, outcome, spoil
 from support.logged_runs import mmie_lines
 
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
 from mmie_tasks.benchmarks.mmie.data import PUBLISHED, ids_of_1k
 from mmie_tasks.benchmarks.mmie.metrics import TABLE
 from mmie_tasks.benchmarks.mmie.official import mean_points, percent_of
-from mmie_tasks.benchmarks.mmie.task import percent
+from mmie_tasks.benchmarks.mmie.task import BENCHMARK, percent
 from mmie_tasks.core.verdict import NO_PROBABILITIES, Scored, Unscored
 from mmie_tasks.runs.benchmark import SCORE_KINDS, BadRecord, LoggedSample, LoggedSegment
 from mmie_tasks.runs.log_files import without_off_scale_points

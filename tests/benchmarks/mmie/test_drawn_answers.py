@@ -12,8 +12,8 @@ from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
 
 from mmie_tasks.answers.drawn import DrawingFacts, DrawnPicture, write_drawn_answer, write_undrawn_answer
-from mmie_tasks.benchmarks.mmie import export, task
-from mmie_tasks.benchmarks.mmie.benchmark import read_line
+from mmie_tasks.benchmarks.mmie import task
+from mmie_tasks.benchmarks.mmie.task import read_line
 from mmie_tasks.results.commands import open_run
 from mmie_tasks.runs.summary import drawn_answers_of, marks_of
 
@@ -89,7 +89,7 @@ def run(docs):
 
 
 def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
-    export.run([run, "-o", "official"], {"MMIE_DATA": "data"})
+    task.run_export([run, "-o", "official"], {"MMIE_DATA": "data"})
     drawn, text = json.loads(Path("official/data.json").read_text(encoding="utf-8"))
     assert [set(part) for part in drawn["answer"]] == [{"text", "image"}] * 2
     assert Path("official", drawn["answer"][1]["image"]).read_bytes() == Path("a.png").read_bytes()
@@ -99,7 +99,7 @@ def test_a_run_with_drawn_answers_is_exported_in_the_official_form(run):
 def test_a_leaderboard_row_of_drawn_answers_has_a_warning(run):
     lines = []
     sink = logger.add(lambda line: lines.append(str(line)), format="{message}", level="WARNING")
-    export.run([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
+    task.run_export([run, "-o", "rows.csv", "--leaderboard", "--model", "pair"], {})
     logger.remove(sink)
     assert "pair: its pictures are drawn by our reconstruction, not by the pipeline of published rows.\n" in lines
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.mmie_data import conversations_folder, draw
 
-from mmie_tasks.benchmarks.mmie import export
-from mmie_tasks.benchmarks.mmie.export import records_of
+from mmie_tasks.benchmarks.mmie import task
+from mmie_tasks.benchmarks.mmie.task import records_of
 from mmie_tasks.cli import main
 from mmie_tasks.core.errors import AnswersUnusable, DataBroken, SettingWrong
 
@@ -37,7 +37,7 @@ def log(*lines, name=f"run/{LOG}"):
 
 
 def exported(*arguments):
-    return export.run([*arguments], {"MMIE_DATA": "data"})
+    return task.run_export([*arguments], {"MMIE_DATA": "data"})
 
 
 def written(folder="official"):
@@ -170,7 +170,7 @@ def leaderboard_record(category, points):
 
 def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
     records = [leaderboard_record(*pair) for pair in (("SA", 4), ("SA", 4), ("MSR", 1), ("MSR", 0))]
-    row = export.leaderboard_row(records, "stub", "Interleaved LVLM")
+    row = task.leaderboard_row(records, "stub", "Interleaved LVLM")
     assert list(row.items()) == [
         ("Model", "stub"),
         ("Model Type", "Interleaved LVLM"),
@@ -183,7 +183,7 @@ def test_a_row_of_the_leaderboard_has_its_columns_in_their_order():
 
 def test_the_leaderboard_gets_no_number_below_the_floor():
     records = [leaderboard_record("SA", 4), leaderboard_record("SA", "refused")]
-    row = export.leaderboard_row(records, "m", "t")
+    row = task.leaderboard_row(records, "m", "t")
     assert (row["SA"], row["AVG"]) == (None, None)
     floor = [{**record, "signature": "judge:x|min_coverage:0.5"} for record in records]
-    assert export.leaderboard_row(floor, "m", "t")["AVG"] == 66.67
+    assert task.leaderboard_row(floor, "m", "t")["AVG"] == 66.67

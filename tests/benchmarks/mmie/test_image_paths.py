@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmie_tasks.benchmarks.mmie.assets import image_paths
+from mmie_tasks.benchmarks.mmie.data import image_paths
 from mmie_tasks.core.errors import DataMissing
 
 

@@ -15,7 +15,7 @@ from support.mmie_data import conversation, draw, folder, segment
 from support.mmie_judge import by_category, words
 
 from mmie_tasks.benchmarks.mmie import task
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mmie.task import BENCHMARK
 from mmie_tasks.core.verdict import Scored
 from mmie_tasks.judges.base import JudgeReply
 from mmie_tasks.judging import session

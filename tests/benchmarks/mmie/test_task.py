@@ -14,7 +14,7 @@ from support.golden import GOLDEN, vectors
 from support.mmie_data import conversations_folder, draw
 from support.mmie_judge import words
 
-from mmie_tasks.benchmarks.mmie import prompts, task
+from mmie_tasks.benchmarks.mmie import data, prompts, task
 from mmie_tasks.benchmarks.mmie import request as requests
 from mmie_tasks.benchmarks.mmie.official import read_official
 from mmie_tasks.benchmarks.mmie.robust import read_robust
@@ -91,16 +91,16 @@ def test_data_that_is_not_there_ends_the_run_in_words(monkeypatch, tmp_path):
 
 
 def test_missing_images_stop_the_run_unless_they_are_to_be_counted(docs, monkeypatch):
-    task.check_data(docs)
+    data.check_data(docs)
     Path(docs[0]["question"][0]["image"]).unlink()
     with pytest.raises(DataMissing, match=r"1 images of MMIE's questions .* sample SA-0"):
-        task.check_data(docs)
+        data.check_data(docs)
     monkeypatch.setenv("MMIE_MISSING_IMAGES", "count")
-    task.check_data(docs)
+    data.check_data(docs)
     assert requests.build_request(Sample.from_doc(docs[0]), ["a"], "mmie").facts.missing_images == 1
     monkeypatch.setenv("MMIE_MISSING_IMAGES", "yes")
     with pytest.raises(SettingWrong, match="MMIE_MISSING_IMAGES"):
-        task.check_data(docs)
+        data.check_data(docs)
 
 
 def test_another_judge_than_the_papers_is_visible(docs, monkeypatch):

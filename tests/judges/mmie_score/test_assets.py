@@ -13,7 +13,7 @@ from mmie_tasks.judges.base import JudgeMisconfigured
 from mmie_tasks.judges.mmie_score.devices import TWO_STEPS
 from mmie_tasks.judges.mmie_score.judge import MmieScoreJudge
 from mmie_tasks.judges.registry import create
-from mmie_tasks.preflight.findings import Finding, check_assets
+from mmie_tasks.preflight.doctor import Finding, check_assets
 
 pytestmark = needs_transformers_5
 

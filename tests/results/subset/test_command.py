@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.logged_runs import mia_lines, milebench_lines, mmie_lines, write_run
 
-from mmie_tasks.benchmarks.mmie.benchmark import BENCHMARK
+from mmie_tasks.benchmarks.mmie.task import BENCHMARK
 from mmie_tasks.core.errors import AnswersUnusable, SettingWrong
 from mmie_tasks.results.subset import run
 
@@ -107,7 +107,7 @@ def test_subsets_defined_by_a_benchmark_are_shown(create_runs, monkeypatch):
         return {f"{task}_half": frozenset(sample.id for sample in samples[::2])}
 
     with_halves = replace(BENCHMARK, subsets=halves)
-    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.benchmark.BENCHMARK", with_halves)
+    monkeypatch.setattr("mmie_tasks.benchmarks.mmie.task.BENCHMARK", with_halves)
     assert "| mmie_half |" in subset(*create_runs("mmie", 0.5))
 
 
