@@ -1,15 +1,7 @@
 """The drawer protocol: prompts in, pictures or errors out; and drawers by name.
 
-* DrawingError
-  + DrawerUnavailable   no picture after retries: no connection, timeout, 429, 5xx, unusable bodies
-  + DrawerRefused       the prompt was refused: moderation, a safety checker
-  + PictureUnusable     a reply without a picture that can be used: text, damaged, too many pixels
-  + PictureNotStored    the picture cannot be written to the disk
-  + DrawingOverBudget   the prompt was not sent: the spending limit is reached
-  + DrawerMisconfigured cannot draw as it is set up: no key, 401, unknown model, missing package
-
-The last one stops a run before anything is generated, if it is known by then. All others concern one picture: the
-answer goes to the judge without it, and the reason is counted under `DrawingError.name`.
+`DrawerMisconfigured` stops a run before anything is generated, if it is known by then. All other errors concern one
+picture: the answer goes to the judge without it, and the reason is counted under `DrawingError.name`.
 """
 
 from __future__ import annotations
@@ -29,29 +21,25 @@ BUILT_IN: Mapping[str, str] = {
 
 
 class DrawingError(Exception):
-    """A picture was not drawn.
-
-    Attributes:
-        name: The reason in counts.
-    """
+    """A picture was not drawn; its name is the reason in counts."""
 
     name: ClassVar[str] = "failed"
 
 
 class DrawerUnavailable(DrawingError):
-    """The drawer did not answer within its retries."""
+    """No picture after retries: no connection, timeout, 429, 5xx, unusable bodies."""
 
     name = "unavailable"
 
 
 class DrawerRefused(DrawingError):
-    """The drawer refused the prompt."""
+    """The prompt was refused: moderation, a safety checker."""
 
     name = "refused"
 
 
 class PictureUnusable(DrawingError):
-    """The drawer answered, but not with a picture that can be used."""
+    """A reply without a picture that can be used: text, damaged, too many pixels."""
 
     name = "unusable"
 
@@ -69,19 +57,14 @@ class DrawingOverBudget(DrawingError):
 
 
 class DrawerMisconfigured(DrawingError, MmieTasksError):
-    """The drawer cannot draw as it is set up."""
+    """The drawer cannot draw as it is set up: no key, 401, unknown model, missing package."""
 
     name = "misconfigured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureRequest:
-    """A picture to draw. Equal requests to one drawer are one picture.
-
-    Attributes:
-        prompt: The words that describe the picture; not blank.
-        seed: From 0 to 2**31 - 1; drawers that take none ignore it.
-    """
+    """A picture to draw: words, not blank, and a seed from 0 to 2**31 - 1. Equal requests are one picture."""
 
     prompt: str
     seed: int
@@ -93,7 +76,7 @@ class Picture:
 
     Attributes:
         content: The bytes of an image file that has been decoded once without an error.
-        suffix: Of the file: ``.png``, ``.jpg`` or ``.webp``.
+        suffix: ``.png``, ``.jpg`` or ``.webp``.
     """
 
     content: bytes
@@ -113,19 +96,11 @@ class Drawer(Protocol):
         ...
 
     def check(self) -> None:
-        """Return if the drawer can be used. It draws nothing, takes no memory of a device, and costs nothing.
-
-        Raises:
-            DrawerMisconfigured: It cannot; the message says why and what to do.
-            MmieTasksError: The model cannot be downloaded.
-        """
+        """Raise `DrawerMisconfigured` if the drawer cannot be used; takes no memory of a device, and costs nothing."""
         ...
 
     def draw(self, requests: Sequence[PictureRequest]) -> Generator[tuple[int, Picture | DrawingError], None, None]:
-        """Yield one outcome per request, in any order, with the request's index.
-
-        An outcome is yielded as soon as it is there. Closing the iterator early stops the drawing.
-        """
+        """Yield one outcome per request as it arrives, with the request's index; closing the iterator stops it."""
         ...
 
     def close(self) -> None:
@@ -134,11 +109,7 @@ class Drawer(Protocol):
 
 
 def open_drawer(choice: str, environment: Mapping[str, str]) -> Drawer:
-    """Open a drawer; it draws, sends and loads nothing yet.
-
-    Args:
-        choice: ``NAME:MODEL`` or ``NAME:k=v,k=v``, as the user typed it after ``t2i=``.
-        environment: Holds keys and addresses of servers.
+    """Open a drawer by ``NAME:MODEL`` or ``NAME:k=v,k=v``, as typed after ``t2i=``; nothing is sent or loaded yet.
 
     Raises:
         SettingWrong: No such drawer or option, or an unusable value; lists the valid ones.

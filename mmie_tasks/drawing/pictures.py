@@ -31,12 +31,8 @@ from mmie_tasks.hub.images import image_suffix, open_bounded
 if TYPE_CHECKING:
     from PIL import Image
 
-MAX_PIXELS = 4096 * 4096
-"""Width times height of the largest picture that is decoded."""
-
-MAX_SIDE_PX = 512
-"""Default of the longest side of a stored picture, in pixels."""
-
+MAX_PIXELS = 4096 * 4096  # of the largest picture that is decoded
+MAX_SIDE_PX = 512  # of a stored picture, by default
 _STORED = (".png", ".jpg", ".webp")  # formats that every judge reads
 
 
@@ -60,11 +56,7 @@ def parse_size(text: str, step_px: int = 1) -> tuple[int, int]:
 
 
 def picture_of(content: bytes, max_side_px: int) -> Picture:
-    """The picture in the bytes of an image file: unchanged if it is small enough, else scaled down, as PNG.
-
-    Args:
-        content: As the drawer returned it; not trusted.
-        max_side_px: The longest side that is kept, in pixels; 0 for any.
+    """The picture in the bytes of an image file: unchanged if it is small enough (0 for any), else scaled down, as PNG.
 
     Raises:
         PictureUnusable: It is no image, is damaged, or has more than `MAX_PIXELS` pixels or none.
@@ -81,12 +73,7 @@ def picture_of(content: bytes, max_side_px: int) -> Picture:
 
 
 def png_of(image: Image.Image, max_side_px: int) -> Picture:
-    """An image as a PNG in RGB, scaled down to a longest side.
-
-    Args:
-        image: Decoded; alpha is dropped.
-        max_side_px: In pixels; 0 for any.
-    """
+    """A decoded image as a PNG in RGB, scaled down to a longest side, 0 for any; alpha is dropped."""
     from PIL.Image import Resampling
 
     rgb = image.convert("RGB")
@@ -98,26 +85,16 @@ def png_of(image: Image.Image, max_side_px: int) -> Picture:
 
 
 class PictureStore:
-    """The pictures of one drawer in a folder. Several processes may use it at once.
-
-    Args:
-        folder: Of the pictures of all drawers.
-        signature: The drawer's.
-    """
+    """The pictures of one drawer in a folder, beside those of other drawers. Several processes may use it at once."""
 
     def __init__(self, folder: Path, signature: str) -> None:
         self._folder = folder / hashlib.sha256(signature.encode()).hexdigest()[:16]
         self._signature = signature
 
     def prepare(self) -> None:
-        """Create the folder, with a file that names the drawer, before anything is drawn.
-
-        Raises:
-            DrawerMisconfigured: It cannot be written.
-        """
-        about = self._folder / "drawer.txt"
+        """Create the folder, with a file that names the drawer; raise `DrawerMisconfigured` if it cannot be written."""
         try:
-            with atomic_write(about) as part:
+            with atomic_write(self._folder / "drawer.txt") as part:
                 part.write_text(f"{self._signature}\n", encoding="utf-8")
         except OSError as error:
             raise DrawerMisconfigured(
@@ -131,11 +108,7 @@ class PictureStore:
         return next((file for suffix in _STORED if (file := path.with_suffix(suffix)).is_file()), None)
 
     def add(self, request: PictureRequest, picture: Picture) -> Path:
-        """Write a picture, and return its file.
-
-        Raises:
-            PictureNotStored: The file cannot be written.
-        """
+        """Write a picture, and return its file; raises `PictureNotStored` if that fails."""
         path = self._path(request).with_suffix(picture.suffix)
         try:
             with atomic_write(path) as part:
@@ -146,8 +119,7 @@ class PictureStore:
 
     def _path(self, request: PictureRequest) -> Path:
         """The path of a picture, without its suffix."""
-        content = f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")
-        name = hashlib.sha256(content).hexdigest()
+        name = hashlib.sha256(f"{request.seed}\n{request.prompt}".encode(errors="surrogatepass")).hexdigest()
         return self._folder / name[:2] / name
 
 
@@ -160,23 +132,13 @@ def draw_all(
 ) -> dict[PictureRequest, Path | DrawingError]:
     """Draw the pictures that the store lacks, and return the file of each picture, or why there is none.
 
-    A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is drawn.
-
-    Args:
-        drawer: Draws them.
-        store: Of this drawer.
-        requests: Those that are equal are one picture.
-        on_start: Called once, with the number of pictures and of those that the store has.
-        on_picture: Called for each outcome of the drawer.
+    A picture is stored as soon as it has arrived. Once one cannot be stored, no further one is drawn. `on_start` is
+    called once, with the number of pictures and of those that the store has; `on_picture` for each outcome.
     """
-    outcomes: dict[PictureRequest, Path | DrawingError] = {}
-    missing: list[PictureRequest] = []
-    for request in dict.fromkeys(requests):
-        if (path := store.find(request)) is None:
-            missing.append(request)
-        else:
-            outcomes[request] = path
-    on_start(len(outcomes) + len(missing), len(outcomes))
+    paths = {request: store.find(request) for request in requests}
+    outcomes: dict[PictureRequest, Path | DrawingError] = {request: path for request, path in paths.items() if path}
+    missing = [request for request in paths if request not in outcomes]
+    on_start(len(paths), len(outcomes))
     if not missing:
         return outcomes
     with closing(drawer.draw(missing)) as drawn:

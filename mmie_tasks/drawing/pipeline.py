@@ -24,6 +24,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
+from pydantic import NonNegativeInt, PositiveInt
 
 from mmie_tasks.core.messages import replace_surrogates
 from mmie_tasks.drawing.base import (
@@ -58,36 +59,21 @@ def open_drawer(
     revision: str | None = None,
     variant: str | None = None,
     size: str | None = None,
-    max_side_px: int = MAX_SIDE_PX,
-    steps: int | None = None,
+    max_side_px: NonNegativeInt = MAX_SIDE_PX,
+    steps: PositiveInt | None = None,
     guidance: float | None = None,
     negative_prompt: str | None = None,
     dtype: Dtype = "auto",
-    batch_size: int | None = None,
+    batch_size: PositiveInt | None = None,
     device: str | None = None,
 ) -> PipelineDrawer:
     """A drawer for a model of diffusers. Nothing is imported, downloaded or loaded yet.
 
-    Args:
-        environment: ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
-        model: A folder in diffusers' layout, or a repository on the Hub.
-        revision: Branch, tag or commit of the repository; ``main`` by default.
-        variant: Weights by name, such as ``fp16``.
-        size: What is drawn, ``1024x1024`` pixels; by default what the pipeline draws.
-        max_side_px: Longest side of the stored picture, in pixels; 0 for any.
-        steps: Denoising steps; by default the pipeline's own number.
-        guidance: Guidance scale; by default the pipeline's own.
-        negative_prompt: What is not to be seen; the same for all pictures.
-        dtype: ``auto`` is bfloat16 on GPUs of capability 8 and more, float16 on older ones, float32 on a CPU.
-        batch_size: Pictures that are drawn at once; by default 4 on a GPU and 1 on a CPU.
-        device: ``cpu``, ``cuda`` or ``cuda:N``. By default all GPUs, of several processes each its own, else the CPU.
+    The page of this folder describes the options; `environment` has ``WORLD_SIZE`` and ``LOCAL_RANK`` of launchers.
 
     Raises:
         DrawerMisconfigured: A value makes no sense.
     """
-    for name, value, minimum in (("steps", steps, 1), ("batch_size", batch_size, 1), ("max_side_px", max_side_px, 0)):
-        if value is not None and value < minimum:
-            raise DrawerMisconfigured(f"`{name}={value}` is too small.", hint=f"{minimum} or more, or leave it out")
     if revision is not None and not is_revision(revision):
         raise DrawerMisconfigured(f"`revision={revision}` is no branch, tag or commit.", hint="see the model's page")
     if re.fullmatch(r"cpu|cuda(:\d+)?", device or "cpu", re.ASCII) is None:
@@ -145,7 +131,7 @@ class _OutOfMemory(DrawerUnavailable):
 
 @dataclass(kw_only=True)
 class PipelineDrawer:
-    """Draws with one pipeline a device. `open_drawer` makes one, and describes the attributes.
+    """Draws with one pipeline a device; attributes as in `open_drawer`.
 
     Attributes:
         options: Those that are set of ``width``, ``height``, ``steps``, ``guidance`` and ``negative_prompt``.
@@ -186,11 +172,7 @@ class PipelineDrawer:
         return ",".join(["diffusers", *(f"{name}={value}" for name, value in values.items())])
 
     def check(self) -> None:
-        """Download the model if need be, and look at its components, options and devices; load no weights.
-
-        Raises:
-            DrawerMisconfigured: The pipeline cannot be used; the message says why.
-        """
+        """See `Drawer.check`: downloads the model if need be, and looks at its components, options and devices."""
         _ = self._files, self._devices
 
     @cached_property

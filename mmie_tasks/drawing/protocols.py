@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -51,12 +51,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenAnswer:
-    """A writer's answer as the protocol reads it.
-
-    Attributes:
-        parts: Texts and prompts, in order.
-        unused: What the protocol could not use, by name.
-    """
+    """A writer's answer as the protocol reads it: texts and prompts in order, and counts of what it could not use."""
 
     parts: tuple[str | Prompt, ...]
     unused: Mapping[str, int] = field(default_factory=dict)
@@ -72,7 +67,6 @@ class Protocol:
     """How a writer asks for pictures.
 
     Attributes:
-        name: As in ``protocol=NAME``.
         version: Grows with every change that can change an answer.
         instruction: The words behind the question, for a limit on pictures.
         read: The answer in a text without its thinking, for a limit on pictures. Never raises.
@@ -92,9 +86,7 @@ class Protocol:
 def read_steps(text: str, limit: int) -> WrittenAnswer:
     r"""Read an answer with markers: the text before a marker, from the last one on, is the picture's prompt.
 
-    Args:
-        text: As the writer wrote it, without its thinking.
-        limit: Pictures that are drawn at most; later markers are removed and counted.
+    Markers above the limit are removed and counted.
 
     >>> read_steps("A red door.\n[picture]\nIt opens.", 1).parts
     ('A red door.', Prompt(text='A red door.'), 'It opens.')
@@ -119,38 +111,23 @@ def read_steps(text: str, limit: int) -> WrittenAnswer:
 def read_descriptions(text: str, limit: int) -> WrittenAnswer:
     """Read an answer in JSON: steps of a text and the description of a picture.
 
-    An answer in another form is one text without pictures, and is counted.
-
-    Args:
-        text: As the writer wrote it, without its thinking.
-        limit: Pictures that are drawn at most; later descriptions are counted.
+    An answer in another form is one text without pictures, and is counted; so are descriptions above the limit.
 
     >>> read_descriptions('{"steps": [{"text": "It opens.", "picture": "A red door."}]}', 1).parts
     ('It opens.', Prompt(text='A red door.'))
     """
     for candidate in _json_candidates(text):
-        steps = _steps_of(candidate)
-        if steps is None:
+        if (steps := _steps_of(candidate)) is None:
             continue
         unused = Counter({AROUND: 1} if _has_prose(text, candidate) else {})
         parts: list[str | Prompt] = []
-        for step in steps:
-            parts += _step_parts(step, unused)
-        return _limited(parts, limit, unused)
+        for part in [part for step in steps for part in _step_parts(step, unused)]:
+            if isinstance(part, Prompt) and sum(isinstance(other, Prompt) for other in parts) == limit:
+                unused[OVER_LIMIT] += 1
+            else:
+                parts.append(part)
+        return WrittenAnswer(parts=tuple(parts), unused=dict(unused))
     return WrittenAnswer(parts=(text.strip(),), unused={NO_FORM: 1})
-
-
-def _limited(parts: Sequence[str | Prompt], limit: int, unused: Counter[str]) -> WrittenAnswer:
-    """The parts with as many prompts as the limit allows."""
-    kept: list[str | Prompt] = []
-    drawn = 0
-    for part in parts:
-        if isinstance(part, Prompt) and drawn == limit:
-            unused[OVER_LIMIT] += 1
-            continue
-        drawn += isinstance(part, Prompt)
-        kept.append(part)
-    return WrittenAnswer(parts=tuple(kept), unused=dict(unused))
 
 
 def _json_candidates(text: str) -> Iterator[str]:
@@ -191,27 +168,16 @@ def _step_parts(step: object, unused: Counter[str]) -> Iterator[str | Prompt]:
             unused[f"`{str(key)[:_NAME_CHARACTERS]}` of a step"] += 1
 
 
-def _times(limit: int) -> str:
-    return "once" if limit == 1 else f"at most {limit} times"
+def _step_instruction(limit: int) -> str:
+    return _STEP.format(marker=MARKER, times="once" if limit == 1 else f"at most {limit} times")
+
+
+def _describe_instruction(limit: int) -> str:
+    return _DESCRIBE.format(times_passive=f"there can be at most {limit} {'picture' if limit == 1 else 'pictures'}")
 
 
 PROTOCOLS: Mapping[str, Protocol] = {
-    protocol.name: protocol
-    for protocol in (
-        Protocol(
-            name="step",
-            version=1,
-            instruction=lambda limit: _STEP.format(marker=MARKER, times=_times(limit)),
-            read=read_steps,
-        ),
-        Protocol(
-            name="describe",
-            version=1,
-            instruction=lambda limit: _DESCRIBE.format(
-                times_passive=f"there can be at most {limit} {'picture' if limit == 1 else 'pictures'}"
-            ),
-            read=read_descriptions,
-        ),
-    )
+    "step": Protocol(name="step", version=1, instruction=_step_instruction, read=read_steps),
+    "describe": Protocol(name="describe", version=1, instruction=_describe_instruction, read=read_descriptions),
 }
 """The protocols by name."""

@@ -32,31 +32,10 @@ from mmie_tasks.drawing.base import (
     PictureUnusable,
 )
 from mmie_tasks.drawing.pictures import MAX_SIDE_PX, parse_size, picture_of
-from mmie_tasks.http.access import (
-    UNREACHABLE_HINT,
-    Access,
-    cost_share_usd,
-    first_of,
-    public_address,
-    read_base_urls,
-    read_key,
-)
-from mmie_tasks.http.client import (
-    ATTEMPT_ERRORS,
-    ServerError,
-    UnusableBody,
-    async_client,
-    check_servers,
-    failure_of,
-    json_list,
-    json_object,
-    model_names,
-    nearest_names,
-    open_endpoints,
-    parse_json,
-    read_server_error,
-    redact,
-)
+from mmie_tasks.http import access as http_access
+from mmie_tasks.http import client as http_client
+from mmie_tasks.http.access import Access
+from mmie_tasks.http.client import ServerError, UnusableBody, redact
 from mmie_tasks.http.rate_limit import Pace, quota_reset_s
 from mmie_tasks.http.retries import Endpoint, Failure, SendPolicy, Success, Undelivered, send_all
 from mmie_tasks.http.traffic import Budget, Traffic
@@ -91,24 +70,7 @@ def open_drawer(
     guidance: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None,
     negative_prompt: str | None = None,
 ) -> ImageServer:
-    """Open a drawer; no request is sent yet.
-
-    Args:
-        environment: Holds the API key, and the address if no option gives one.
-        model: The model's name on the server.
-        base_url: Address of the server, ``http://HOST:PORT/v1``; several separated by blanks.
-        size: Of what is drawn, ``1024x1024``; by default, 512x512, or what the model needs.
-        max_side_px: Longest side of what is stored; 0 for as drawn.
-        api_key_env: Name of the environment variable that holds the key.
-        timeout: Seconds that one attempt may take.
-        patience: Seconds without any reply after which all remaining pictures are given up.
-        max_concurrency: Most requests in flight to each server; the actual number adapts.
-        price: US dollars per picture.
-        max_cost: US dollars that all processes of the run may spend together.
-        quality: As the server names it.
-        steps: Of the diffusion.
-        guidance: Scale of the classifier-free guidance.
-        negative_prompt: What pictures should not show.
+    """Open a drawer; no request is sent yet. The page of this folder describes the options.
 
     Raises:
         SettingWrong: An option or variable has an invalid value.
@@ -118,6 +80,7 @@ def open_drawer(
         raise SettingWrong("The drawer option `max_cost` needs a price.", hint="add `price=` in US dollars per picture")
     needs_1024_px = "gpt-image-" in model or "dall-e-3" in model
     width, height = parse_size(size or ("1024x1024" if needs_1024_px else "512x512"))
+    address = base_url or http_access.first_of(environment, _URL_VARIABLES)
     key_variables = _KEY_VARIABLES if api_key_env is None else (api_key_env,)
     parameters = {
         "size": f"{width}x{height}",
@@ -129,8 +92,8 @@ def open_drawer(
     return ImageServer(
         access=Access(
             service=f"The drawer `{model}`",
-            base_urls=read_base_urls("drawer", base_url or first_of(environment, _URL_VARIABLES)),
-            api_key=read_key("drawer", api_key_env, key_variables, environment),
+            base_urls=http_access.read_base_urls("drawer", address),
+            api_key=http_access.read_key("drawer", api_key_env, key_variables, environment),
             key_variables=key_variables,
             timeout_s=timeout,
         ),
@@ -140,7 +103,7 @@ def open_drawer(
         max_concurrency=max_concurrency,
         patience_s=patience,
         price_usd=price,
-        budget=Budget(max_cost_usd=cost_share_usd(max_cost, environment)),
+        budget=Budget(max_cost_usd=http_access.cost_share_usd(max_cost, environment)),
     )
 
 
@@ -153,11 +116,9 @@ class ImageServer:
     """Requests pictures from servers: the options of `open_drawer`, completed from the environment.
 
     Attributes:
-        access: The servers.
         parameters: Those of requests that the options set, as servers name them.
-        price_usd: US dollars per picture; None if unknown.
+        price_usd: Of a picture; None if unknown.
         budget: What this process may spend in the object's lifetime.
-        pace: Waiting times between attempts.
     """
 
     access: Access
@@ -186,20 +147,13 @@ class ImageServer:
         return ",".join(parts).replace("|", " ")
 
     def check(self) -> None:
-        """Return unless it is certain that no picture can be drawn; asks each server for its list of models.
-
-        Raises:
-            DrawerMisconfigured: No key, a key that every server denies, or no server that can be reached.
-        """
+        """See `Drawer.check`: no key, one that every server denies, or no server that can be reached."""
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             raise missing_key
-        check_servers(self.access, self._problem)
+        http_client.check_servers(self.access, self._problem)
 
     def draw(self, requests: Sequence[PictureRequest]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome per request, with its index, as they arrive.
-
-        Nothing is sent before the first `next`; closing the iterator cancels the requests in flight.
-        """
+        """See `Drawer.draw`. Nothing is sent before the first `next`; closing cancels the requests in flight."""
         if (missing_key := self.access.missing_key(DrawerMisconfigured)) is not None:
             yield from ((index, missing_key) for index in range(len(requests)))
             return
@@ -220,7 +174,7 @@ class ImageServer:
         """Do nothing: a server takes no memory of this machine."""
 
     def _connect(self) -> AbstractAsyncContextManager[Sequence[Endpoint[PictureRequest, Outcome]]]:
-        return open_endpoints(
+        return http_client.open_endpoints(
             self.access,
             lambda client, address: partial(self._attempt, client, address),
             pace=self.pace,
@@ -270,11 +224,11 @@ class ImageServer:
                 ),
                 self.access.timeout_s,
             )
-        except ATTEMPT_ERRORS as error:
+        except http_client.ATTEMPT_ERRORS as error:
             if not _is_unusable_body(error):
-                failure = failure_of(error, secrets)
+                failure = http_client.failure_of(error, secrets)
                 return replace(failure, kind="denied") if _is_wrong_option(failure) else failure
-            outcome, pause_s = PictureUnusable(failure_of(error, secrets).reason), None
+            outcome, pause_s = PictureUnusable(http_client.failure_of(error, secrets).reason), None
         else:
             outcome = await asyncio.to_thread(read_reply, response.content, self.max_side_px, secrets)
             pause_s = quota_reset_s(response.headers)
@@ -284,8 +238,8 @@ class ImageServer:
     async def _problem(self, url: str) -> DrawerMisconfigured | None:
         """Why a server certainly cannot be used; None if it may work. The log warns about an unknown model."""
         access = replace(self.access, timeout_s=min(_LIST_TIMEOUT_S, self.access.timeout_s))
-        name = f"{access.service} at {public_address(url)}"
-        async with async_client(access, url) as client:
+        name = f"{access.service} at {http_access.public_address(url)}"
+        async with http_client.async_client(access, url) as client:
             for wait_s in (*self.pace.check_s, None):
                 models = await _list_models(client, access)
                 if not isinstance(models, Failure) or models.kind != "failed" or wait_s is None:
@@ -293,30 +247,28 @@ class ImageServer:
                 await asyncio.sleep(wait_s)
         match models:
             case Failure(error=None):
-                return DrawerMisconfigured(f"{name} is not reachable: {models.reason}.", hint=UNREACHABLE_HINT)
+                return DrawerMisconfigured(
+                    f"{name} is not reachable: {models.reason}.", hint=http_access.UNREACHABLE_HINT
+                )
             case Failure(error=ServerError(status=401 | 403, message=message)) if "scope" not in message:
                 reason = models.reason.rstrip(".")
                 return DrawerMisconfigured(f"{name} cannot be used: it answered {reason}.", hint=access.key_hint)
             case [*_] if models and self.model not in models:
-                others = ", ".join(f"`{other}`" for other in nearest_names(self.model, models))
+                others = ", ".join(f"`{other}`" for other in http_client.nearest_names(self.model, models))
                 logger.warning(f"{name} is not in the server's list of models. It has {others}. hint: check `model=`")
         return None
 
 
 async def _list_models(client: openai.AsyncOpenAI, access: Access) -> list[str] | Failure:
-    """The models that a server lists; none if it is too busy or sends something else.
-
-    Returns:
-        A failure without an error response if the server cannot be reached.
-    """
+    """The models that a server lists, none if it is busy or sends something else; a failure if it is not reached."""
     try:
         response = await asyncio.wait_for(client.models.with_raw_response.list(), 2 * access.timeout_s)
-        return model_names(parse_json(response.content))
+        return http_client.model_names(http_client.parse_json(response.content))
     except asyncio.TimeoutError:
         return []
-    except ATTEMPT_ERRORS as error:
+    except http_client.ATTEMPT_ERRORS as error:
         is_slow = isinstance(error, openai.APITimeoutError) and "Connect" not in type(error.__cause__).__name__
-        return [] if is_slow or _is_unusable_body(error) else failure_of(error, access.secrets)
+        return [] if is_slow or _is_unusable_body(error) else http_client.failure_of(error, access.secrets)
 
 
 def _is_unusable_body(error: BaseException) -> bool:
@@ -339,16 +291,10 @@ def drawing_error_of(undelivered: Undelivered, service: str) -> DrawingError:
 
 
 def read_reply(content: bytes, max_side_px: int, secrets: Sequence[str] = ()) -> Outcome:
-    """Read the body of a reply: JSON with a picture in base64, or why there is none.
-
-    Args:
-        content: Any bytes.
-        max_side_px: Of the picture, see `picture_of`.
-        secrets: What no message may contain.
-    """
+    """Read the body of a reply, any bytes: JSON with a picture in base64, or why there is none, without secrets."""
     try:
-        body = json_object(parse_json(content))
-        entry = json_object(next(iter(json_list(body.get("data"))), None))
+        body = http_client.json_object(http_client.parse_json(content))
+        entry = http_client.json_object(next(iter(http_client.json_list(body.get("data"))), None))
         return picture_of(_image_of(entry, body, secrets), max_side_px)
     except UnusableBody as error:
         return PictureUnusable(str(error))
@@ -374,7 +320,7 @@ def _image_of(entry: Mapping[str, object], body: Mapping[str, object], secrets: 
 def _missing_image(
     entry: Mapping[str, object], body: Mapping[str, object], secrets: Sequence[str]
 ) -> PictureUnusable | DrawerRefused:
-    errors = [read_server_error(200, fields, secrets) for fields in (entry, body)]
+    errors = [http_client.read_server_error(200, fields, secrets) for fields in (entry, body)]
     for fields, error in zip((entry, body), errors, strict=True):
         if isinstance(refusal := fields.get("refusal"), str) and refusal.strip():
             return DrawerRefused(f"the drawer refused: {refusal}")

@@ -37,7 +37,7 @@ from mmie_tasks.judges.mmie_score.checkpoint import CheckpointLocation, open_che
 from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
-from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestList
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
 from mmie_tasks.judges.mmie_score.ray_session import RaySession
 
 GPU_RATE = 20_000 / (2.0 * 3600)  # samples/s: the goal for one H200
@@ -51,7 +51,7 @@ def builder_of(folder: Path) -> InputBuilder:
 
 def prepared(builder: InputBuilder, judge_requests: Sequence[JudgeRequest]) -> Iterator[Prompt]:
     """All prompts, as the engine gets them."""
-    with closing(PromptPreparer(builder, RequestList(judge_requests, [0] * len(judge_requests)))) as preparer:
+    with closing(PromptPreparer(builder, RequestQueue.of(judge_requests, [0] * len(judge_requests)))) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             assert not isinstance(prompt, Failure), prompt.error
             yield prompt

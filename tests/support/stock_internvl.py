@@ -63,7 +63,7 @@ def generate_with_logits(
 ) -> list[Continuation]:
     """As `generate`, with the logits of every step."""
     width = max(len(ids) for ids, _ in prompts)
-    padded = [[_pad_token_id(checkpoint)] * (width - len(ids)) + ids for ids, _ in prompts]
+    padded = [[checkpoint.end_token_id] * (width - len(ids)) + ids for ids, _ in prompts]
     mask = [[0] * (width - len(ids)) + [1] * len(ids) for ids, _ in prompts]
     tiles = [images for _, images in prompts if images is not None]
     # generate() fails on `pixel_values=None`, so the argument is left out.
@@ -84,16 +84,10 @@ def _greedy(max_new_tokens: int, checkpoint: Checkpoint) -> GenerationConfig:
         max_new_tokens=max_new_tokens,
         do_sample=False,
         eos_token_id=checkpoint.end_token_id,
-        pad_token_id=_pad_token_id(checkpoint),
+        pad_token_id=checkpoint.end_token_id,
         return_dict_in_generate=True,
         output_logits=True,
     )
-
-
-def _pad_token_id(checkpoint: Checkpoint) -> int:
-    """Fills up the shorter prompts of a batch; it is masked."""
-    pad = checkpoint.config.llm_config.pad_token_id
-    return checkpoint.end_token_id if pad is None else pad
 
 
 def _until_the_end(ids: list[int], logits: torch.Tensor, end_token_id: int) -> Continuation:

@@ -53,10 +53,7 @@ class RemoteEngine:
     """A judge in an actor of Ray, on the GPU that Ray assigned to it.
 
     Requests of many calls are computed together: they go through one queue to a judge that takes them as rows become
-    free.
-
-    Args:
-        **options: Those of `MmieScoreJudge`, except ``environment``, which is that of the actor's machine.
+    free. Options are those of `MmieScoreJudge`, except ``environment``, which is that of the actor's machine.
     """
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - checked by the judge
@@ -76,23 +73,13 @@ class RemoteEngine:
         return MmieScoreJudge(**self._options, environment=environment)
 
     async def signature(self) -> str:
-        """The judge's signature on this machine.
-
-        Raises:
-            MmieTasksError: The checkpoint or the device cannot be used.
-        """
+        """The judge's signature on this machine; raises like it."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: self._judge.signature)
 
     async def judge(self, request: JudgeRequest, longest_tokens: int, *image_contents: bytes) -> Outcome:
-        """The outcome of a request. An exception is the end of the engine.
+        """The outcome of a request, whose image files need not be on this machine: their bytes are in their order.
 
-        Args:
-            request: The request; the files of its images need not be on this machine.
-            longest_tokens: Of the longest request of the run, with its reply.
-            *image_contents: The bytes of each of its image files, as `image_paths` orders them.
-
-        Raises:
-            JudgeMisconfigured: The model cannot be loaded here.
+        `longest_tokens` are those of the longest request of the run, with its reply. An exception ends the engine.
         """
         from mmie_tasks.judges.mmie_score.inputs import QueuedRequest, RequestQueue
 
@@ -147,12 +134,7 @@ class _Engine:
 
 
 class _Work:
-    """The unfinished requests of a call, and the image files of those that are in flight.
-
-    Args:
-        requests: All requests.
-        lengths: Tokens of each with its longest reply.
-    """
+    """The unfinished requests of a call, the longest first, and the image files of those that are in flight."""
 
     def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
         self.requests = requests
@@ -164,11 +146,7 @@ class _Work:
         self._users: dict[Path, set[int]] = {}
 
     def image_refs(self, index: int) -> list[ObjectRef]:
-        """The image files of a request in Ray's object store, each put there once while a request needs it.
-
-        Raises:
-            RequestBroken: A file cannot be read.
-        """
+        """The image files of a request in Ray's object store, each put there once while a request needs it."""
         import ray
 
         paths = image_paths(self.requests[index])
@@ -189,11 +167,9 @@ class _Work:
         return index, outcome
 
     def give_back(self, indices: Sequence[int], lost: str = "") -> list[tuple[int, Outcome]]:
-        """Have requests handed out again, or finish those that were in flight when too many engines were lost.
+        """Have the requests of an engine handed out again, or finish those that have lost too many engines.
 
-        Args:
-            indices: The requests of an engine that has ended.
-            lost: Why it was lost; empty if it was refused, which is not the requests' fault.
+        `lost` is why the engine was lost; empty if it was refused, which is not the requests' fault.
         """
         self._losses.update(indices if lost else ())
         self.waiting.extendleft(index for index in reversed(indices) if self._losses[index] < _MAX_LOSSES)
@@ -207,10 +183,9 @@ class EnginePool:
     Args:
         session: The session, connected. The pool closes it.
         options: Of the engines.
-        signature: The signature that engines must have; None for that of the first engine.
+        signature: That engines must have; None for that of the first engine.
         limit: The most engines; None for as many as there are GPUs.
-        max_in_flight: The most requests handed out to an engine: those that it computes at once and those that it
-            prepares.
+        max_in_flight: The most requests in an engine: those that it computes at once and those that it prepares.
         deadline_s: How long an engine with requests may go without a reply before it is replaced.
         before_start: Called before the engines get requests, and so load their weights.
         engine_class: The class of the engines.
@@ -240,11 +215,7 @@ class EnginePool:
         self._looked_s = -_LOOK_AGAIN_S
 
     def signature(self) -> str:
-        """The signature of the engines; waits for the first one if no other was given.
-
-        Raises:
-            JudgeMisconfigured: No engine can be used.
-        """
+        """The signature of the engines; waits for the first one if no other was given, raises if none can be used."""
         while self._signature is None:
             self._look_for_nodes()
             if not self._engines:
@@ -256,13 +227,9 @@ class EnginePool:
         return self._signature
 
     def ask(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> Iterator[tuple[int, Outcome]]:
-        """Yield one outcome for each request as it arrives.
+        """Yield one outcome for each request as it arrives; if the caller stops before the last one, the engines end.
 
-        If the caller stops before the last one, the engines end.
-
-        Args:
-            requests: The requests, handed out longest first.
-            lengths: Tokens of each with its longest reply.
+        Lengths are the tokens of each request with its longest reply.
         """
         if not requests:
             return

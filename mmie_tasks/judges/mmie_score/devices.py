@@ -9,12 +9,12 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loguru import logger
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
@@ -47,17 +47,12 @@ CPU_RESERVE_BYTES = GIB
 MIN_CHUNK_TOKENS = 256
 LONG_TOKENS = 16_384 + 1_024  # four photos, and the longest reply
 
-_UNITS = {"": 1, "b": 1, "mb": 10**6, "mib": 2**20, "gb": 10**9, "gib": GIB}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Where and how the model is computed.
 
     Attributes:
-        device: Of this process.
-        dtype: Of weights, keys and values.
-        attention: Over pages.
         attention_reason: Why this attention, a clause without a full stop.
         max_memory_bytes: Upper limit; None is all that is free.
         max_rows: The most requests that are computed at once.
@@ -91,9 +86,9 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
 
     Args:
         option: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``. ``cuda`` is the only GPU that this process sees, or of
-            several the one with the process's number on the machine (``LOCAL_RANK``), so that each of several
-            processes takes its own. ``auto`` is the same if there is a GPU, else the CPU.
-        environment: With ``LOCAL_RANK``, if a launcher has set it; read only where several GPUs are visible.
+            several the one with the process's number on the machine, so that each of several processes takes its own.
+            ``auto`` is the same if there is a GPU, else the CPU.
+        environment: With that number, ``LOCAL_RANK``, if a launcher has set it.
 
     Raises:
         JudgeMisconfigured: There is no such device.
@@ -137,10 +132,7 @@ def choose_device(option: str, environment: Mapping[str, str]) -> torch.device:
 
 
 def choose_dtype(option: DtypeOption, device: torch.device) -> torch.dtype:
-    """The dtype of the computation.
-
-    ``auto`` is bfloat16, as in the official code, on a GPU that supports it, else float32.
-    """
+    """The dtype; ``auto`` is bfloat16, as in the official code, on a GPU that supports it, else float32."""
     import torch
 
     if option == "auto":
@@ -163,12 +155,8 @@ def choose_attention(
 ) -> AttentionChoice:
     """The attention implementation, with the reasons against those that would be preferred.
 
-    Args:
-        option: ``flash`` (torch's own kernel), ``triton`` (ours), ``sdpa``, or ``auto``: the first of them that is
-            available and passes its self-check on this device. On a GPU a log line says so if it is sdpa.
-        device: Device of the computation.
-        dtype: Of keys and values.
-        config: Number and size of the heads.
+    It is ``flash`` (torch's own kernel), ``triton`` (ours), ``sdpa``, or with ``auto`` the first of them that is
+    available and passes its self-check on this device. On a GPU a log line says so if it is sdpa.
 
     Raises:
         JudgeMisconfigured: The kernel that the option names cannot be used here.
@@ -234,10 +222,7 @@ def exact_fp32() -> Iterator[None]:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that this process may take now. On a GPU, torch first returns what it keeps unused.
-
-    Starts CUDA in this process if the device is a GPU.
-    """
+    """Bytes that this process may take now. On a GPU, starts CUDA, and torch first returns what it keeps unused."""
     if device.type == "cuda":
         import torch
 
@@ -246,15 +231,11 @@ def free_bytes(device: torch.device) -> int:
     import psutil  # type: ignore[import-untyped]
 
     available: int = psutil.virtual_memory().available
-    limit = container_free_bytes(Path("/"))
-    return available if limit is None else min(available, limit)
+    return available
 
 
 def device_bytes(device: torch.device) -> int:
-    """Bytes of the device in all, used or not.
-
-    Starts CUDA in this process if the device is a GPU.
-    """
+    """Bytes of the device in all, used or not; starts CUDA like `free_bytes`."""
     if device.type == "cuda":
         import torch
 
@@ -274,46 +255,12 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def container_free_bytes(root: Path) -> int | None:
-    """Bytes that this process's container may still take; None without a limit.
-
-    Reads Linux's control groups, version 2: this process's group and those above it. File pages that the kernel can
-    drop are free.
-
-    Args:
-        root: Of the file system.
-    """
-    top = root / "sys/fs/cgroup"
-    path = re.search(r"^0::/(.*)$", _text(root / "proc/self/cgroup"), re.MULTILINE)
-    own = top / (path[1] if path else "")
-    free = []
-    for folder in (own, *own.parents):
-        limit, usage = _number(folder / "memory.max"), _number(folder / "memory.current")
-        if folder.is_relative_to(top) and limit is not None and usage is not None:
-            droppable = re.search(r"^inactive_file (\d+)", _text(folder / "memory.stat"), re.MULTILINE)
-            free.append(max(0, limit - usage + int(droppable[1] if droppable else 0)))
-    return min(free, default=None)
-
-
-def _number(path: Path) -> int | None:
-    text = _text(path).strip()
-    return int(text) if text.isdecimal() else None  # "max" without a limit
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""  # another system, or no permission: then there is no limit to read
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What the engine may use.
 
     Attributes:
-        pages: Pages of keys and values, without the one that padding writes to.
-        page_tokens: Tokens of a page.
+        pages: Of keys and values, without the one that padding writes to.
         longest_pages: Pages of the longest request that has to fit.
         rows: The most sequences at once.
         chunk_tokens: The most prompt tokens in one step.
@@ -344,23 +291,17 @@ class Budget:
         return f"{self.chunk_tokens:,} tokens and {self.vision_tiles} tiles"
 
 
-def parse_bytes(text: str | int) -> int:
-    """A number of bytes, from a number or from a text with GiB, GB, MiB or MB.
-
-    Raises:
-        JudgeMisconfigured: It is not an amount of memory, or 0.
+def parse_bytes(text: str) -> int:
+    """A number of bytes, from a text with GiB, GB, MiB or MB; `JudgeMisconfigured` if it is none, or 0.
 
     >>> parse_bytes("20 GiB"), parse_bytes("1.5GB")
     (21474836480, 1500000000)
     """
-    parsed = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(text).lower(), re.ASCII)
-    unit = _UNITS.get(parsed[2]) if parsed else None
-    if parsed is None or unit is None or not (size := int(float(parsed[1]) * unit)):
-        raise JudgeMisconfigured(
-            f"`max_memory={text}` is not an amount of memory.",
-            hint="write it like `max_memory=20GiB`; GiB, GB, MiB and MB are known",
-        )
-    return size
+    with suppress(ValidationError):
+        if size := TypeAdapter(ByteSize).validate_python(text):
+            return int(size)
+    message = f"`max_memory={text}` is not an amount of memory."
+    raise JudgeMisconfigured(message, hint="write it like `max_memory=20GiB`; GB, MiB and MB are known too")
 
 
 def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
@@ -372,12 +313,7 @@ def kv_token_bytes(config: Config, dtype_bytes: int) -> int:
 def text_step_bytes(config: Config, dtype_bytes: int, *, chunk_tokens: int, longest_tokens: int, plain: bool) -> int:
     """Bytes that one step needs at its peak, in the feed-forward part of a layer.
 
-    Args:
-        config: Of the checkpoint.
-        dtype_bytes: Of a number.
-        chunk_tokens: Tokens in the step.
-        longest_tokens: Of the longest sequence.
-        plain: Whether attention has no kernel for pages, so that a row's keys are gathered and masked.
+    In `plain` attention, which has no kernel for pages, a row's keys are gathered and masked.
     """
     text = config.llm_config
     numbers = 4 * text.hidden_size + 4 * text.intermediate_size
@@ -410,7 +346,7 @@ def plan(
 
     Args:
         checkpoint: The model.
-        placement: Where and how the model is computed.
+        placement: Where and how it is computed.
         rows: The most sequences at once, at least 1.
         tokens: Of the longest request that has to fit, with its reply.
         free_bytes: Of the device, before the weights are loaded.
@@ -463,16 +399,16 @@ def _candidates(
     reserve = CUDA_RESERVE_BYTES if placement.on_gpu else CPU_RESERVE_BYTES
     candidates: list[Budget] = []
     while budget is not None:
+        plain = placement.attention.name == "sdpa"
         text = text_step_bytes(
-            config,
-            dtype_bytes,
-            chunk_tokens=budget.chunk_tokens,
-            longest_tokens=tokens,
-            plain=placement.attention.name == "sdpa",
+            config, dtype_bytes, chunk_tokens=budget.chunk_tokens, longest_tokens=tokens, plain=plain
         )
-        vision = vision_bytes(config, dtype_bytes, tiles=budget.vision_tiles)
-        filled = _fill_pages(replace(budget, step_bytes=text + vision + reserve), free_bytes, whole=placement.fixed)
-        candidates.append(filled)
+        step_bytes = text + vision_bytes(config, dtype_bytes, tiles=budget.vision_tiles) + reserve
+        fitting = (free_bytes - budget.weight_bytes - step_bytes) // budget.page_bytes - 1  # 1 for padding
+        if not placement.fixed:
+            fitting = max(fitting // 2, min(fitting, budget.longest_pages))
+        pages = max(0, min(fitting, budget.pages))
+        candidates.append(replace(budget, step_bytes=step_bytes, pages=pages, rows=max(1, min(budget.rows, pages))))
         budget = shrink(budget, min_rows=rows)
     return candidates
 
@@ -488,16 +424,6 @@ def shrink(budget: Budget, min_rows: int = 1) -> Budget | None:
     if (chunk, tiles) != (budget.chunk_tokens, budget.vision_tiles):
         return replace(budget, chunk_tokens=chunk, vision_tiles=tiles)
     return replace(budget, rows=budget.rows // 2) if budget.rows > min_rows else None
-
-
-def _fill_pages(budget: Budget, free_bytes: int, *, whole: bool) -> Budget:
-    """The same budget with as many pages as fit and can be used; unless `whole`, half of them or one request."""
-    pages = (free_bytes - budget.weight_bytes - budget.step_bytes) // budget.page_bytes
-    fitting = max(0, pages - 1)  # 1 for padding
-    if not whole:
-        fitting = max(fitting // 2, min(fitting, budget.longest_pages))
-    fitting = min(fitting, budget.pages)
-    return replace(budget, pages=fitting, rows=max(1, min(budget.rows, fitting)))
 
 
 def _too_little(smallest: Budget, free_bytes: int, longest_tokens: int, device: torch.device) -> JudgeMisconfigured:

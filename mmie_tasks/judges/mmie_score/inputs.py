@@ -1,8 +1,5 @@
 """What the judge model reads: prompts and tiles of requests, prepared in threads while the device computes.
 
-Source of the prompt: ``InternVLChatModel.chat`` and the ``phi3-chat`` template of OpenGVLab/InternVL at 22839ce. The
-system message is read from the checkpoint; it is not in our files.
-
 Source of grids and tiles: ``find_closest_aspect_ratio``, ``dynamic_preprocess`` and ``load_image`` in ``main.py`` of
 Lillianwei-h/MMIE at eb0fd6e, which are InternVL's, run with Pillow 10.4. The pixels are equal bit for bit, whatever
 version of Pillow is installed.
@@ -18,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,60 +25,13 @@ from mmie_tasks.core.errors import DataBroken, DataMissing
 from mmie_tasks.hub.images import open_bounded, size_px
 from mmie_tasks.judges.base import JudgeError, JudgeRequest, RequestBroken, RequestUnfit
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint
-from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES
-from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import (
-    ASSISTANT,
-    END,
-    IMAGE_CONTEXT,
-    IMAGE_END,
-    IMAGE_START,
-    SYSTEM,
-    USER,
-)
+from mmie_tasks.judges.mmie_score.checkpoint.config import END, IMAGE, IMAGE_CONTEXT, MAX_TILES, query, question_of
 from mmie_tasks.judges.mmie_score.engine.schedule import Failure, Prompt
 
-IMAGE = "<image>"
 TILE_PX = 448
 _MAX_SIDE_PX = 500_000  # a longer strip would take gigabytes on its way to a tile
 _MAX_AHEAD = 24  # prompts prepared in advance: at most about 0.75 GB of tiles
 _MAX_THREADS = 8
-
-
-def question_of(parts: Sequence[str | Path]) -> str:
-    """The question as the official code receives it: ``<image>`` for every image.
-
-    >>> question_of(["Image-0: ", Path("a.png"), " Why?"])
-    'Image-0: <image> Why?'
-    """
-    return "".join(IMAGE if isinstance(part, Path) else part for part in parts)
-
-
-def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
-    """The whole text that the model reads.
-
-    Each image replaces the first ``<image>`` that is left in the whole text, system message included. So if the judged
-    text contains one, later images move forward and the last ``<image>`` stays text, as in the official code. If there
-    are images and no ``<image>``, one is put in front.
-
-    Args:
-        question: With an ``<image>`` for every image.
-        tiles: Tiles of each image, in order; empty without images.
-        system_message: As in the checkpoint; may be empty.
-        tokens_per_tile: ``<IMG_CONTEXT>`` per tile.
-
-    >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
-    <|system|>
-    Look.<|end|><|user|>
-    Why? <img><IMG_CONTEXT><IMG_CONTEXT></img><|end|><|assistant|>
-    """
-    if tiles and IMAGE not in question:
-        question = f"{IMAGE}\n{question}"
-    turn = f"{USER}\n{question}{END}" if question else f"{USER}\n"
-    texts = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n".split(IMAGE, maxsplit=len(tiles))
-    pieces = [texts[0]]
-    for count, text in zip(tiles, texts[1:], strict=False):  # surplus images are dropped
-        pieces += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]
-    return "".join(pieces)
 
 
 def reply_text(text: str) -> str:
@@ -99,12 +49,7 @@ def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[
     An ``<image>`` in the text takes the position of an image, and an added token is read as that token: a judged answer
     could end its turn and write its own score. The official code reads both so.
 
-    Args:
-        parts: The parts of a request; images are left out.
-        added: All added tokens of the judge's tokenizer.
-
-    Returns:
-        Each string once; ``<image>`` first, the others in the order of `added`.
+    Each is listed once: ``<image>`` first, the others in the order of `added`, the judge's added tokens.
 
     >>> control_strings(["See <image>.", "<|end|>"], ["<s>", "<|end|>"])
     ('<image>', '<|end|>')
@@ -114,15 +59,10 @@ def control_strings(parts: Iterable[str | Path], added: Iterable[str]) -> tuple[
 
 
 def ids_of(text: str, tiles: Sequence[int], checkpoint: Checkpoint) -> list[int]:
-    """The tokens of a query, with as many ``<IMG_CONTEXT>`` as its images need.
+    """The tokens of a text made by `query` for the same tiles, with as many ``<IMG_CONTEXT>`` as its images need.
 
     Without images an ``<IMG_CONTEXT>`` in the text is a token like any other, as in the official
     code. Beside images that code raises an error and ends the run; here the request fails.
-
-    Args:
-        text: Result of `query`.
-        tiles: The same as in the call of `query`.
-        checkpoint: Of the judge.
 
     Raises:
         RequestUnfit: Images and image tokens do not match, the prompt is longer than the model's
@@ -148,11 +88,6 @@ def grid(width_px: int, height_px: int, tile_px: int = TILE_PX) -> tuple[int, in
     """Columns and rows of the grid whose aspect ratio is closest to the image's; no thumbnail.
 
     Of equally close grids the one with more tiles wins, if the image has more than half as many pixels as that grid.
-
-    Args:
-        width_px: Of the image.
-        height_px: Of the image.
-        tile_px: Side of a tile.
 
     Raises:
         ValueError: A size is below 1.
@@ -203,17 +138,13 @@ def read_tiles(path: Path, tile_px: int, content: bytes | None = None) -> NDArra
     The colours are those of Pillow's ``convert("RGB")``: alpha is dropped, and grey values of more than 8 bits are
     clipped. No rotation from EXIF, no colour profile; of an animation, the first frame.
 
-    Args:
-        path: The image file.
-        tile_px: Side of a tile, in pixels.
-        content: The file's bytes, if it is on another machine.
+    `content` is the file's bytes, if it is on another machine.
 
     Returns:
         (tiles, tile_px, tile_px, 3), in memory of its own.
 
     Raises:
-        RequestBroken: The file cannot be read, is not an image, is cut off, is too large, or has
-            colours that Pillow cannot convert to RGB.
+        RequestBroken: The file is not an image that can be read, is too large, or has colours that cannot become RGB.
     """
     image = _rgb(path, content)
     if max(image.size) > _MAX_SIDE_PX:
@@ -262,7 +193,6 @@ class QueuedRequest:
 
     Attributes:
         key: Identifies it; its outcome has the same key.
-        request: The request.
         images: The bytes of its image files, if they are on another machine.
     """
 
@@ -271,38 +201,21 @@ class QueuedRequest:
     images: Mapping[Path, bytes] = field(default_factory=dict)
 
 
-class RequestSource(Protocol):
-    """Supplies requests."""
-
-    def next(self, *, wait: bool) -> QueuedRequest | None:
-        """The next request. None: none is there now, or, with `wait`, none will come."""
-        ...
-
-
-class RequestList:
-    """Supplies the requests of a list; a key is the index in it.
-
-    Args:
-        requests: All requests.
-        lengths: Tokens of each, about: the longest is supplied first.
-    """
-
-    def __init__(self, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> None:
-        self._requests = requests
-        self._order = iter(sorted(range(len(requests)), key=lambda index: -lengths[index]))
-
-    def next(self, *, wait: bool) -> QueuedRequest | None:  # noqa: ARG002 - all are there
-        """See `RequestSource.next`."""
-        index = next(self._order, None)
-        return None if index is None else QueuedRequest(key=index, request=self._requests[index])
-
-
 class RequestQueue:
-    """Supplies requests that arrive from other threads until it is closed."""
+    """Requests on their way to the engine, from other threads or all at once, until it is closed."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[QueuedRequest | None] = SimpleQueue()
         self._is_closed = False
+
+    @classmethod
+    def of(cls, requests: Sequence[JudgeRequest], lengths: Sequence[int]) -> RequestQueue:
+        """A closed queue of requests, the longest first; a key is the index in the list."""
+        queue = cls()
+        for index in sorted(range(len(requests)), key=lambda index: -lengths[index]):
+            queue.put(QueuedRequest(key=index, request=requests[index]))
+        queue.close()
+        return queue
 
     def put(self, queued: QueuedRequest) -> None:
         """Add a request."""
@@ -313,7 +226,7 @@ class RequestQueue:
         self._queue.put(None)
 
     def next(self, *, wait: bool) -> QueuedRequest | None:
-        """See `RequestSource.next`; for one thread."""
+        """The next request, for one thread. None: none is there now, or, with `wait`, none will come."""
         if self._is_closed:
             return None
         try:
@@ -326,28 +239,13 @@ class RequestQueue:
 
 @dataclass(frozen=True, slots=True)
 class InputBuilder:
-    """Builds the model's inputs of a request, as MMIE's script and ``model.chat()`` build them.
-
-    Attributes:
-        checkpoint: With tokenizer, system message and sizes.
-    """
+    """Builds the model's inputs of a request, as MMIE's script and ``model.chat()`` build them."""
 
     checkpoint: Checkpoint
 
-    def prompt(self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] | None = None) -> Prompt:
-        """Token ids and tiles of a request.
-
-        Args:
-            key: Of the prompt.
-            request: The request.
-            images: See `QueuedRequest.images`.
-
-        Raises:
-            RequestBroken: An image cannot be used.
-            RequestUnfit: The prompt is too long, or control strings in the text do not match the images.
-        """
-        contents = images or {}
-        image_tiles = [read_tiles(path, self._tile_px, contents.get(path)) for path in _images(request)]
+    def prompt(self, key: int, request: JudgeRequest, images: Mapping[Path, bytes] = MappingProxyType({})) -> Prompt:
+        """Token ids and tiles of a request; raises like `read_tiles` and `ids_of`."""
+        image_tiles = [read_tiles(path, self._tile_px, images.get(path)) for path in _images(request)]
         counts = [len(image) for image in image_tiles]
         return Prompt(
             key=key,
@@ -386,13 +284,9 @@ class PromptPreparer:
     """Prepares the prompts of requests in advance, in the order of their source.
 
     Its threads run until `close`.
-
-    Args:
-        builder: Builds the prompt of a request.
-        source: Supplies the requests.
     """
 
-    def __init__(self, builder: InputBuilder, source: RequestSource) -> None:
+    def __init__(self, builder: InputBuilder, source: RequestQueue) -> None:
         self._builder = builder
         self._source = source
         self._ahead: deque[Future[Prompt | Failure]] = deque()

@@ -16,6 +16,7 @@ from loguru import logger
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.hub.asset import Asset, Check, installed_asset
 from mmie_tasks.judges.base import DigitToken, JudgeMisconfigured, JudgeReply, JudgeRequest, Outcome, Usage
+from mmie_tasks.judges.mmie_score import devices, inputs
 from mmie_tasks.judges.mmie_score.checkpoint import Checkpoint, CheckpointLocation, locate, open_checkpoint
 from mmie_tasks.judges.mmie_score.checkpoint.source import (
     DEFAULT_MODEL,
@@ -24,28 +25,8 @@ from mmie_tasks.judges.mmie_score.checkpoint.source import (
     is_repository,
 )
 from mmie_tasks.judges.mmie_score.cluster import EnginePool
-from mmie_tasks.judges.mmie_score.devices import (
-    LONG_TOKENS,
-    AttentionOption,
-    DtypeOption,
-    Placement,
-    choose_attention,
-    choose_device,
-    choose_dtype,
-    device_bytes,
-    exact_fp32,
-    free_bytes,
-    parse_bytes,
-    plan,
-)
-from mmie_tasks.judges.mmie_score.inputs import (
-    InputBuilder,
-    PromptPreparer,
-    RequestList,
-    RequestSource,
-    control_strings,
-    reply_text,
-)
+from mmie_tasks.judges.mmie_score.devices import AttentionOption, DtypeOption, Placement
+from mmie_tasks.judges.mmie_score.inputs import InputBuilder, PromptPreparer, RequestQueue
 from mmie_tasks.judges.mmie_score.ray_session import INSTALL_RAY, choose_session, engine_limit, idle_gpus
 
 if TYPE_CHECKING:
@@ -68,26 +49,9 @@ _LENGTH_MARGIN = 16  # tokens; an estimated length lacks those of the marks arou
 class MmieScoreJudge:
     """MMIE-Score on one device of this process, or on many GPUs by Ray.
 
-    Nothing is loaded until the first request, and the weights stay until `close`: before that, the
-    memory belongs to the tested model.
-
-    Args:
-        model: A repository on the Hub, or a folder with its files. By default what
-            ``MMIE_SCORE_MODEL`` names, else ``MMIE/MMIE-Score``.
-        revision: Branch, tag or commit of the repository. By default the commit that ``main`` was
-            when it was first used on this machine.
-        device: ``auto``, ``cpu``, ``cuda`` (of several processes each takes its own) or ``cuda:N``.
-        dtype: ``auto`` is bfloat16 on a GPU and float32 on a CPU.
-        attention: ``auto``, ``flash``, ``triton`` or ``sdpa``.
-        max_memory: Upper limit of memory on the device: ``20GiB``. By default all that is free.
-        max_rows: The most requests that are computed at once.
-        graphs: Whether decoding steps are captured as CUDA graphs.
-        engines: ``1`` computes in this process, a larger number on at most so many GPUs of Ray. ``auto`` uses all GPUs
-            of the Ray cluster, else of this machine, if there are several, if Ray is installed and if no launcher has
-            started other processes.
-        deadline_s: How long an engine of Ray may go without a reply before it is replaced.
-        environment: ``MMIE_SCORE_MODEL``, ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers, and what
-            our cache folder depends on.
+    Nothing is loaded until the first request, and the weights stay until `close`: before that, the memory belongs to
+    the tested model. The page of this folder describes the options; `environment` has ``MMIE_SCORE_MODEL``,
+    ``RAY_ADDRESS``, ``LOCAL_RANK`` and other variables of launchers, and what our cache folder depends on.
 
     Raises:
         JudgeMisconfigured: A value makes no sense.
@@ -115,7 +79,7 @@ class MmieScoreJudge:
         self.model = model or environment.get(MODEL_VARIABLE) or DEFAULT_MODEL
         self.revision = revision
         self.device, self.dtype, self.attention = device, dtype, attention
-        self.max_memory_bytes = None if max_memory is None else parse_bytes(max_memory)
+        self.max_memory_bytes = None if max_memory is None else devices.parse_bytes(max_memory)
         self.max_rows, self.graphs = max_rows, graphs
         self.engine_limit, self.deadline_s = engine_limit(engines, device, environment), deadline_s
         self._environment = environment
@@ -128,12 +92,7 @@ class MmieScoreJudge:
 
     @property
     def signature(self) -> str:
-        """The checkpoint's content, and how it is computed; if only Ray has a GPU, by its first engine.
-
-        Raises:
-            JudgeMisconfigured: The checkpoint or the device cannot be used.
-            DataMissing: The checkpoint could not be downloaded.
-        """
+        """The checkpoint's content, and how it is computed; if only Ray has a GPU, by its first engine."""
         with self._open_lock:
             if not self.has_device() and (pool := self._open_pool()) is not None:
                 return pool.signature()
@@ -189,11 +148,7 @@ class MmieScoreJudge:
         }
 
     def ray_gpus(self) -> int:
-        """How many GPUs of Ray will compute, at this moment; 0: this process computes.
-
-        Raises:
-            JudgeMisconfigured: Ray cannot be used, or has no GPU.
-        """
+        """How many GPUs of Ray will compute, at this moment; 0: this process computes. Raises like `check`."""
         session = choose_session(self.engine_limit, self.device, self._environment)
         if session is None:
             return 0
@@ -201,15 +156,11 @@ class MmieScoreJudge:
             return min(session.gpus(), self.engine_limit or sys.maxsize)
 
     def placement(self, checkpoint: Checkpoint) -> Placement:
-        """Where and how a checkpoint is computed.
-
-        Raises:
-            JudgeMisconfigured: The device cannot be used.
-        """
-        device = choose_device(self.device, self._environment)
-        dtype = choose_dtype(self.dtype, device)
+        """Where and how a checkpoint is computed; raises if the device cannot be used."""
+        device = devices.choose_device(self.device, self._environment)
+        dtype = devices.choose_dtype(self.dtype, device)
         text = checkpoint.config.llm_config
-        chosen = choose_attention(self.attention, device=device, dtype=dtype, config=text)
+        chosen = devices.choose_attention(self.attention, device=device, dtype=dtype, config=text)
         return Placement(
             device=device,
             dtype=dtype,
@@ -227,11 +178,7 @@ class MmieScoreJudge:
         return self._loaded is not None and self._loaded.captured
 
     def assets(self) -> Sequence[Asset]:
-        """The judge's Python packages, and the checkpoint that its options name.
-
-        Raises:
-            JudgeMisconfigured: The model is neither a folder nor a repository.
-        """
+        """The judge's Python packages, and the checkpoint that its options name; raises like `locate`."""
         packages = installed_asset("mmie_score: packages", ", ".join(_PACKAGES), _describe_packages)
         return [packages, *checkpoint_assets(self.model, self.revision, self._environment, self._checks)]
 
@@ -243,20 +190,18 @@ class MmieScoreJudge:
         )
 
     def _describe_memory(self, checkpoint: Checkpoint) -> str:
-        """How many long requests fit into memory at once, and which attention is used and why.
-
-        Raises:
-            JudgeMisconfigured: None fits, or there is no such device.
-        """
+        """How many long requests fit into memory at once, and which attention is used and why; raises if none fits."""
         gpus = self.ray_gpus()
         if gpus and not self.has_device():
             return f"{gpus} engines, on the GPUs of Ray; this machine has none, so their memory is not checked"
         engines = f"; {gpus} engines, on the GPUs of Ray" if gpus else "; one engine, in the process of the run"
         placement = self.placement(checkpoint)
-        limit = self.max_memory_bytes or device_bytes(placement.device)
-        free = min(free_bytes(placement.device), limit)
-        longest = min(LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
-        budget = plan(checkpoint, placement, rows=self.max_rows, tokens=longest, free_bytes=free, device_bytes=limit)
+        limit = self.max_memory_bytes or devices.device_bytes(placement.device)
+        free = min(devices.free_bytes(placement.device), limit)
+        longest = min(devices.LONG_TOKENS, checkpoint.config.llm_config.max_position_embeddings)
+        budget = devices.plan(
+            checkpoint, placement, rows=self.max_rows, tokens=longest, free_bytes=free, device_bytes=limit
+        )
         return (
             f"{readable_size(free)} free on {placement.device}: {min(budget.rows, budget.longest_rows)} requests of "
             f"{longest:,} tokens fit at once, in {placement.dtype_name}; attention {placement.attention.name}: "
@@ -278,7 +223,7 @@ class MmieScoreJudge:
             if gpus := self.ray_gpus():
                 logger.info(f"The judge is MMIE-Score, {name}, on {gpus} GPUs by Ray.")
                 return
-            device = choose_device(self.device, self._environment)
+            device = devices.choose_device(self.device, self._environment)
         logger.info(f"The judge is MMIE-Score, {name}, on {device}.")
         if device.type == "cpu":
             logger.warning("MMIE-Score on a CPU is slow: it is a model of 4 billion weights.")
@@ -322,16 +267,11 @@ class MmieScoreJudge:
         if pool is not None:
             yield from pool.ask(requests, lengths)
         else:
-            yield from self.serve(RequestList(requests, lengths), longest_tokens=max(lengths), count=len(requests))
+            yield from self.serve(RequestQueue.of(requests, lengths), longest_tokens=max(lengths), count=len(requests))
         _log_control_strings(requests, self._checkpoint.tokenizer.added)
 
     def lengths(self, requests: Sequence[JudgeRequest]) -> list[int]:
-        """Tokens of each request with its longest reply, about, by the headers of its images.
-
-        Raises:
-            JudgeMisconfigured: The checkpoint cannot be used.
-            DataMissing: The checkpoint could not be downloaded.
-        """
+        """Tokens of each request with its longest reply, about, by the headers of its images; raises like `check`."""
         with self._open_lock:
             checkpoint = self._checkpoint
         builder, max_positions = InputBuilder(checkpoint), checkpoint.config.llm_config.max_position_embeddings
@@ -340,27 +280,23 @@ class MmieScoreJudge:
         ]
 
     def serve(
-        self, source: RequestSource, *, longest_tokens: int, count: int | None = None
+        self, source: RequestQueue, *, longest_tokens: int, count: int | None = None
     ) -> Iterator[tuple[int, Outcome]]:
         """Yield the outcome of every request of a source, by its key, until the source has no more.
 
-        For one thread at a time. On a GPU neither argument changes a reply: a step has the same shapes whatever is to
-        come.
+        For one thread at a time; raises like `check`. On a GPU neither argument changes a reply: a step has the same
+        shapes whatever is to come. On a CPU, memory is planned for them.
 
         Args:
             source: Supplies the requests, the longest first if it can.
             longest_tokens: Of the longest request with its reply.
-            count: The most requests that the source holds at a time; a CPU's memory is planned for them.
-
-        Raises:
-            JudgeMisconfigured: The judge cannot be loaded here.
-            DataMissing: The checkpoint could not be downloaded.
+            count: The most requests that the source holds at a time.
         """
         from mmie_tasks.judges.mmie_score.engine.schedule import Completion
 
         with self._open_lock:
             checkpoint = self._checkpoint
-        with exact_fp32(), closing(PromptPreparer(InputBuilder(checkpoint), source)) as prompts:
+        with devices.exact_fp32(), closing(PromptPreparer(InputBuilder(checkpoint), source)) as prompts:
             loaded = self._load()
             engine = loaded.engine(longest_tokens=longest_tokens, count=count or self.max_rows)
             for result in engine.run(prompts):
@@ -381,7 +317,7 @@ class MmieScoreJudge:
 
     def _reply(self, completion: Completion) -> JudgeReply:
         tokenizer = self._checkpoint.tokenizer
-        text = reply_text(tokenizer.decode(completion.output))
+        text = inputs.reply_text(tokenizer.decode(completion.output))
         offsets = tokenizer.digit_offsets(completion.output, text)
         recorded = [index for index in completion.digits if index in offsets]
         return JudgeReply(
@@ -402,15 +338,9 @@ def _describe_packages() -> str:
 
 
 def check_transformers(installed: str) -> None:
-    """Check that the installed transformers can build the judge's model.
+    """Raise `JudgeMisconfigured` if the installed version of transformers cannot build the judge's model.
 
     The hint is not ``pip install -U transformers``: a tested model whose code needs version 4 would break.
-
-    Args:
-        installed: Its version.
-
-    Raises:
-        JudgeMisconfigured: It is version 4 or older.
     """
     if int(installed.partition(".")[0]) < _OLDEST_TRANSFORMERS:
         raise JudgeMisconfigured(
@@ -421,7 +351,7 @@ def check_transformers(installed: str) -> None:
 
 def _log_control_strings(requests: Sequence[JudgeRequest], added: Sequence[str]) -> None:
     """Log how many requests contain control strings of the judge, and which."""
-    by_request = [strings for request in requests if (strings := control_strings(request.parts, added))]
+    by_request = [strings for request in requests if (strings := inputs.control_strings(request.parts, added))]
     if not by_request:
         return
     counts = Counter(string for strings in by_request for string in strings)

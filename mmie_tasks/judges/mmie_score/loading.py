@@ -15,18 +15,11 @@ from transformers import InternVLConfig, InternVLForConditionalGeneration, Inter
 
 from mmie_tasks.core.files import readable_size
 from mmie_tasks.judges.base import JudgeMisconfigured
+from mmie_tasks.judges.mmie_score import devices
 from mmie_tasks.judges.mmie_score.checkpoint import LORA_SCALE, Checkpoint, native_names
 from mmie_tasks.judges.mmie_score.checkpoint.config import Config, TextConfig, VisionConfig
 from mmie_tasks.judges.mmie_score.checkpoint.files import Tensor, unusable
-from mmie_tasks.judges.mmie_score.devices import (
-    TWO_STEPS,
-    Budget,
-    Placement,
-    device_bytes,
-    free_bytes,
-    plan,
-    release_memory,
-)
+from mmie_tasks.judges.mmie_score.devices import TWO_STEPS, Budget, Placement, release_memory
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 from mmie_tasks.judges.mmie_score.engine.decoding import DigitRecorder, PlainDecoder, StaticDecoder, cuda_capture
 from mmie_tasks.judges.mmie_score.engine.engine import Engine, is_out_of_memory
@@ -37,12 +30,7 @@ _LEAST_TOKENS = 4096  # memory for fewer is not worth loading the weights
 
 
 class LoadedJudge:
-    """The model on its device, and an engine that fits the requests.
-
-    Args:
-        checkpoint: The checkpoint to load.
-        placement: Where and how.
-    """
+    """The model on its device, and an engine that fits the requests."""
 
     def __init__(self, checkpoint: Checkpoint, placement: Placement) -> None:
         self._checkpoint, self._placement = checkpoint, placement
@@ -57,11 +45,9 @@ class LoadedJudge:
         return isinstance(decoder, StaticDecoder) and decoder.captured
 
     def engine(self, *, longest_tokens: int, count: int) -> Engine:
-        """An engine for requests like these. On a GPU it is the same for all.
+        """An engine for requests like these, at most so many at a time. On a GPU it is the same for all.
 
-        Args:
-            longest_tokens: Of the longest request with its reply; it may go unscored if memory does not hold it.
-            count: The most requests at a time.
+        The longest request with its reply may go unscored if memory does not hold it.
 
         Raises:
             JudgeMisconfigured: Not even one request fits into memory, or the weights cannot be loaded.
@@ -85,10 +71,10 @@ class LoadedJudge:
         """Planned for the longest request where that is possible, else for one of `_LEAST_TOKENS`."""
         device, limit = self._placement.device, self._placement.max_memory_bytes
         loaded = self._model.parameters() if self._model is not None else ()
-        usable = free_bytes(device) + sum(weight.nbytes for weight in loaded)
-        total = device_bytes(device)
+        usable = devices.free_bytes(device) + sum(weight.nbytes for weight in loaded)
+        total = devices.device_bytes(device)
         planned = partial(
-            plan,
+            devices.plan,
             self._checkpoint,
             self._placement,
             rows=rows,
@@ -162,11 +148,7 @@ class LoadedJudge:
         release_memory()
 
     def _no_memory(self, purpose: str, error: RuntimeError) -> JudgeMisconfigured:
-        """The message for a device that ran out of memory.
-
-        Raises:
-            RuntimeError: The error has another cause.
-        """
+        """The message for a device that ran out of memory; raises an error that has another cause."""
         if not is_out_of_memory(error):
             raise error
         first = str(error).partition("\n")[0]
@@ -180,11 +162,6 @@ def load_model(checkpoint: Checkpoint, *, device: torch.device, dtype: torch.dty
 
     The model is built without memory, and each weight is rounded once from the stored one (a fine-tune's update is
     added in fp32 before). It has no rotary embedding: the engine computes positions itself, with `Rotary`.
-
-    Args:
-        checkpoint: A checkpoint that `open_checkpoint` returned.
-        device: The device of the weights.
-        dtype: The type of all weights.
 
     Raises:
         JudgeMisconfigured: A file cannot be read, or has changed since it was checked.
@@ -222,12 +199,7 @@ def _tensor(tensor: Tensor) -> torch.Tensor:
 
 
 def native_config(config: Config, *, image_token_id: int) -> InternVLConfig:
-    """The configuration of transformers' own model that computes what the official one does.
-
-    Args:
-        config: The checkpoint's configuration.
-        image_token_id: Id of ``<IMG_CONTEXT>``.
-    """
+    """The configuration of transformers' own model that computes what the official one does."""
     native = InternVLConfig(
         vision_config=_vision_config(config.vision_config),
         text_config=_text_config(config.llm_config),
@@ -271,6 +243,7 @@ def _text_config(config: TextConfig) -> Phi3Config:
             "partial_rotary_factor": 1.0,
         },
         sliding_window=None,  # longer than the longest sequence; None is faster
+        pad_token_id=None,
         bos_token_id=None,
         eos_token_id=None,
     )

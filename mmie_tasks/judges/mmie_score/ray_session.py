@@ -25,16 +25,7 @@ _START_S = 120.0  # for Ray to connect or to start, before an error; its own lim
 
 
 def engine_limit(option: str, device: str, environment: Mapping[str, str]) -> int | None:
-    """The number of engines that a user allows; None for ``auto``.
-
-    Args:
-        option: ``auto``, or a number. More than 1 needs Ray.
-        device: The judge's option.
-        environment: With ``WORLD_SIZE``, if this is one of several processes.
-
-    Raises:
-        JudgeMisconfigured: It is not a number, or so many engines cannot run here.
-    """
+    """The engines that the option allows, None for ``auto``; `JudgeMisconfigured` if so many cannot run here."""
     if option == "auto":
         return None
     limit = int(option) if option.isascii() and option.isdecimal() else 0
@@ -75,11 +66,8 @@ def is_only_process(environment: Mapping[str, str]) -> bool:
 def choose_session(limit: int | None, device: str, environment: Mapping[str, str]) -> RaySession | None:
     """The session whose GPUs judge; None: this process judges by itself.
 
-    Args:
-        limit: The user's number of engines. Without one, a run's only process uses Ray where it has several GPUs, and
-            looks for a cluster only if this machine has a GPU or the process names a cluster.
-        device: The judge's option.
-        environment: Of this process.
+    Without a limit by the user, a run's only process uses Ray where it has several GPUs, and looks for a cluster only
+    if this machine has a GPU or the process names a cluster.
 
     Raises:
         JudgeMisconfigured: Ray cannot be used, or has no GPU.
@@ -103,13 +91,7 @@ def choose_session(limit: int | None, device: str, environment: Mapping[str, str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A machine of a Ray cluster that is alive.
-
-    Attributes:
-        id: Ray's id.
-        name: Its host name.
-        gpus: Number of its GPUs, at least 1.
-    """
+    """A machine of a Ray cluster that is alive, with its number of GPUs, at least 1."""
 
     id: str
     name: str
@@ -139,28 +121,19 @@ class RaySession:
         return bool(self._local_gpus or self._address or _has_session())
 
     def gpus(self) -> int:
-        """Number of GPUs; a cluster of this machine is not started for it.
-
-        Raises:
-            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached.
-        """
+        """Number of GPUs; a cluster of this machine is not started for it. Raises like `nodes`."""
         return sum(node.gpus for node in self.nodes()) if self._connect(start=False) else self._local_gpus
 
     def nodes(self) -> list[Node]:
-        """The machines with GPUs.
-
-        Raises:
-            JudgeMisconfigured: The cluster of ``RAY_ADDRESS`` cannot be reached, or Ray cannot be started.
-        """
+        """The machines with GPUs; `JudgeMisconfigured` if Ray cannot be started, or ``RAY_ADDRESS`` not be reached."""
         import ray
 
         listed = ray.nodes() if self._connect(start=True) else ()
-        nodes = [
-            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"].get("GPU", 0)))
+        return [
+            Node(id=node["NodeID"], name=node["NodeManagerHostname"], gpus=int(node["Resources"]["GPU"]))
             for node in listed
-            if node["Alive"]
+            if node["Alive"] and node["Resources"].get("GPU", 0) >= 1
         ]
-        return [node for node in nodes if node.gpus]
 
     def close(self) -> None:
         """Disconnect and end a cluster of this machine; a session that the process had before stays."""

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from itertools import product
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,15 +12,7 @@ from loguru import logger
 from support.paged_kernel import paged_kernel
 
 from mmie_tasks.judges.base import JudgeMisconfigured
-from mmie_tasks.judges.mmie_score import devices
-from mmie_tasks.judges.mmie_score.devices import (
-    choose_attention,
-    choose_device,
-    choose_dtype,
-    container_free_bytes,
-    exact_fp32,
-    free_bytes,
-)
+from mmie_tasks.judges.mmie_score.devices import choose_attention, choose_device, choose_dtype, exact_fp32, free_bytes
 from mmie_tasks.judges.mmie_score.engine import attention as attention_module
 from mmie_tasks.judges.mmie_score.engine.attention import PagedAttention
 
@@ -353,70 +344,6 @@ def test_switches_are_restored_after_an_error():
     with suppress(KeyError), exact_fp32():
         raise KeyError
     assert all_readings() == before
-
-
-V2 = "sys/fs/cgroup"
-
-
-def machine(root, group, files):
-    contents = {"proc/self/cgroup": group} | files
-    for name, text in contents.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
-@pytest.mark.parametrize(
-    ("group", "files", "free"),
-    [
-        pytest.param("", {}, None, id="no groups"),
-        pytest.param("0::/\n", {}, None, id="the top group has no limit"),
-        pytest.param("0::/\n", {f"{V2}/memory.max": "max\n", f"{V2}/memory.current": "5\n"}, None, id="max"),
-        pytest.param("0::/\n", {f"{V2}/memory.max": "1000\n", f"{V2}/memory.current": "600\n"}, 400, id="version 2"),
-        pytest.param(
-            "0::/\n",
-            {
-                f"{V2}/memory.max": "1000\n",
-                f"{V2}/memory.current": "600\n",
-                f"{V2}/memory.stat": "anon 1\nfile 9\ninactive_file 150\n",
-            },
-            550,
-            id="files that can be dropped",
-        ),
-        pytest.param(
-            "0::/a/b\n",
-            {
-                f"{V2}/a/b/memory.max": "max\n",
-                f"{V2}/a/b/memory.current": "1\n",
-                f"{V2}/a/memory.max": "100\n",
-                f"{V2}/a/memory.current": "130\n",
-            },
-            0,
-            id="the group above is full",
-        ),
-        pytest.param(
-            "3:cpu,memory:/x\n0::/y\n",
-            {f"{V2}/x/memory.max": "1\n", f"{V2}/y/memory.max": "9\n", f"{V2}/y/memory.current": "2\n"},
-            7,
-            id="beside groups of version 1",
-        ),
-    ],
-)
-def test_the_free_memory_of_a_container_follows_its_limits(tmp_path, group, files, free):
-    assert container_free_bytes(machine(tmp_path, group, files)) == free
-
-
-@pytest.mark.parametrize(("free", "limited"), [(None, False), (2**60, False), (2**20, True)])
-def test_a_container_limits_the_free_memory(monkeypatch, free, limited):
-    monkeypatch.setattr(devices, "container_free_bytes", lambda _: free)
-    assert free_bytes(CPU) > 0
-    assert (free_bytes(CPU) == 2**20) == limited
-
-
-def test_the_container_of_this_machine_can_be_read():
-    free = container_free_bytes(Path("/"))
-    assert free is None or free >= 0
 
 
 def test_a_gpu_is_queried_after_torch_has_released_its_cache(monkeypatch):

@@ -116,7 +116,7 @@ def test_shapes_are_the_same_whatever_a_call_holds(paged: bool, whole, calls) ->
 def test_shapes_are_the_same_if_less_memory_is_free_and_fewer_requests_fit(monkeypatch, logged) -> None:
     short = [index for index, case in enumerate(CASES) if len(case.output_ids) < 22]
     expected = judged(FixedJudge(paged=True, rows=32), short)
-    monkeypatch.setattr(loading, "free_bytes", lambda _: 1054 * 2**20)
+    monkeypatch.setattr(loading.devices, "free_bytes", lambda _: 1054 * 2**20)
     check_same(FixedJudge(paged=True, rows=32), short, expected)
     rows = [message.split(" requests at once")[0].split()[-1] for message in logged if "at once" in message]
     assert rows == ["32", "22"]

@@ -18,7 +18,6 @@ from mmie_tasks.judges.mmie_score.inputs import (
     InputBuilder,
     PromptPreparer,
     QueuedRequest,
-    RequestList,
     RequestQueue,
     control_strings,
     read_tiles,
@@ -42,7 +41,7 @@ def of_case(case: golden.Case) -> JudgeRequest:
 
 def prepared(requests: list[JudgeRequest]) -> Iterator[Prompt | Failure]:
     lengths = [builder().length(request) for request in requests]
-    with closing(PromptPreparer(builder(), RequestList(requests, lengths))) as preparer:
+    with closing(PromptPreparer(builder(), RequestQueue.of(requests, lengths))) as preparer:
         while (prompt := preparer.get(wait=True)) is not None:
             yield prompt
 
@@ -109,8 +108,8 @@ def test_more_requests_than_are_prepared_in_advance_are_all_supplied_once() -> N
     assert sorted(keys) == list(range(100))
 
 
-def one_request() -> RequestList:
-    return RequestList([request_of("a")], [1])
+def one_request() -> RequestQueue:
+    return RequestQueue.of([request_of("a")], [1])
 
 
 class SlowBuilder:
@@ -139,7 +138,7 @@ def test_without_waiting_only_a_finished_prompt_is_supplied() -> None:
 
 def test_closing_ends_the_threads_and_prepares_nothing_more() -> None:
     slow = SlowBuilder()
-    with closing(PromptPreparer(slow, RequestList([request_of("a")] * 100, [1] * 100))) as preparer:  # type: ignore[arg-type]
+    with closing(PromptPreparer(slow, RequestQueue.of([request_of("a")] * 100, [1] * 100))) as preparer:  # type: ignore[arg-type]
         assert preparer.get(wait=False) is None
         assert slow.has_begun.wait(10)
         threading.Timer(0.05, slow.may_finish.set).start()

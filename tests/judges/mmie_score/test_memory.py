@@ -72,14 +72,14 @@ def planned(
         ("512MiB", 512 * 2**20),
         ("512MB", 512_000_000),
         ("1048576", 2**20),
-        (1048576, 2**20),
+        ("2TiB", 2**41),
     ],
 )
 def test_an_amount_of_memory_is_parsed_in_its_unit(text, expected):
     assert parse_bytes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "lots", "20 TiB", "-1GiB", "0", "0GB", "1e9", "٣GB", "1 2GB"])
+@pytest.mark.parametrize("text", ["", "lots", "20 GiBs", "-1GiB", "0", "0GB", "1e9", "1 2GB"])
 def test_a_text_that_is_no_amount_of_memory_is_refused(text):
     with pytest.raises(JudgeMisconfigured, match=r"(?s)max_memory=.*hint: .*20GiB"):
         parse_bytes(text)

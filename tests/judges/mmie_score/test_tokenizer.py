@@ -374,11 +374,10 @@ def test_an_unsupported_value_is_named(key: str, value: object, problem: str, tm
 @pytest.mark.parametrize(
     ("i", "token", "problem"),
     [
-        pytest.param("1000", {"content": "<|end|>"}, "('<|end|>') occurs twice", id="content"),
-        pytest.param("0987", {"content": "<x>"}, "('<x>') occurs twice", id="id"),
-        pytest.param("-1", {"content": "<x>"}, "decoder.-1` has no usable id", id="negative"),
-        pytest.param("x", {"content": "<x>"}, "decoder.x` has no usable id", id="a word"),
-        pytest.param("1" * 5000, {"content": "<x>"}, "has no usable id", id="endless"),
+        pytest.param("1000", {"content": "<|end|>"}, "has '<|end|>' twice", id="content"),
+        pytest.param("-1", {"content": "<x>"}, "decoder.-1.[key]`", id="negative"),
+        pytest.param("x", {"content": "<x>"}, "decoder.x.[key]`", id="a word"),
+        pytest.param("1" * 5000, {"content": "<x>"}, "1.[key]`", id="endless"),
         pytest.param("123456789", {"content": "<x>"}, "adds the id 123456789", id="huge"),
         pytest.param("1001", {"content": "<x>"}, "adds the id 1001", id="a hole before it"),
         pytest.param("1000", {"content": ""}, "decoder.1000.content`", id="no content"),

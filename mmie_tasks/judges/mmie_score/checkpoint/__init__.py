@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmie_tasks.core.files import readable_size
+from mmie_tasks.judges.mmie_score.checkpoint import config as config_file
 from mmie_tasks.judges.mmie_score.checkpoint import files
-from mmie_tasks.judges.mmie_score.checkpoint.config import MAX_TILES, Config, message_file, read_config, read_message
-from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Shards, Tensor, unusable
+from mmie_tasks.judges.mmie_score.checkpoint.config import Config, message_file, read_config, read_message
+from mmie_tasks.judges.mmie_score.checkpoint.files import DOWNLOAD_HINT, Tensor, unusable
 from mmie_tasks.judges.mmie_score.checkpoint.source import DEFAULT_MODEL, CheckpointLocation, locate
-from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import END, IMAGE_CONTEXT, SlowLlamaTokenizer
+from mmie_tasks.judges.mmie_score.checkpoint.tokenizer import SlowLlamaTokenizer
 
 __all__ = ["DEFAULT_MODEL", "Checkpoint", "CheckpointLocation", "locate", "open_checkpoint"]
 
@@ -52,9 +53,8 @@ _LAYER_PARTS = {
     ".ls2": ".lambda_2",
 }
 _FUSED = re.compile(r"(.+)\.attn\.qkv\.(weight|bias)")
-_LORA_BASE = ".base_layer."
-_LORA_UPDATE = re.compile(r"(.+)\.lora_([AB])\.default\.weight")
-_LAYER_NUMBER = re.compile(r"\.layers\.\d+\.")
+_LORA_UPDATE = re.compile(r"(.+)\.(lora_[AB])\.default\.weight")
+_LORA_PARTS = ("base_layer", "lora_A", "lora_B")
 _MERGED_HINT = f"use a folder in which the fine-tune is merged, or {DOWNLOAD_HINT}"
 
 _DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
@@ -82,17 +82,13 @@ class Checkpoint:
     """A checkpoint whose files were checked; its weights have not been read.
 
     Attributes:
-        location: Its folder and name.
         digest: 12 hex digits that identify its content; see `files.digest_of`.
-        config: The fields of ``config.json`` that matter.
-        tokenizer: Its tokenizer.
-        system_message: The default system message; may be empty.
-        message_file: The file with that message.
+        system_message: The default one, which is in `message_file`; may be empty.
         image_token_id: Id of ``<IMG_CONTEXT>``.
         end_token_id: Id of ``<|end|>``, the only stop token.
         weight_bytes: Size of all tensors, as stored.
         dtype: Type of most weights, as stored: ``bfloat16``, ``float16`` or ``float32``.
-        weights: The stored tensors of each weight, by its official name.
+        weights: By official name.
         notes: Harmless differences from the official model, as clauses.
     """
 
@@ -107,7 +103,7 @@ class Checkpoint:
     weight_bytes: int
     dtype: str
     weights: Mapping[str, Weight] = field(repr=False)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
     def description(self) -> str:
         """The content of the files; not the system message itself, which is not ours to show."""
@@ -129,8 +125,7 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     """Read and check everything but the weights.
 
     Raises:
-        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not
-            fit together; the message names file and problem.
+        JudgeMisconfigured: A file is missing or damaged, it is another model, or its parts do not fit together.
     """
     folder = location.folder
     files.require(folder, [files.CONFIG])
@@ -139,10 +134,8 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     files.require(folder, [files.TOKENIZER, files.TOKENIZER_CONFIG])
     message = read_message(folder, content)
     shards = files.find_shards(folder)
-    tensors = files.read_headers(shards.paths)
-    _check_index(folder, shards, tensors)
-    ranks = {"language_model": config.use_llm_lora, "vision_model": config.use_backbone_lora}
-    weights = weights_of(tensors.values(), ranks)
+    tensors = files.read_headers(shards).values()
+    weights = _weights_of(tensors)
     _check_weights(folder, config, weights)
     tokenizer = SlowLlamaTokenizer(folder)
     if len(tokenizer) > config.llm_config.vocab_size:
@@ -153,33 +146,22 @@ def open_checkpoint(location: CheckpointLocation) -> Checkpoint:
     small_files = dict.fromkeys((files.CONFIG, *files.TOKENIZER_FILES, message_file(content)))
     existing = [folder / name for name in small_files if (folder / name).is_file()]
     bytes_by_dtype: Counter[str] = Counter()
-    for tensor in tensors.values():
+    for tensor in tensors:
         bytes_by_dtype[_DTYPES[tensor.dtype]] += tensor.n_bytes
     return Checkpoint(
         location=location,
-        digest=files.digest_of(existing, shards.paths),
+        digest=files.digest_of(existing, shards),
         config=config,
         tokenizer=tokenizer,
         system_message=message,
         message_file=message_file(content),
-        image_token_id=tokenizer.mark_ids[IMAGE_CONTEXT],
-        end_token_id=tokenizer.mark_ids[END],
+        image_token_id=tokenizer.mark_ids[config_file.IMAGE_CONTEXT],
+        end_token_id=tokenizer.mark_ids[config_file.END],
         weight_bytes=bytes_by_dtype.total(),
         dtype=bytes_by_dtype.most_common(1)[0][0],
         weights=weights,
-        notes=tuple(_notes(config, shards, tensors.values(), weights, tokenizer)),
+        notes=tuple(_notes(config, shards, tensors, weights, len(tokenizer))),
     )
-
-
-def _check_index(folder: Path, shards: Shards, tensors: Mapping[str, Tensor]) -> None:
-    """The index and the files name the same tensors, in the same files."""
-    if shards.index is None:
-        return
-    indexed = set(shards.index.items())
-    stored = {(name, tensor.path.name) for name, tensor in tensors.items()}
-    for pairs, problem in ((indexed - stored, "is only in the index"), (stored - indexed, "is only in the file")):
-        for name, file_name in sorted(pairs)[:1]:
-            raise unusable(f"The index in `{folder}` does not fit the files: `{name}` in `{file_name}` {problem}.")
 
 
 def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) -> None:
@@ -200,31 +182,23 @@ def _check_weights(folder: Path, config: Config, weights: Mapping[str, Weight]) 
 
 
 def _notes(
-    config: Config,
-    shards: Shards,
-    tensors: Iterable[Tensor],
-    weights: Mapping[str, Weight],
-    tokenizer: SlowLlamaTokenizer,
-) -> list[str]:
-    notes = []
-    if config.max_dynamic_patch not in (None, MAX_TILES):
-        notes.append(
+    config: Config, shards: Sequence[Path], tensors: Iterable[Tensor], weights: Mapping[str, Weight], tokens: int
+) -> Iterator[str]:
+    if config.max_dynamic_patch not in (None, config_file.MAX_TILES):
+        yield (
             f"`max_dynamic_patch` is {config.max_dynamic_patch}; images are cut into up to "
-            f"{MAX_TILES} tiles nevertheless, as MMIE does"
+            f"{config_file.MAX_TILES} tiles nevertheless, as MMIE does"
         )
     if config.tie_word_embeddings:
-        notes.append("`tie_word_embeddings` is true beside `llm_config`; the stored head is used")
-    if shards.ignored:
-        notes.append(f"not read, because the index does not name them: {', '.join(shards.ignored)}")
+        yield "`tie_word_embeddings` is true beside `llm_config`; the stored head is used"
+    if ignored := sorted({*shards[0].parent.glob("*.safetensors")} - {*shards}):
+        yield f"not read, because the index does not name them: {', '.join(path.name for path in ignored)}"
     if len(dtypes := {tensor.dtype for tensor in tensors}) > 1:
-        notes.append(f"weights are stored in several types: {', '.join(sorted(dtypes))}")
+        yield f"weights are stored in several types: {', '.join(sorted(dtypes))}"
     if updated := sum(weight.up is not None for weight in weights.values()):
-        notes.append(f"{updated} weights of a LoRA fine-tune are merged when they are loaded")
-    elif config.use_llm_lora or config.use_backbone_lora:
-        notes.append("the config names a LoRA fine-tune; its weights are merged already")
-    if rows := config.llm_config.vocab_size - len(tokenizer):
-        notes.append(f"{rows} rows of the embeddings belong to no token")
-    return notes
+        yield f"{updated} weights of a LoRA fine-tune are merged when they are loaded"
+    if rows := config.llm_config.vocab_size - tokens:
+        yield f"{rows} rows of the embeddings belong to no token"
 
 
 def native_names(official: str) -> tuple[str, ...]:
@@ -297,69 +271,38 @@ def _pair(stem: str, *shape: int) -> dict[str, Shape]:
     return {f"{stem}.weight": shape, f"{stem}.bias": shape[:1]}
 
 
-def weights_of(tensors: Iterable[Tensor], ranks: Mapping[str, int]) -> dict[str, Weight]:
-    """The model's weights by their official names.
-
-    Args:
-        tensors: All stored tensors; rotary frequencies, which old files hold, are left out.
-        ranks: The ranks of the fine-tune in the config, by the first part of a name
-            (``language_model``, ``vision_model``); 0 if the config gives none.
-
-    Raises:
-        JudgeMisconfigured: A weight is stored twice, or an update has no base, lacks a half, has a
-            shape that does not fit, or is missing in some layers.
-    """
-    stored: dict[str, Tensor] = {}
-    updates: dict[str, dict[str, Tensor]] = defaultdict(dict)
-    bases = set()
+def _weights_of(tensors: Iterable[Tensor]) -> dict[str, Weight]:
+    """The model's weights by their official names; rotary frequencies, which old files hold, are left out."""
+    parts: dict[str, dict[str, Tensor]] = defaultdict(dict)
     for tensor in tensors:
-        name = tensor.name.replace(".base_model.model.", ".", 1)  # added by a LoRA wrapper
+        name, part = tensor.name.replace(".base_model.model.", ".", 1), ""  # added by a LoRA wrapper
         if name.endswith("rotary_emb.inv_freq"):
             continue
-        target = stored
         if update := _LORA_UPDATE.fullmatch(name):
-            target, name = updates[f"{update[1]}.weight"], update[2]
-        elif _LORA_BASE in name:
-            name = name.replace(_LORA_BASE, ".", 1)
-            bases.add(name)
-        if name in target:
-            raise unusable(f"`{tensor.name}` is stored a second time, as `{target[name].name}`.")
-        target[name] = tensor
-    _check_updates(stored, bases, updates)
-    return {
-        name: _updated(name, weight, updates[name], ranks) if name in updates else Weight(stored=weight)
-        for name, weight in stored.items()
-    }
+            name, part = f"{update[1]}.weight", update[2]
+        elif ".base_layer." in name:
+            name, part = name.replace(".base_layer.", ".", 1), "base_layer"
+        if part in parts[name]:
+            raise unusable(f"`{tensor.name}` is stored a second time, as `{parts[name][part].name}`.")
+        parts[name][part] = tensor
+    return {name: _weight(name, stored) for name, stored in parts.items()}
 
 
-def _check_updates(stored: Mapping[str, Tensor], bases: set[str], updates: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Every update has a base and both halves; all layers have it, or none."""
-    for name in sorted({name for name in bases if name.endswith(".weight")} | set(updates)):
-        halves = updates.get(name, {})
-        parts = {"base_layer": name in bases, "lora_A": "A" in halves, "lora_B": "B" in halves}
-        if missing := ", ".join(f"`{part}`" for part, is_stored in parts.items() if not is_stored):
-            merged = ", and a merged weight exists too" if name in set(stored) - bases else ""
-            raise unusable(
-                f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing{merged}.", _MERGED_HINT
-            )
-    kinds = {_LAYER_NUMBER.sub(".layers.N.", name) for name in updates}
-    for name in stored:
-        if name not in updates and _LAYER_NUMBER.sub(".layers.N.", name) in kinds:
-            raise unusable(
-                f"`{name}` is merged, and other layers are not: the fine-tune is partly merged.", _MERGED_HINT
-            )
-
-
-def _updated(name: str, stored: Tensor, update: Mapping[str, Tensor], ranks: Mapping[str, int]) -> Weight:
-    down, up = update["A"], update["B"]
+def _weight(name: str, parts: Mapping[str, Tensor]) -> Weight:
+    """The weight of a name; a bias beside a LoRA update is a ``base_layer`` alone."""
+    if parts.keys() == {""} or (parts.keys() == {"base_layer"} and name.endswith(".bias")):
+        return Weight(stored=next(iter(parts.values())))
+    if "" in parts:
+        raise unusable(f"`{name}` is stored a second time, not merged.", _MERGED_HINT)
+    if missing := ", ".join(f"`{part}`" for part in _LORA_PARTS if part not in parts):
+        raise unusable(f"`{name}` is part of an incomplete LoRA fine-tune: {missing} is missing.", _MERGED_HINT)
+    stored, down, up = (parts[part] for part in _LORA_PARTS)
     rank = down.shape[0] if down.shape else 0
-    config_rank = ranks.get(name.partition(".")[0], 0)
     fits = len(stored.shape) == 2 and (down.shape, up.shape) == ((rank, stored.shape[1]), (stored.shape[0], rank))
-    if not fits or rank == 0 or config_rank not in (0, rank):
-        expected = f", and the config has rank {config_rank}" if config_rank else ""
+    if not fits or rank == 0:
         raise unusable(
             f"The fine-tune of `{name}` does not fit: the weight is {list(stored.shape)}, its "
-            f"update {list(up.shape)} by {list(down.shape)}{expected}.",
+            f"update {list(up.shape)} by {list(down.shape)}.",
             _MERGED_HINT,
         )
     return Weight(stored=stored, down=down, up=up)

@@ -6,14 +6,16 @@ Phi-3 text model; other values would need other code.
 
 The default system message belongs to the checkpoint and is not in our code. As in the official
 ``modeling_internvl_chat.py`` (OpenGVLab/InternVL since 2024-07-26), ``system_message`` in ``config.json`` takes
-precedence over the template's in ``conversation.py``. That file is parsed, never run.
+precedence over the template's in ``conversation.py``. That file is parsed, never run. What cannot be used raises
+`JudgeMisconfigured`, which names the file and the field. `query` puts the message into the template, as the official
+``InternVLChatModel.chat`` does (22839ce).
 """
 
 from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,6 +24,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mmie_tasks.judges.mmie_score.checkpoint.files import CONFIG, CONVERSATION, OFFICIAL_HINT, read_bytes, unusable
 
 TEMPLATE = "phi3-chat"
+IMAGE = "<image>"
+IMAGE_START = "<img>"
+IMAGE_CONTEXT = "<IMG_CONTEXT>"
+IMAGE_END = "</img>"
+SYSTEM = "<|system|>"
+USER = "<|user|>"
+ASSISTANT = "<|assistant|>"
+END = "<|end|>"
+
+MARKS = (SYSTEM, USER, ASSISTANT, END, IMAGE_START, IMAGE_CONTEXT, IMAGE_END)
+"""Strings that a prompt is built with. Each must be one token of the judge."""
+
 MAX_TILES = 12  # of an image, without the thumbnail: MMIE's own value
 
 Count = Annotated[int, Field(ge=1, le=65_536)]
@@ -30,14 +44,13 @@ Small = Annotated[float, Field(gt=0, lt=1)]
 Factor = Annotated[float, Field(gt=0, lt=1e6)]
 
 _MESSAGE_KEY = "system_message"
-_MAX_SOURCE_BYTES = 1024 * 1024  # the official file has about 15 KB
 _LAYOUT = {
     "system_template": "<|system|>\n{system_message}",
     "roles": ("<|user|>\n", "<|assistant|>\n"),
     "sep": "<|end|>",
     "sep_style": "SeparatorStyle.MPT",
 }
-"""The prompt that `mmie_tasks.judges.mmie_score.inputs` builds, field by field."""
+"""The prompt that `query` builds, field by field."""
 _PARSE_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 
 
@@ -79,7 +92,6 @@ class TextConfig(_Section):
     partial_rotary_factor: Annotated[float, Field(ge=1, le=1)] = 1.0
     sliding_window: int | None = None
     tie_word_embeddings: Literal[False] = False
-    pad_token_id: int | None = None
 
     @property
     def kv_heads(self) -> int:
@@ -124,8 +136,6 @@ class Config(_Section):
     force_image_size: int | None = None
     max_dynamic_patch: int | None = None
     tie_word_embeddings: bool | None = None
-    use_llm_lora: Annotated[int, Field(ge=0, le=65_536)] = 0
-    use_backbone_lora: Annotated[int, Field(ge=0, le=65_536)] = 0
     llm_config: TextConfig
     vision_config: VisionConfig
 
@@ -156,16 +166,7 @@ def _check_architecture(content: dict[str, object], path: Path) -> None:
 
 
 def read_config(content: dict[str, object], path: Path) -> Config:
-    """The fields that matter, checked.
-
-    Args:
-        content: The content of the file.
-        path: The file, for error messages.
-
-    Raises:
-        JudgeMisconfigured: It is another model, or a field is missing, has another type, a value that the judge does
-            not support, or contradicts another one; names the file and the field.
-    """
+    """The fields of the file's content that matter, each of a type and value that the judge supports."""
     _check_architecture(content, path)
     try:
         config = Config.model_validate(content)
@@ -193,7 +194,7 @@ def _conflicts(config: Config) -> Iterator[str]:
     text, vision = config.llm_config, config.vision_config
     rope, heads, half = text.rope_scaling, text.num_attention_heads, text.head_dim // 2
     window, longest = text.sliding_window, text.max_position_embeddings
-    pad, side, px = text.pad_token_id, config.force_image_size, vision.image_size
+    side, px = config.force_image_size, vision.image_size
     lengths = (len(rope.short_factor), len(rope.long_factor))
     if text.hidden_size % heads or text.head_dim % 2:
         yield f"`llm_config`: {text.hidden_size} dimensions cannot be divided among {heads} heads"
@@ -205,8 +206,6 @@ def _conflicts(config: Config) -> Iterator[str]:
         yield "`llm_config.original_max_position_embeddings` is above `max_position_embeddings`"
     if window is not None and window < longest:
         yield f"`llm_config.sliding_window` is {window}, below the {longest} positions"
-    if pad is not None and not 0 <= pad < text.vocab_size:
-        yield f"`llm_config.pad_token_id` is {pad}, and `vocab_size` is {text.vocab_size}"
     if side not in (None, px):
         yield f"`force_image_size` is {side}, and `vision_config.image_size` {px}"
     if px % (2 * vision.patch_size):
@@ -221,15 +220,7 @@ def message_file(content: dict[str, object]) -> str:
 
 
 def read_message(folder: Path, content: dict[str, object]) -> str:
-    """The default system message.
-
-    Args:
-        folder: The checkpoint's folder.
-        content: The content of its ``config.json``.
-
-    Raises:
-        JudgeMisconfigured: It is in neither file, is not text, or the template has another layout.
-    """
+    """The default system message of a checkpoint with this content of ``config.json``."""
     if message_file(content) == CONFIG:
         return _message_text(content[_MESSAGE_KEY], f"`{_MESSAGE_KEY}` in `{folder / CONFIG}`")
 
@@ -244,14 +235,13 @@ def read_message(folder: Path, content: dict[str, object]) -> str:
     if not path.is_file():
         raise no_message(f"there is no `{CONVERSATION}` beside it")
     calls = [fields for fields in _conversations(path) if _literal(fields.get("name")) == TEMPLATE]
-    match calls:
-        case []:
-            raise no_message(f"`{CONVERSATION}` beside it defines no template `{TEMPLATE}`")
-        case [fields]:
-            _check_layout(path, fields)
-            message = fields.get(_MESSAGE_KEY)
-            return "" if message is None else _message_text(_literal(message), f"`{_MESSAGE_KEY}` in `{path}`")
-    raise unusable(f"`{path}` defines the template `{TEMPLATE}` {len(calls)} times.")
+    if not calls:
+        raise no_message(f"`{CONVERSATION}` beside it defines no template `{TEMPLATE}`")
+    if len(calls) > 1:
+        raise unusable(f"`{path}` defines the template `{TEMPLATE}` {len(calls)} times.")
+    _check_layout(path, calls[0])
+    message = calls[0].get(_MESSAGE_KEY)
+    return "" if message is None else _message_text(_literal(message), f"`{_MESSAGE_KEY}` in `{path}`")
 
 
 def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
@@ -259,7 +249,7 @@ def _conversations(path: Path) -> Iterator[dict[str, ast.expr]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the file's strings
-            nodes = list(ast.walk(ast.parse(read_bytes(path, _MAX_SOURCE_BYTES))))
+            nodes = list(ast.walk(ast.parse(read_bytes(path))))
     except _PARSE_ERRORS as error:
         raise unusable(f"`{path}` cannot be parsed as Python: {error}.") from error
     for node in nodes:
@@ -298,3 +288,34 @@ def _message_text(message: object, where: str) -> str:
     except UnicodeEncodeError as error:
         raise unusable(f"{where} is not text: {error}.") from error
     return message
+
+
+def question_of(parts: Sequence[str | Path]) -> str:
+    """The question as the official code receives it: ``<image>`` for every image.
+
+    >>> question_of(["Image-0: ", Path("a.png"), " Why?"])
+    'Image-0: <image> Why?'
+    """
+    return "".join(IMAGE if isinstance(part, Path) else part for part in parts)
+
+
+def query(question: str, tiles: Sequence[int], *, system_message: str, tokens_per_tile: int) -> str:
+    """The whole text that the model reads, for images cut into so many tiles.
+
+    Each image replaces the first ``<image>`` that is left in the whole text, system message included. So if the judged
+    text contains one, later images move forward and the last ``<image>`` stays text, as in the official code. If there
+    are images and no ``<image>``, one is put in front.
+
+    >>> print(query("Why? <image>", [1], system_message="Look.", tokens_per_tile=2), end="")
+    <|system|>
+    Look.<|end|><|user|>
+    Why? <img><IMG_CONTEXT><IMG_CONTEXT></img><|end|><|assistant|>
+    """
+    if tiles and IMAGE not in question:
+        question = f"{IMAGE}\n{question}"
+    turn = f"{USER}\n{question}{END}" if question else f"{USER}\n"
+    texts = f"{SYSTEM}\n{system_message}{END}{turn}{ASSISTANT}\n".split(IMAGE, maxsplit=len(tiles))
+    pieces = [texts[0]]
+    for count, text in zip(tiles, texts[1:], strict=False):  # surplus images are dropped
+        pieces += [IMAGE_START, IMAGE_CONTEXT * (tokens_per_tile * count), IMAGE_END, text]
+    return "".join(pieces)

@@ -1,6 +1,7 @@
 """The files of a checkpoint: JSON, safetensors headers, and a digest of their content.
 
-Weights are not read here. A safetensors file is 8 bytes (the length of the header), the header (JSON: data type, shape
+All functions raise `JudgeMisconfigured`, which names the file, for what is missing, unreadable or damaged. Weights are
+not read here. A safetensors file is 8 bytes (the length of the header), the header (JSON: data type, shape
 and offsets of every tensor), and the data, without gaps. Format: https://github.com/huggingface/safetensors.
 """
 
@@ -10,7 +11,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +28,11 @@ TOKENIZER_FILES = (TOKENIZER, TOKENIZER_CONFIG, "special_tokens_map.json", "adde
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 
-MAX_JSON_BYTES = 32 * 1024 * 1024  # the largest JSON file, the index, has about 100 KB
+MAX_FILE_BYTES = 64 * 1024 * 1024  # of files that are read whole; the largest, `tokenizer.model`, has 500 KB
 MAX_HEADER_BYTES = 100_000_000  # the limit of the safetensors library; usual are about 100 KB
 DTYPE_BYTES = {"BF16": 2, "F16": 2, "F32": 4}
 DIGEST_BLOCKS = 64
 DIGEST_BLOCK_BYTES = 64 * 1024
-DIGEST_DIGITS = 12
 
 DOWNLOAD_HINT = (
     "download the whole repository again (every `*.safetensors` with the index, `config.json`, "
@@ -58,25 +58,16 @@ def _unreadable(path: Path, error: OSError) -> JudgeMisconfigured:
 
 
 def require(folder: Path, names: Iterable[str]) -> None:
-    """Return if all these files exist.
-
-    Raises:
-        JudgeMisconfigured: Some are missing; names them.
-    """
+    """Return if all these files exist."""
     missing = [f"`{name}`" for name in names if not (folder / name).is_file()]
     if missing:
         raise unusable(f"The checkpoint in `{folder}` has no {', no '.join(missing)}.")
 
 
 def read_object(path: Path) -> dict[str, object]:
-    """The JSON object in a file.
-
-    Raises:
-        JudgeMisconfigured: It cannot be read, or is not a JSON object; names the file.
-    """
-    text = read_bytes(path)
+    """The JSON object in a file."""
     try:
-        content = from_json(text, allow_inf_nan=False)
+        content = from_json(read_bytes(path), allow_inf_nan=False)
     except ValueError as error:
         raise unusable(f"`{path}` is not JSON: {error}.") from error
     if not isinstance(content, dict):
@@ -84,64 +75,39 @@ def read_object(path: Path) -> dict[str, object]:
     return content
 
 
-def read_bytes(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
-    """The content of a small file.
-
-    Raises:
-        JudgeMisconfigured: It is not a file, cannot be read, or has more than `limit` bytes.
-    """
+def read_bytes(path: Path) -> bytes:
+    """The content of a file of at most `MAX_FILE_BYTES`."""
     if not path.is_file():  # reading a pipe would never end
         raise unusable(f"`{path}` does not exist, or is not a file.")
     try:
         with path.open("rb") as file:
-            content = file.read(limit + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _unreadable(path, error) from error
-    if len(content) > limit:
-        raise unusable(f"`{path}` has more than {limit:,} bytes, far too many for such a file.")
+    if len(content) > MAX_FILE_BYTES:
+        raise unusable(f"`{path}` has more than {MAX_FILE_BYTES:,} bytes, far too many for such a file.")
     return content
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shards:
-    """The files that hold the weights.
+def find_shards(folder: Path) -> list[Path]:
+    """The safetensors files to read, by name.
 
-    Attributes:
-        paths: In the order of their names.
-        index: File name by tensor; None if one file holds all tensors.
-        ignored: Names of other safetensors files in the folder, which are not read.
-    """
-
-    paths: tuple[Path, ...]
-    index: Mapping[str, str] | None
-    ignored: tuple[str, ...]
-
-
-def find_shards(folder: Path) -> Shards:
-    """The safetensors files to read.
-
-    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files
-    that the index does not name are not read. A shard may be a symbolic link, as in the Hub's
-    cache; its name in the index must be that of a file in the folder.
-
-    Raises:
-        JudgeMisconfigured: There are none, only pickled ones, the index is unusable, or one of its shards is missing.
+    As transformers 4.37 chooses: a single ``model.safetensors`` comes before an index, and files that the index does
+    not name are not read. A shard may be a symbolic link, as in the Hub's cache; its name in the index must be that of
+    a file in the folder.
     """
     existing = sorted(path.name for path in folder.glob("*.safetensors"))
-    index: dict[str, str] | None = None
     if SINGLE in existing:
         names = [SINGLE]
     elif (folder / INDEX).is_file():
-        index = _read_index(folder / INDEX)
-        names = sorted(set(index.values()))
+        names = _indexed_names(folder / INDEX)
     else:
         raise _no_weights(folder, existing)
     require(folder, names)
-    ignored = tuple(name for name in existing if name not in names)
-    return Shards(paths=tuple(folder / name for name in names), index=index, ignored=ignored)
+    return [folder / name for name in names]
 
 
-def _read_index(path: Path) -> dict[str, str]:
+def _indexed_names(path: Path) -> list[str]:
     weight_map = read_object(path).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise unusable(f"`{path}` has no `weight_map` that names the file of each tensor.")
@@ -151,7 +117,7 @@ def _read_index(path: Path) -> dict[str, str]:
                 f"`{path}` puts the tensor `{tensor}` into {name!r}, which is not the name of a "
                 "safetensors file in the same folder."
             )
-    return weight_map
+    return sorted(set(weight_map.values()))
 
 
 def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
@@ -169,14 +135,7 @@ def _no_weights(folder: Path, existing: list[str]) -> JudgeMisconfigured:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in a file.
-
-    Attributes:
-        name: Its name in the file.
-        path: The file.
-        dtype: ``BF16``, ``F16`` or ``F32``.
-        shape: Its shape in the file.
-    """
+    """A tensor in a file; its dtype is ``BF16``, ``F16`` or ``F32``."""
 
     name: str
     path: Path
@@ -189,12 +148,10 @@ class Tensor:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
 
-def read_header(path: Path) -> tuple[Tensor, ...]:
+def read_header(path: Path) -> list[Tensor]:
     """The tensors of a file, in their order in it.
 
-    Raises:
-        JudgeMisconfigured: The header is broken, does not account for every byte of the file (a
-            truncated one, for example), or has a data type that is not in `DTYPE_BYTES`.
+    The header must account for every byte of the file, which a truncated one does not, with types of `DTYPE_BYTES`.
     """
     try:
         with path.open("rb") as content:
@@ -206,27 +163,22 @@ def read_header(path: Path) -> tuple[Tensor, ...]:
             )
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.offset_keys()}
-            dtypes = {name: entry.get_dtype() for name, entry in slices.items()}
-            shapes = {name: tuple(entry.get_shape()) for name, entry in slices.items()}
+            tensors = [Tensor(name, path, part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()]
     except OSError as error:
         raise _unreadable(path, error) from error
     except SafetensorError as error:
         raise unusable(f"`{path}` is cut off, or its header is broken: {error}.") from error
-    for name, dtype in dtypes.items():
-        if dtype not in DTYPE_BYTES:
+    for tensor in tensors:
+        if tensor.dtype not in DTYPE_BYTES:
             raise unusable(
-                f"The tensor `{name}` in `{path}` is stored as {dtype!r}; the judge supports "
+                f"The tensor `{tensor.name}` in `{path}` is stored as {tensor.dtype!r}; the judge supports "
                 f"{', '.join(DTYPE_BYTES)}, and no quantized weights."
             )
-    return tuple(Tensor(name, path, dtypes[name], shapes[name]) for name in slices)
+    return tensors
 
 
 def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
-    """All tensors of several files, by name.
-
-    Raises:
-        JudgeMisconfigured: As `read_header`, or a tensor is in two files.
-    """
+    """All tensors of several files, by name; none may be in two files."""
     tensors: dict[str, Tensor] = {}
     for path in paths:
         for tensor in read_header(path):
@@ -239,13 +191,10 @@ def read_headers(paths: Iterable[Path]) -> dict[str, Tensor]:
 def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
     """12 hex digits that identify a checkpoint's content, independent of its folder.
 
-    Replies are cached under it. Small files count with every byte. A shard counts with its name,
-    size and header, and with 64 blocks of 64 KiB, spread evenly from the first byte of data to the
-    last: about 4 MB, read in milliseconds. A smaller shard is read as a whole. Another fine-tune
-    changes all weights and so the digest; a single byte changed between two blocks does not.
-
-    Raises:
-        JudgeMisconfigured: A file cannot be read.
+    Replies are cached under it. Small files count with every byte. A shard counts with its name, size and header, and
+    with 64 blocks of 64 KiB, spread evenly from the first byte of data to the last: about 4 MB, read in milliseconds. A
+    smaller shard is read as a whole. Another fine-tune changes all weights and so the digest; a single byte changed
+    between two blocks does not.
     """
     digest = hashlib.sha256(b"mmie-tasks checkpoint 1\n")
     for path in (*small, *shards):
@@ -255,7 +204,7 @@ def digest_of(small: Iterable[Path], shards: Iterable[Path]) -> str:
                 digest.update(part)
         except OSError as error:  # noqa: PERF203 - names the file
             raise _unreadable(path, error) from error
-    return digest.hexdigest()[:DIGEST_DIGITS]
+    return digest.hexdigest()[:12]
 
 
 def _digest_parts(path: Path) -> Iterator[bytes]:

@@ -50,12 +50,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointLocation:
-    """A checkpoint on this machine.
-
-    Attributes:
-        folder: The folder with its files.
-        name: Its name in messages: ``MMIE/MMIE-Score@<commit>``, or ``local folder``.
-    """
+    """A checkpoint on this machine; in messages it is ``MMIE/MMIE-Score@<commit>``, or ``local folder``."""
 
     folder: Path
     name: str
@@ -66,11 +61,8 @@ def locate(model: str, revision: str | None, environment: Mapping[str, str]) -> 
 
     `huggingface_hub` itself reads ``HF_ENDPOINT``, ``HF_HOME``, ``HF_TOKEN`` and ``HF_HUB_OFFLINE``.
 
-    Args:
-        model: A folder, or a repository on the Hub. A text that begins with ``/``, ``.`` or ``~``
-            is a folder, and so is one that exists as a folder.
-        revision: Branch, tag or commit of the repository; None for ``main``.
-        environment: Read by `mmie_tasks.core.paths.cache_dir`.
+    A model that begins with ``/``, ``.`` or ``~`` is a folder, and so is one that exists as a folder. A revision is a
+    branch, tag or commit of the repository; None is ``main``.
 
     Raises:
         JudgeMisconfigured: No such folder or repository, no access, no connection, or a full disk.
@@ -164,13 +156,7 @@ def _snapshot(repo: str, revision: str, *, local_files_only: bool) -> Checkpoint
 
 
 def _download_plan(repo: str, revision: str) -> DownloadPlan:
-    """The files of a revision that this machine does not have.
-
-    Requests one file, so that a gated repository is noticed.
-
-    Raises:
-        JudgeMisconfigured: The Hub refuses or does not answer.
-    """
+    """The files of a revision that this machine does not have; requests one, so that a gated repository is noticed."""
     from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.utils import filter_repo_objects  # type: ignore[attr-defined]  # public, see its docs
 
@@ -195,11 +181,7 @@ def _download_plan(repo: str, revision: str) -> DownloadPlan:
 def hub_failure(repo: str, revision: str, error: BaseException, *, is_downloading: bool = True) -> JudgeMisconfigured:
     """The error for a checkpoint that the Hub did not provide, with two remedies.
 
-    Args:
-        repo: The requested repository.
-        revision: The requested branch, tag or commit.
-        error: One of `download_errors`.
-        is_downloading: Whether files were to be transferred, and not only their sizes asked for.
+    `is_downloading` says whether files were to be transferred, and not only their sizes asked for.
     """
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -220,13 +202,7 @@ def checkpoint_assets(
     environment: Mapping[str, str],
     checks_of: Callable[[Callable[[], CheckpointLocation]], Sequence[Check]],
 ) -> Sequence[Asset]:
-    """The checkpoint that the arguments of `locate` name.
-
-    Args:
-        model: See `locate`; the others, too.
-        revision: Of the repository.
-        environment: Of this process.
-        checks_of: Checks of the checkpoint at a location, which may be downloaded for them.
+    """The checkpoint that the arguments of `locate` name, with checks of a location, which may be downloaded for them.
 
     Raises:
         JudgeMisconfigured: The model is neither a folder nor a repository.

@@ -14,25 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mmie_tasks.judges.mmie_score.checkpoint.config import problems_of
+from mmie_tasks.judges.mmie_score.checkpoint.config import MARKS, problems_of
 from mmie_tasks.judges.mmie_score.checkpoint.files import TOKENIZER, TOKENIZER_CONFIG, read_bytes, unusable
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-IMAGE_START = "<img>"
-IMAGE_CONTEXT = "<IMG_CONTEXT>"
-IMAGE_END = "</img>"
-SYSTEM = "<|system|>"
-USER = "<|user|>"
-ASSISTANT = "<|assistant|>"
-END = "<|end|>"
-
-MARKS = (SYSTEM, USER, ASSISTANT, END, IMAGE_START, IMAGE_CONTEXT, IMAGE_END)
-"""Strings that a prompt is built with. Each must be one token of the judge."""
-
-_MAX_ID_DIGITS = 9
-_MAX_MODEL_BYTES = 64 * 1024 * 1024  # the official file has 500 KB
 _ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")  # in the order of transformers
 _SPACE = "\u2581"  # sentencepiece's mark for a space
 _REPLACEMENT = "\ufffd"
@@ -46,14 +33,7 @@ _ATTACHED = (".", "?", "!", ",", " ' ", "n't", "'m", "'s", "'ve", "'re")
 
 
 class AddedToken(BaseModel):
-    """A token that is not sentencepiece's.
-
-    Attributes:
-        content: Its text.
-        lstrip: Whether it absorbs the white space before it.
-        rstrip: Whether it absorbs the white space after it.
-        single_word: Whether it is matched as a whole word only; not supported.
-    """
+    """A token that is not sentencepiece's. It may absorb the white space before or after it."""
 
     model_config = ConfigDict(strict=True)
 
@@ -72,7 +52,7 @@ class TokenizerConfig(BaseModel):
     model_config = ConfigDict(strict=True)
 
     tokenizer_class: Literal["LlamaTokenizer"]
-    added_tokens_decoder: dict[str, AddedToken]
+    added_tokens_decoder: dict[Annotated[int, Field(ge=0)], AddedToken]
     additional_special_tokens: list[AddedToken | str] | None = None
     bos_token: _RoleToken = "<s>"  # noqa: S105 - a token of text
     eos_token: _RoleToken = "</s>"  # noqa: S105
@@ -100,21 +80,10 @@ def _read_config(path: Path) -> TokenizerConfig:
         _refuse(path, problems_of(error))
     if (config.add_bos_token and config.bos_token is None) or (config.add_eos_token and config.eos_token is None):
         _refuse(path, "a token is to be added to every text, but `bos_token` or `eos_token` is null")
+    contents = [token.content for token in config.added_tokens_decoder.values()]
+    if repeated := [content for content in contents if contents.count(content) > 1]:
+        _refuse(path, f"`added_tokens_decoder` has {repeated[0]!r} twice")
     return config
-
-
-def _added_tokens(path: Path, decoder: Mapping[str, AddedToken]) -> dict[int, AddedToken]:
-    tokens: dict[int, AddedToken] = {}
-    contents: set[str] = set()
-    for key, token in decoder.items():
-        number = int(key) if key.isdecimal() and len(key) <= _MAX_ID_DIGITS else -1
-        if number < 0:
-            _refuse(path, f"`added_tokens_decoder.{key}` has no usable id")
-        if number in tokens or token.content in contents:
-            _refuse(path, f"`added_tokens_decoder.{key}` ({token.content!r}) occurs twice")
-        tokens[number] = token
-        contents.add(token.content)
-    return tokens
 
 
 def _special_tokens(config: TokenizerConfig, listed: Mapping[str, AddedToken]) -> tuple[AddedToken, ...]:
@@ -146,7 +115,6 @@ class SlowLlamaTokenizer:
     """Text to tokens and back. Has no state between calls; threads may share it.
 
     Attributes:
-        config: The content of ``tokenizer_config.json``.
         legacy: Whether spaces around added tokens are treated as before transformers 4.31; as
             transformers reads the flag: true if it is absent or null.
         listed: Added tokens by id, as in the config.
@@ -161,14 +129,13 @@ class SlowLlamaTokenizer:
         ``added_tokens.json`` and ``special_tokens_map.json`` are not read.
 
         Raises:
-            JudgeMisconfigured: A file is missing, broken or of another tokenizer, has a setting
-                that cannot be reproduced exactly, or does not fit the other; names the file.
+            JudgeMisconfigured: A file is missing or broken, or has a setting that cannot be reproduced exactly.
         """
-        model = read_bytes(folder / TOKENIZER, _MAX_MODEL_BYTES)
+        model = read_bytes(folder / TOKENIZER)
         config_path = folder / TOKENIZER_CONFIG
         self.config = config = _read_config(config_path)
         self.legacy = config.legacy is not False
-        self.listed = _added_tokens(config_path, config.added_tokens_decoder)
+        self.listed: Mapping[int, AddedToken] = config.added_tokens_decoder
         special = _special_tokens(config, {token.content: token for token in self.listed.values()})
         self._processor = processor = _processor(folder / TOKENIZER, model, self.legacy)
         self._pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
@@ -218,16 +185,10 @@ class SlowLlamaTokenizer:
         return chr(int(self._pieces[i][1:-1], 16)) if self._processor.is_byte(i) else self._pieces[i]  # <0x34>
 
     def digit_offsets(self, ids: Sequence[int], text: str) -> Mapping[int, int]:
-        """Where the digits among the tokens of a text stand in it.
+        """Offsets of the digits in a text, by index of their tokens.
 
-        A text has the digits of its tokens, in their order, and no others; so they are matched one by one.
-
-        Args:
-            ids: Tokens.
-            text: Their text, or a part of it before which there is no digit.
-
-        Returns:
-            Offsets in the text, by index of the token; tokens behind the text are left out.
+        A text has the digits of its tokens, in their order, and no others; so they are matched one by one. The text may
+        be a part of that of the tokens, with no digit before it; tokens behind it are left out.
         """
         digits = [(index, digit) for index, i in enumerate(ids) for digit in self._digits.get(i, "")]
         matched = list(zip(digits, re.finditer("[0-9]", text), strict=False))
@@ -239,8 +200,7 @@ class SlowLlamaTokenizer:
         """The tokens of a text, after ``<s>`` if the files say so.
 
         Raises:
-            UnicodeEncodeError: The text has a lone surrogate, which is not a character. A
-                ValueError; the official tokenizer raises too.
+            UnicodeEncodeError: The text has a lone surrogate; the official tokenizer raises too.
         """
         text.encode()
         unk = self._processor.unk_id()

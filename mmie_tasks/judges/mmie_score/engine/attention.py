@@ -168,12 +168,7 @@ def flash_kernel(
 ) -> torch.Tensor:
     """Torch's own kernel. Without pages it does not take its split path, which is slower in prefill steps.
 
-    Args:
-        queries: See `Kernel`, for keys and values too.
-        keys: In pages.
-        values: In pages.
-        rows: The rows of the step.
-        varlen_attn: A function with the parameters of ``torch.nn.attention.varlen.varlen_attn``.
+    See `Kernel`; `varlen_attn` has the parameters of ``torch.nn.attention.varlen.varlen_attn``.
     """
     max_keys = rows.table.shape[1] * keys.shape[1]
     paging = {"seqused_k": rows.lengths, "block_table": rows.table}
@@ -199,14 +194,9 @@ def flash_kernel(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedAttention:
-    """All rows in one call of a kernel.
+    """All rows in one call of a kernel, whose title stands in sentences.
 
-    Attributes:
-        name: See `Attention.name`.
-        title: The kernel, in sentences.
-        kernel: Computes it.
-        page_tokens: Tokens of a page.
-        unpaged_prefill: Whether the keys of prefill steps are gathered into one batch without pages.
+    With `unpaged_prefill` the keys of prefill steps are gathered into one batch without pages.
     """
 
     name: str = "flash"
@@ -247,13 +237,9 @@ class PagedAttention:
         return lambda queries, keys, values: self.kernel(queries, keys, values, rows)
 
     def plan_decoding(self, lengths: torch.Tensor, table: torch.Tensor) -> Attend:
-        """For steps of one query a row, whose numbers are in tensors at fixed addresses.
+        """For steps of one query a row, whose numbers are in tensors at fixed addresses, as in `PagedRows`.
 
         The function reads nothing on the host, so it can be captured in a CUDA graph.
-
-        Args:
-            lengths: Keys that each row sees, (rows,), int32.
-            table: Pages of each row, (rows, pages of the longest row), int32.
         """
         starts = torch.arange(len(lengths) + 1, dtype=torch.int32, device=table.device)
         key_starts = table.shape[1] * self.page_tokens * starts

@@ -49,12 +49,9 @@ class DigitRecorder:
 
     @torch.inference_mode()
     def record(self, rows: Sequence[Row], logits: torch.Tensor, tokens: Sequence[int]) -> None:
-        """Record log-probabilities in the rows whose next token is a digit.
+        """Record log-probabilities in the rows whose next token is a digit, before the token is appended.
 
-        Args:
-            rows: Rows, before the tokens are appended.
-            logits: Of the next tokens, (rows, vocabulary); copied to the host for digits only.
-            tokens: The next token of each row.
+        Logits are those of the next tokens, (rows, vocabulary); they are copied to the host for digits only.
         """
         numbers = [number for number, token in enumerate(tokens) if token in self._ids]
         if not numbers:
@@ -92,10 +89,7 @@ def _logits(text: TextModel, tokens: torch.Tensor, attend: Attend) -> torch.Tens
 class PlainDecoder:
     """Computes one row after another in attention, all rows together in the rest.
 
-    Attributes:
-        text: The language model.
-        attention: Over its pages.
-        fixed_rows: Rows that are computed in every step, absent ones included; None: as many as there are.
+    With `fixed_rows` so many are computed in every step, absent ones included.
     """
 
     text: TextModel
@@ -127,7 +121,7 @@ class StaticDecoder:
         text: The language model. Absent rows read and write its last page, which belongs to no row.
         attention: Over its pages.
         rows: The most rows.
-        max_tokens: The longest row.
+        max_tokens: Of the longest row.
         capture: Captures a step; None never captures.
 
     Attributes:
@@ -159,11 +153,7 @@ class StaticDecoder:
         return self._replay is not None
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Write the last tokens of some rows; the other rows are absent.
-
-        Raises:
-            ValueError: More rows, or longer rows, than the tensors hold.
-        """
+        """Write the last tokens of some rows; the others are absent. ValueError if the tensors do not hold them."""
         count, width = self.table.shape
         tokens = _last_tokens(rows, self._page_tokens, self._long_after)
         longs = np.zeros((4, count), dtype=np.int64)
@@ -181,11 +171,7 @@ class StaticDecoder:
 
     @torch.inference_mode()
     def step(self, rows: Sequence[Row]) -> torch.Tensor:
-        """As `PlainDecoder.step`; no other step writes to the memory of the result.
-
-        Raises:
-            ValueError: See `write`.
-        """
+        """As `PlainDecoder.step`; no other step writes to the memory of the result."""
         self.write(rows)
         if self._replay is not None:
             return self._replay()[: len(rows)].clone()

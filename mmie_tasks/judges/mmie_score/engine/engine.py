@@ -36,11 +36,6 @@ class Engine:
     everything, in the end with a single row; a prompt fails only if even that is too much.
 
     Attributes:
-        schedule: Decides what is computed when.
-        vision: Computes image features.
-        prefill: Computes chunks of prompts.
-        decoder: Computes next tokens.
-        digits: Records the probabilities of digits.
         end_token_id: The token that ends a text.
         budget: Size of a step.
         fixed: Every prefill step has the full number of tokens: then the neighbours of a row cannot
@@ -65,11 +60,7 @@ class Engine:
         self.schedule.max_rows = min(self.schedule.max_rows, self.budget.rows)
 
     def run(self, source: PromptSource) -> Iterator[Result]:
-        """The result of every prompt of the source, each as it is finished.
-
-        Args:
-            source: Supplies the prompts, the longest first if it can.
-        """
+        """The result of every prompt of the source, each as it is finished."""
         self._source_is_empty = False
         try:
             while True:
@@ -133,10 +124,7 @@ class Engine:
                 yield completion
 
     def _next_chunks(self, others_decode: bool) -> Sequence[Chunk]:
-        """The chunks of this step.
-
-        None, for a few steps, if a step of fixed size would be padded and more prompts are coming.
-        """
+        """The chunks of this step; none, for a few steps, if a fixed size would be padded and more are coming."""
         max_tokens = self.budget.chunk_tokens
         chunks = self.schedule.chunks(max_tokens)
         unfilled = sum(chunk.size for chunk in chunks) < max_tokens

@@ -34,12 +34,7 @@ def normalized(tiles: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     Steps and order are those of torchvision's ``ToTensor`` and ``Normalize`` in 32 bits, as in
     ``load_image`` of ``main.py``; the result is rounded to `dtype` at the end.
 
-    Args:
-        tiles: 8-bit, (tiles, side, side, 3).
-        dtype: Of the result.
-
-    Returns:
-        (tiles, 3, side, side); about -2.1 to 2.7.
+    8-bit tiles (tiles, side, side, 3) become (tiles, 3, side, side), about -2.1 to 2.7.
     """
     pixels = tiles.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
     mean, deviation = (
@@ -61,12 +56,8 @@ class _PromptTiles:
 class Vision:
     """Image features of prompts, in the order in which the prompts were added.
 
-    Tiles go to the device as bytes and are normalized there.
-
-    Args:
-        model: The judge's model.
-        fixed: Every batch has the same number of tiles, the last one padded with black tiles: a
-            tile's features then do not depend on the number of other tiles.
+    Tiles go to the device as bytes and are normalized there. If batches are `fixed`, the last one is padded with black
+    tiles: a tile's features then do not depend on the number of other tiles.
     """
 
     def __init__(self, model: InternVLForConditionalGeneration, *, fixed: bool) -> None:
@@ -132,12 +123,7 @@ class Vision:
 
 
 class Rotary:
-    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the end.
-
-    Args:
-        config: Of the text model, with ``rope_parameters``.
-        device: Device of the frequencies.
-    """
+    """Cosine and sine of positions, computed in fp32 and rounded to the model's dtype at the end."""
 
     def __init__(self, config: PretrainedConfig, device: torch.device) -> None:
         from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -151,13 +137,7 @@ class Rotary:
     def __call__(
         self, positions: torch.Tensor, is_long: torch.Tensor, dtype: torch.dtype
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosine and sine, both (tokens, 1, head_dim).
-
-        Args:
-            positions: Of the tokens, from 0, (tokens,).
-            is_long: Whether a token has the long factors, (tokens,).
-            dtype: Of the result.
-        """
+        """Cosine and sine, both (tokens, 1, head_dim), of positions from 0 and whether they have the long factors."""
         angles = positions.to(torch.float32)[:, None] * torch.where(is_long[:, None], self._long, self._short)
         angles = torch.cat((angles, angles), dim=-1)[:, None]
         return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
@@ -171,11 +151,6 @@ def rotated(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 
 class TextModel:
     """Phi-3 layers as transformers loads them, with our attention and cache.
-
-    Args:
-        model: The judge's model; its parameters are used in place.
-        pages: Pages of the cache, the scratch page included.
-        page_tokens: Tokens of a page.
 
     Attributes:
         keys: (layers, pages, page_tokens, kv_heads, head_dim), rotated before they are stored.
@@ -243,11 +218,7 @@ class TextModel:
 class Prefill:
     """Computes chunks of prompts, those of several rows in one step.
 
-    Attributes:
-        text: The language model.
-        attention: Over its pages.
-        image_token_id: Of ``<IMG_CONTEXT>``, which stands for an image feature.
-        fixed_rows: Rows that go through the head in every step; None: as many as there are.
+    With `fixed_rows`, so many go through the head in every step.
     """
 
     text: TextModel
@@ -257,14 +228,9 @@ class Prefill:
 
     @torch.inference_mode()
     def step(self, chunks: Sequence[Chunk], fixed_tokens: int | None = None) -> torch.Tensor:
-        """Compute chunks and the logits behind those that end a prompt.
+        """Compute chunks of different rows, and logits (chunks that end a prompt, vocabulary) behind those that do.
 
-        Args:
-            chunks: At least one, of different rows.
-            fixed_tokens: Tokens that go through every layer, padded behind the chunks; None: as many as there are.
-
-        Returns:
-            Logits (chunks that end a prompt, vocabulary).
+        With `fixed_tokens`, so many go through every layer, padded behind the chunks.
         """
         text, device = self.text, self.text.device
         sizes = [chunk.size for chunk in chunks]

@@ -25,8 +25,8 @@ class Prompt:
     Attributes:
         key: Identifies the request; its result has the same key.
         ids: Token ids, one ``<IMG_CONTEXT>`` for each image feature. Never empty.
-        tiles: Tiles of its images, uint8 of shape (tiles, side, side, 3); None without images.
-        max_new_tokens: The most tokens to generate, at least 1.
+        tiles: Of its images, uint8 of shape (tiles, side, side, 3); None without images.
+        max_new_tokens: At least 1.
     """
 
     key: int
@@ -45,7 +45,6 @@ class Completion:
     """The tokens generated for a prompt, up to and with the end token if there is one.
 
     Attributes:
-        key: Of the prompt.
         output: Token ids.
         digits: For each token that is a digit, by its index in the output: log-probabilities of the digits 0 to 9.
         finish: ``length`` if generation ran into its limit.
@@ -83,8 +82,7 @@ class Row:
     """A sequence in computation.
 
     Attributes:
-        prompt: What it began as.
-        pages: Pages of its keys and values, in order; enough for its full length.
+        pages: Of its keys and values, in order; enough for its full length.
         features: Image features, (image tokens, hidden); None without images and after prefill.
         stored: Prompt tokens whose keys are stored.
         output: Tokens generated so far.
@@ -106,13 +104,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A stretch of a prompt that is computed in one step.
-
-    Attributes:
-        row: The row of the prompt.
-        start: Index of its first token in the prompt.
-        stop: Index after its last token.
-    """
+    """A stretch of a prompt that is computed in one step: the tokens from `start` to before `stop`."""
 
     row: Row
     start: int
@@ -135,26 +127,14 @@ def takes_long_factors(tokens: int, long_after: int) -> bool:
 
 
 class PagePool:
-    """Pages of the key/value cache with reference counts.
-
-    Args:
-        pages: Number of pages; they are numbered from 0.
-
-    Attributes:
-        free: The free pages.
-        holders: Number of holders of every page.
-    """
+    """Pages of the key/value cache, numbered from 0, with the number of holders of each."""
 
     def __init__(self, pages: int) -> None:
         self.free = deque(range(pages))
         self.holders = [0] * pages
 
     def take(self, count: int) -> list[int]:
-        """Take free pages; each has one holder now.
-
-        Raises:
-            IndexError: Fewer are free.
-        """
+        """Take free pages; each has one holder now. IndexError if fewer are free."""
         if count > len(self.free):
             raise IndexError(f"{count} pages were requested, and {len(self.free)} are free")
         pages = [self.free.popleft() for _ in range(count)]
@@ -163,21 +143,13 @@ class PagePool:
         return pages
 
     def share(self, page: int) -> None:
-        """Add a holder to a page.
-
-        Raises:
-            ValueError: The page is free, so its content belongs to no row.
-        """
+        """Add a holder to a page; ValueError if it is free, so that its content belongs to no row."""
         if not self.holders[page]:
             raise ValueError(f"page {page} is free and cannot be shared")
         self.holders[page] += 1
 
     def release(self, pages: Sequence[int]) -> None:
-        """Remove a holder from each page; a page without holders is free.
-
-        Raises:
-            ValueError: A page is free already.
-        """
+        """Remove a holder from each page; a page without holders is free. ValueError if one is free already."""
         for page in pages:
             if not self.holders[page]:
                 raise ValueError(f"page {page} is free and cannot be released")
@@ -191,12 +163,7 @@ class PrefixCache:
 
     The content of a page depends on all tokens up to its end and on the rotary factors, which
     follow the length of the whole prompt; both are in the key. Token ids do not tell one image from
-    another, so pages are shared only up to the first image.
-
-    Args:
-        pool: The pages; the cache is one holder of each page in it.
-        page_tokens: Tokens of a page.
-        image_token_id: Of ``<IMG_CONTEXT>``.
+    another, so pages are shared only up to the first image. The cache is one holder of each page in it.
     """
 
     def __init__(self, pool: PagePool, page_tokens: int, image_token_id: int) -> None:
@@ -209,10 +176,7 @@ class PrefixCache:
         return len(self._pages)
 
     def find(self, ids: Sequence[int], *, is_long: bool) -> list[int]:
-        """The cached pages of the start of a prompt; each gets a holder more.
-
-        They never include the prompt's last token, which has to be computed.
-        """
+        """The cached pages of the start of a prompt, never with its last token; each gets a holder more."""
         pages: list[int] = []
         for key in self._keys(ids, len(ids) - 1, is_long=is_long):
             if (page := self._pages.get(key)) is None:
@@ -223,14 +187,7 @@ class PrefixCache:
         return pages
 
     def add(self, ids: Sequence[int], pages: Sequence[int], stored: int, *, is_long: bool) -> None:
-        """Add the shareable pages of a prompt.
-
-        Args:
-            ids: The prompt.
-            pages: Its pages.
-            stored: How many of its tokens are stored.
-            is_long: Whether it has the long rotary factors.
-        """
+        """Add the shareable pages of a prompt of which so many tokens are stored."""
         for key, page in zip(self._keys(ids, stored, is_long=is_long), pages, strict=False):
             if key not in self._pages:
                 self._pages[key] = page
@@ -272,9 +229,7 @@ class Schedule:
     admitted in the order in which they arrived.
 
     Attributes:
-        pool: The pages.
         prefixes: Shared starts of prompts; None shares nothing.
-        page_tokens: Tokens of a page.
         long_after: Prompts of more tokens have the long rotary factors.
         max_rows: The most live rows; may be lowered later.
         max_tokens: The longest row; at most what all pages hold together.
@@ -296,7 +251,7 @@ class Schedule:
         """Turn waiting prompts into rows while pages and rows allow it."""
         while self.waiting and len(self.live) < self.max_rows:
             prompt = self.waiting[0]
-            needed = self.pages_for(prompt)
+            needed = -(-prompt.max_stored_tokens // self.page_tokens)
             lacking = needed - len(self.pool.free)
             if lacking > 0:
                 if self.prefixes is None or lacking > self.prefixes.evictable():
@@ -304,10 +259,6 @@ class Schedule:
                 self.prefixes.evict(lacking)
             self.waiting.popleft()
             self.live.append(Row(prompt=prompt, pages=self.pool.take(needed)))
-
-    def pages_for(self, prompt: Prompt) -> int:
-        """Pages of a prompt with its longest reply."""
-        return -(-prompt.max_stored_tokens // self.page_tokens)
 
     def fits(self, prompt: Prompt) -> bool:
         """Whether a prompt can be admitted, if need be as the only row."""
@@ -350,9 +301,6 @@ class Schedule:
         row.pages = []
 
     def restart(self, row: Row) -> None:
-        """Put a row back as the first waiting prompt.
-
-        It is computed again from its prompt, so its keys get the same rotary factors.
-        """
+        """Put a row back as the first waiting prompt; computed again, its keys get the same rotary factors."""
         self.end(row)
         self.waiting.appendleft(row.prompt)

@@ -99,19 +99,10 @@ def _attend(
 
 
 def paged_attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, rows: PagedRows) -> torch.Tensor:
-    """Causal attention of rows of different lengths over keys and values in pages.
-
-    Args:
-        queries: (tokens, heads, head_dim).
-        keys: (pages, page_tokens, kv_heads, head_dim), contiguous; page_tokens is a multiple of 64.
-        values: As `keys`.
-        rows: Which queries and keys belong together.
-
-    Returns:
-        In the shape of `queries`.
+    """Causal attention of rows of different lengths over keys and values in pages: see `attention.Kernel`.
 
     Raises:
-        ValueError: Keys or values are not as described.
+        ValueError: Keys or values are not contiguous, or their pages not of a multiple of 64 tokens.
     """
     page_tokens, kv_heads = keys.shape[1:3]
     if page_tokens % _BLOCK_KEYS or not (keys.is_contiguous() and values.is_contiguous()):

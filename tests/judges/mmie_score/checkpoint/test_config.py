@@ -40,7 +40,7 @@ def error_of(tiny):
         pytest.param(b"[" * 200_000, "is not JSON", id="deep"),
         pytest.param(b"[1]", "holds no JSON object, but a list", id="list"),
         pytest.param(b"null", "holds no JSON object, but a NoneType", id="null"),
-        pytest.param(b" " * (2**25 + 1), "far too many", id="huge"),
+        pytest.param(b" " * (2**26 + 1), "far too many", id="huge"),
         pytest.param(b"version https://git-lfs.github.com/spec/v1\n", "is not JSON", id="pointer"),
     ],
 )
@@ -95,7 +95,6 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, names
         ("downsample_ratio", 0.25),
         ("downsample_ratio", "0.5"),
         ("force_image_size", 448),
-        ("use_llm_lora", "16"),
         ("vision_config", None),
         ("vision_config.image_size", 70),
         ("vision_config.image_size", True),
@@ -118,7 +117,6 @@ def test_another_model_is_reported_before_its_missing_files(tiny, content, names
         ("llm_config.tie_word_embeddings", True),
         ("llm_config.partial_rotary_factor", 0.75),
         ("llm_config.sliding_window", 2047),
-        ("llm_config.pad_token_id", 1000),
         ("llm_config.original_max_position_embeddings", 8193),
         ("llm_config.original_max_position_embeddings", REMOVED),
         ("llm_config.rope_scaling", None),
@@ -151,6 +149,7 @@ def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
         ("llm_config.sliding_window", None),
         ("llm_config.rope_theta", 10_000),
         ("llm_config.pad_token_id", None),
+        ("llm_config.pad_token_id", 1000),
         ("llm_config.tie_word_embeddings", REMOVED),
         ("vision_config.qkv_bias", True),
     ],
@@ -158,9 +157,7 @@ def test_a_field_with_an_unsupported_value_is_named(tiny, field, value):
 def test_a_field_may_be_left_out_or_have_an_equivalent_value(tiny, field, value):
     tiny.set_field(field, value)
     opened = open_checkpoint(CheckpointLocation(folder=tiny.folder, name="local folder"))
-    text = opened.config.llm_config
-    assert text.kv_heads == 4
-    assert text.pad_token_id == (980 if "pad" not in field else None)
+    assert opened.config.llm_config.kv_heads == 4
 
 
 INVALID_VALUES = st.one_of(

@@ -84,17 +84,6 @@ def test_only_the_language_model_may_be_wrapped(tiny, merged_checkpoint):
     assert "8 weights of a LoRA fine-tune are merged when they are loaded" in open_tiny(tiny).notes
 
 
-@pytest.mark.parametrize("rank", [0, RANK])
-def test_the_rank_in_the_config_may_be_left_out(tiny, rank):
-    tiny.set_field("use_llm_lora", rank)
-    assert open_tiny(tiny).config.llm_config.num_hidden_layers == 2
-
-
-def test_another_rank_than_in_the_config_is_refused(tiny):
-    tiny.set_field("use_llm_lora", 16)
-    assert "and the config has rank 16" in error_of(tiny)
-
-
 @pytest.mark.parametrize(
     ("part", "message"),
     [
@@ -109,12 +98,6 @@ def test_an_incomplete_fine_tune_is_refused(tiny, part, message):
     assert PLAIN.format(0) in text
     assert message in text
     assert "hint: use a folder in which the fine-tune is merged" in text
-
-
-def merge_one(tensors):
-    for part in ("lora_A.default.weight", "lora_B.default.weight"):
-        del tensors[f"{WRAPPED.format(1)}.{part}"]
-    tensors[PLAIN.format(1)] = tensors.pop(f"{WRAPPED.format(1)}.base_layer.weight")
 
 
 def add_merged(tensors):
@@ -140,7 +123,6 @@ def other_adapter(tensors):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param(merge_one, "the fine-tune is partly merged", id="merged-in-part"),
         pytest.param(add_merged, "is stored a second time", id="merged-and-not"),
         pytest.param(other_shape, "does not fit", id="columns"),
         pytest.param(other_rank, "does not fit", id="rank"),

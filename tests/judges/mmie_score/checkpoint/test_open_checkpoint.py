@@ -44,7 +44,7 @@ def test_the_golden_checkpoint_has_no_notes_and_these_sizes(tiny):
     assert checkpoint.notes == ()
     assert checkpoint.system_message == "Look, then give a number."
     assert (checkpoint.weight_bytes, checkpoint.dtype) == (699392, "bfloat16")
-    assert (checkpoint.image_token_id, checkpoint.end_token_id, text.pad_token_id) == (993, 987, 980)
+    assert (checkpoint.image_token_id, checkpoint.end_token_id) == (993, 987)
     assert (vision.image_size, checkpoint.config.tokens_per_tile) == (56, 4)
     assert (text.max_position_embeddings, text.original_max_position_embeddings) == (8192, 256)
     assert (text.hidden_size, text.num_hidden_layers) == (64, 2)
@@ -128,23 +128,6 @@ def test_the_index_names_files_of_the_folder_only(tiny, name, message):
 )
 def test_an_index_without_a_map_is_refused(tiny, map_, message):
     tiny.set_field("weight_map", map_, INDEX)
-    assert message in error_of(tiny)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(lambda m: m.pop(HEAD), f"`{HEAD}` in `{SHARDS[2]}` is only in the file", id="unsaid"),
-        pytest.param(lambda m: m.update(more=SHARDS[0]), "`more` in", id="promised"),
-        pytest.param(
-            lambda m: m.update({HEAD: SHARDS[0]}), f"`{HEAD}` in `{SHARDS[0]}` is only in the index", id="elsewhere"
-        ),
-    ],
-)
-def test_the_index_and_the_files_must_agree(tiny, change, message):
-    content = json.loads((tiny.folder / INDEX).read_bytes())
-    change(content["weight_map"])
-    tiny.write(INDEX, json.dumps(content).encode())
     assert message in error_of(tiny)
 
 
@@ -236,8 +219,7 @@ def test_a_truncated_sentencepiece_model_is_named(tiny):
 
 def test_harmless_differences_are_noted(tiny):
     tiny.set_field("max_dynamic_patch", 6)
-    tiny.set_field("use_llm_lora", 16)
     tiny.set_field("tie_word_embeddings", value=True)
     notes = open_tiny(tiny).notes
-    phrases = ("`max_dynamic_patch` is 6", "the stored head is used", "merged already")
+    phrases = ("`max_dynamic_patch` is 6", "the stored head is used")
     assert all(phrase in note for phrase, note in zip(phrases, notes, strict=True))
